@@ -71,6 +71,7 @@ class AggNet(NetworkClassifier):
             predicted = self._predict_proba(data.features).astype(np.float64)
             posterior = combine(log_likelihoods(one_hot, errors), predicted)
             network.model.set_targets(posterior)
-        self.probas_, self.labels_ = posterior, posterior.argmax(axis=1)
+        self.probas_ = posterior
+        self.labels_ = posterior.argmax(axis=1)
         self.confusion_matrices_ = errors
         return history

@@ -72,7 +72,9 @@ class AugmentedDLCL(ClassifierArguments, CrowdEstimator):
 
     def _watched(self, data: TrainingData) -> TrainingData:
         """Returns the data with what the epoch is chosen by, as `CrowdLayer` holds it out."""
-        return data if self.monitor is None else hold_out(data, self.seed)[0]
+        if self.monitor is None:
+            return data
+        return hold_out(data, self.seed)[0]
 
     def _complete(self, data: TrainingData, first: CrowdLayer, run: Run) -> Annotations:
         """Returns the training annotations with generated ones in their empty cells.
@@ -82,8 +84,12 @@ class AugmentedDLCL(ClassifierArguments, CrowdEstimator):
         raise NotImplementedError
 
     def _fit(self, data: TrainingData, run: Run) -> None:
-        classifier, data = self._dl_cl(), self._watched(data)
-        chosen_by = None if self.monitor is None else data.named_validation
+        classifier = self._dl_cl()
+        data = self._watched(data)
+        if self.monitor is None:
+            chosen_by = None
+        else:
+            chosen_by = data.named_validation
         with classifier.reused():
             classifier.fit(data.features, data.annotations, chosen_by, run=run.stage("observed"))
             self.completed_ = self._complete(data, classifier, run)
@@ -91,9 +97,11 @@ class AugmentedDLCL(ClassifierArguments, CrowdEstimator):
         self._keep(classifier, data)
 
     def _keep(self, classifier: CrowdLayer, data: TrainingData) -> None:
-        self.classifier_, self.rows_ = classifier, data.rows
+        self.classifier_ = classifier
+        self.rows_ = data.rows
         self.confusion_matrices_ = classifier.confusion_matrices_
-        self.history_, self.n_iter_ = classifier.history_, classifier.n_iter_
+        self.history_ = classifier.history_
+        self.n_iter_ = classifier.n_iter_
 
     def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
         return self.classifier_.predict_proba(features)
@@ -179,7 +187,8 @@ class DLCLInG(AugmentedDLCL):
     label_correlation: Annotated[bool, "CrowdInG's."] = True
 
     def _fit(self, data: TrainingData, run: Run) -> None:
-        classifier, data = self._dl_cl(), self._watched(data)
+        classifier = self._dl_cl()
+        data = self._watched(data)
         crowding = CrowdInG(
             self.base,
             standardise=self.standardise,
@@ -193,6 +202,9 @@ class DLCLInG(AugmentedDLCL):
         validation = data.named_validation
         crowding.fit(data.features, data.annotations, validation, run=run.stage("crowding"))
         self.completed_ = crowding.generate(data.features, data.annotations)
-        chosen_by = None if self.monitor is None else validation
+        if self.monitor is None:
+            chosen_by = None
+        else:
+            chosen_by = validation
         classifier.fit(data.features, self.completed_, chosen_by, run=run.stage("completed"))
         self._keep(classifier, data)

@@ -39,7 +39,9 @@ def logits_of(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
     One column of scores is the second class's against the first one's zero.
     """
-    return np.pad(scores, ((0, 0), (1, 0))) if scores.shape[1] == 1 else scores
+    if scores.shape[1] == 1:
+        return np.pad(scores, ((0, 0), (1, 0)))
+    return scores
 
 
 class PersonalLosses:
@@ -54,11 +56,15 @@ class PersonalLosses:
 
     def __init__(self, x: NDArray[np.float64], annotations: Annotations) -> None:
         self.size = annotations.num_annotators
-        self.columns = 1 if annotations.num_classes == 2 else annotations.num_classes
+        if annotations.num_classes == 2:
+            self.columns = 1
+        else:
+            self.columns = annotations.num_classes
         self.shape = (self.size + 1, x.shape[1], self.columns)
         order = np.argsort(annotations.annotators, kind="stable")
         bounds = np.concatenate([[0], np.cumsum(annotations.labels_per_annotator())])
-        rows, labels = annotations.instances[order], annotations.labels[order]
+        rows = annotations.instances[order]
+        labels = annotations.labels[order]
         self.parts = [(x[rows[a:b]], labels[a:b]) for a, b in itertools.pairwise(bounds)]
 
     def __call__(self, weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
@@ -66,7 +72,8 @@ class PersonalLosses:
 
         The first classifier, the target, has no data of its own.
         """
-        total, gradient = 0.0, np.zeros_like(weights)
+        total = 0.0
+        gradient = np.zeros_like(weights)
         for index, (x, labels) in enumerate(self.parts, start=1):
             if not len(labels):
                 continue
@@ -139,7 +146,8 @@ def solve(
     # Deviation: the paper solves the same convex problem by the alternating direction method of
     # multipliers, whose step has to fit the data's scale; this gets as far in a fraction of the
     # time.
-    count, size = losses.shape[0], losses.shape[1] * losses.shape[2]
+    count = losses.shape[0]
+    size = losses.shape[1] * losses.shape[2]
     fusion = Fusion(count, size, mu)
 
     def rounded(vector: NDArray[np.float64], width: float) -> tuple[float, NDArray[np.float64]]:
@@ -158,7 +166,8 @@ def solve(
         result = minimize(
             rounded, flat.ravel(), args=(width,), jac=True, method="L-BFGS-B", options=options
         )
-        flat, converged = result.x.reshape(count, size), bool(result.success)
+        flat = result.x.reshape(count, size)
+        converged = bool(result.success)
         history.append(objective(losses, flat.reshape(losses.shape), mu, eta))
     fused = np.eye(count, dtype=bool)
     # At a fused pair the penalty holds w_i and w_j together with less than its full force, so their
@@ -235,9 +244,12 @@ class ClusteredPersonalClassifiers(LinearClassifier):
     ) -> LinearHead:
         head = LinearHead()
         kernel = logits_of(target)
-        head.mean_, head.scale_ = mean, scale
-        head.kernel_, head.bias_ = kernel[:-1].copy(), kernel[-1].copy()
-        head.C_, head.scores_ = 1.0 / self.eta, []
+        head.mean_ = mean
+        head.scale_ = scale
+        head.kernel_ = kernel[:-1].copy()
+        head.bias_ = kernel[-1].copy()
+        head.C_ = 1.0 / self.eta
+        head.scores_ = []
         return head
 
     @staticmethod

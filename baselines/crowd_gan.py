@@ -59,9 +59,11 @@ class DLCLGAN(AugmentedDLCL):
         if data.validation is None:
             split, _ = hold_out(data, self.seed)
             self._play(split, run.stage("choice"), self.gan_epochs)
-            history, best = self.history_, self.best_epoch_
+            history = self.history_
+            best = self.best_epoch_
             self._play(data, run.stage("refit"), 0 if best is None else best + 1)
-            self.history_, self.best_epoch_ = history, best
+            self.history_ = history
+            self.best_epoch_ = best
         else:
             self._play(data, run, self.gan_epochs)
         self.completed_ = data.annotations
@@ -70,7 +72,10 @@ class DLCLGAN(AugmentedDLCL):
         classifier = self._dl_cl()
         self.best_epoch_ = None
         with classifier.reused():
-            chosen_by = None if self.monitor is None else data.named_validation
+            if self.monitor is None:
+                chosen_by = None
+            else:
+                chosen_by = data.named_validation
             classifier.fit(data.features, data.annotations, chosen_by, run=run.stage("observed"))
             self._keep(classifier, data)
             rate = self.gan_learning_rate
@@ -78,7 +83,10 @@ class DLCLGAN(AugmentedDLCL):
                 classifier.model_, data, passes=self.passes, learning_rate=rate, seed=self.seed
             )
             before = read_variables(model.variables)
-            start = None if data.validation is None else _accuracy(classifier, data)["accuracy"]
+            if data.validation is None:
+                start = None
+            else:
+                start = _accuracy(classifier, data)["accuracy"]
             history = train(
                 model,
                 step_numbers,
@@ -92,7 +100,8 @@ class DLCLGAN(AugmentedDLCL):
                 write_variables(model.variables, before)
             elif start is not None:
                 self.best_epoch_ = history.best_epoch
-            self.history_, self.n_iter_ = history.logs, history.epochs
+            self.history_ = history.logs
+            self.n_iter_ = history.epochs
             self.confusion_matrices_ = certain_answers(model.head, len(self.classes_))
 
 

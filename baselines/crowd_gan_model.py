@@ -57,7 +57,8 @@ def passes_over(passes: int, count: Any, step: Callable[[Any, Any], Any]) -> Any
     """
 
     def body(number: Any, total: Any) -> tuple[Any, Any]:
-        turn, index = number // count, number % count
+        turn = number // count
+        index = number % count
         return number + 1, tf.where(index == 0, 0.0, total) + step(turn, index)
 
     times = passes * count
@@ -96,15 +97,18 @@ class CrowdGANModel(keras.Model):
     ) -> None:
         super().__init__()
         annotations = data.annotations
-        annotators, classes = annotations.num_annotators, annotations.num_classes
+        annotators = annotations.num_annotators
+        classes = annotations.num_classes
         features = np.asarray(classifier.get_layer("standardise")(data.features))
         crowd = Crowd.of(features, annotations, seed)
         sizes = (int(crowd.features.shape[1]), annotators, classes)
         self.discriminator = Discriminator(
             *sizes, embedding_size=_EMBEDDING, aggregate_labels=False, seed=seed
         )
-        self.base, self.head = classifier.get_layer("base"), classifier.get_layer("crowd_layer")
-        self.crowd, self.counts = crowd, selection_counts(crowd.observed)
+        self.base = classifier.get_layer("base")
+        self.head = classifier.get_layer("crowd_layer")
+        self.crowd = crowd
+        self.counts = selection_counts(crowd.observed)
         self.passes = passes
         self.feature_shape = features.shape[1:]
         self.built = True
@@ -132,7 +136,8 @@ class CrowdGANModel(keras.Model):
 
         As many generated annotations of each annotator are drawn at random.
         """
-        crowd, size = self.crowd, len(self.crowd.features)
+        crowd = self.crowd
+        size = len(self.crowd.features)
 
         def compute(index: Any) -> Any:
             rows = positions_of(index, _BATCH_ROWS, size)
@@ -145,7 +150,8 @@ class CrowdGANModel(keras.Model):
             tf.ones_like(drawn, tf.float32), crowd.observed, self.counts, seed, by_entropy=False
         )
         pairs = crowd.with_generated(rows, codes, drawn)
-        total, variables = tf.size(pairs[0]), self.discriminator.trainable_variables
+        total = tf.size(pairs[0])
+        variables = self.discriminator.trainable_variables
 
         def step(turn: Any, index: Any) -> Any:
             positions = positions_of(index, _BATCH_PAIRS, total)
@@ -168,7 +174,8 @@ class CrowdGANModel(keras.Model):
 
     def generator_turn(self, epoch: Any) -> Any:
         """Makes policy-gradient steps on all pairs; returns the mean reward of the last pass."""
-        crowd, size = self.crowd, len(self.crowd.features)
+        crowd = self.crowd
+        size = len(self.crowd.features)
         variables = [*self.base.trainable_variables, *self.head.trainable_variables]
 
         def step(turn: Any, index: Any) -> Any:

@@ -50,7 +50,8 @@ class GraphCompletion(keras.Model):
     ) -> None:
         super().__init__()
         self.size, self.annotators, self.classes = *annotations.shape, annotations.num_classes
-        self.edge_dropout, self.seed = edge_dropout, seed
+        self.edge_dropout = edge_dropout
+        self.seed = seed
         self._features = tf.constant(features)
         self._edges = [
             tf.constant(codes)
@@ -72,7 +73,8 @@ class GraphCompletion(keras.Model):
         self.of_annotators = weight((self.annotators, units), 1)
         self.to_instances = weight((self.classes, units, units), 2)
         self.to_annotators = weight((self.classes, units, units), 3)
-        self.instance_layer, self.annotator_layer = dense(4), dense(5)
+        self.instance_layer = dense(4)
+        self.annotator_layer = dense(5)
         self.decoders = weight((self.classes, units, units), 6)
         self.biases = self.add_weight(shape=(self.classes,), initializer="zeros")
         self.built = True

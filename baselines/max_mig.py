@@ -55,13 +55,15 @@ class MaxMIG(NetworkClassifier):
     ] = 0.1
 
     def _model(self, classifier: Any, data: TrainingData) -> Any:
-        annotators, classes = data.annotations.num_annotators, len(self.classes_)
+        annotators = data.annotations.num_annotators
+        classes = len(self.classes_)
         return MaxMIGModel(
             classifier, data.features, annotators, classes, augment=self._augmentation()
         )
 
     def _set_targets(self, network: Any, data: TrainingData) -> None:
-        crowd, classes = data.annotations, len(self.classes_)
+        crowd = data.annotations
+        classes = len(self.classes_)
         one_hot = crowd.one_hot()
         shares = vote_shares(one_hot, classes)
         errors = error_matrices(one_hot, shares, self.smoothing)

@@ -104,7 +104,10 @@ class MetricLearning(RepresentationEstimator):
             "center": losses.triplet_center_loss,
         }
         loss = functools.partial(kinds[self.objective], margin=self.margin)
-        centers = len(self.classes_) if self.objective == "center" else 0
+        if self.objective == "center":
+            centers = len(self.classes_)
+        else:
+            centers = 0
         model = BatchModel(
             encoder, data.features, data.labels, loss=loss, centers=centers, seed=seed
         )

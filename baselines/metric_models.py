@@ -45,7 +45,9 @@ class MarginModel(EncoderModel):
         margin: float,
     ) -> None:
         super().__init__(encoder, features)
-        self.index, self.objective, self.margin = index, objective, margin
+        self.index = index
+        self.objective = objective
+        self.margin = margin
         self._cumulative = tf.constant(index.cumulative())
         self.built = True
 
@@ -92,7 +94,10 @@ class BatchModel(EncoderModel):
     def batch_losses(self, data: Any) -> Any:
         rows = tf.reshape(data, [-1])
         embeddings = self.embed_rows(rows, training=True)
-        outputs = embeddings if self.centers is None else self.centers(embeddings)
+        if self.centers is None:
+            outputs = embeddings
+        else:
+            outputs = self.centers(embeddings)
         return self.batch_loss(tf.gather(self._labels, rows), outputs)
 
 

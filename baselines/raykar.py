@@ -34,9 +34,14 @@ class _SoftRegression:
     def __init__(
         self, x: NDArray[Any], classes: NDArray[np.int64], num_classes: int, start: LinearHead
     ) -> None:
-        self.head, self.classes, self.num_classes = start, classes, num_classes
+        self.head = start
+        self.classes = classes
+        self.num_classes = num_classes
         self.z = (np.asarray(x, dtype=np.float64) - start.mean_) / start.scale_
-        self.free = classes[1:] if len(classes) == 2 else classes
+        if len(classes) == 2:
+            self.free = classes[1:]
+        else:
+            self.free = classes
         self.weights = np.concatenate([start.kernel_[:, self.free], start.bias_[None, self.free]])
 
     def loss(
@@ -68,12 +73,14 @@ class _SoftRegression:
 
     def penalty(self, weights: NDArray[np.float64] | None = None) -> float:
         """Returns minus the log of the Gaussian prior on the weights, up to a constant."""
-        weights = self.weights if weights is None else weights
+        if weights is None:
+            weights = self.weights
         return 0.5 * float(np.sum(weights[:-1] ** 2)) / self.head.C_
 
     def log_probabilities(self, weights: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         """Returns `[N, C]` log p(class | features)."""
-        weights = self.weights if weights is None else weights
+        if weights is None:
+            weights = self.weights
         logits = np.full((len(self.z), self.num_classes), ABSENT)
         logits[:, self.classes] = 0.0
         logits[:, self.free] = self.z @ weights[:-1] + weights[-1]
@@ -122,13 +129,15 @@ class Raykar(LinearClassifier):
 
     def _fit(self, data: TrainingData, run: Run) -> None:
         x = data.features.reshape(len(data.features), -1)
-        crowd, num_classes = data.annotations, len(self.classes_)
+        crowd = data.annotations
+        num_classes = len(self.classes_)
         votes = crowd.vote_counts().astype(np.float64)
         probas = votes / votes.sum(axis=1, keepdims=True)
         start = self._regression(data, probas)
         classifier = _SoftRegression(x, np.flatnonzero(votes.sum(axis=0)), num_classes, start)
         one_hot = crowd.one_hot()
-        self.history_, self.converged_ = [], False
+        self.history_ = []
+        self.converged_ = False
         errors = np.zeros((0, num_classes, num_classes))
         change = float("inf")
         for _ in range(int(self.max_iter)):
@@ -145,8 +154,10 @@ class Raykar(LinearClassifier):
         if not self.converged_:
             warn_not_converged(type(self).__name__, int(self.max_iter), change, self.tol)
         self.n_iter_ = len(self.history_)
-        self.head_, self.confusion_matrices_ = classifier.head, errors
-        self.probas_, self.labels_ = probas, probas.argmax(axis=1)
+        self.head_ = classifier.head
+        self.confusion_matrices_ = errors
+        self.probas_ = probas
+        self.labels_ = probas.argmax(axis=1)
 
     @staticmethod
     def _e_step(

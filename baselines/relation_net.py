@@ -63,7 +63,8 @@ class RelationModel(EncoderModel):
         # Deviation: the mean instead of the sum, which is the same up to a factor that the next
         # layer's weights take up.
         prototypes = tf.reduce_mean(support, axis=0)
-        count, classes = tf.shape(queries)[0], tf.shape(prototypes)[0]
+        count = tf.shape(queries)[0]
+        classes = tf.shape(prototypes)[0]
         of_classes = tf.repeat(prototypes[None], count, axis=0)
         of_queries = tf.repeat(queries[:, None], classes, axis=1)
         pairs = tf.concat([of_classes, of_queries], axis=-1)
@@ -72,8 +73,12 @@ class RelationModel(EncoderModel):
 
     def batch_losses(self, data: Any) -> Any:
         embeddings = self.embed_rows(data, training=True)
-        shots = max(1, min(self.shots, data.shape[0] // 2)) if data.shape[0] else self.shots
-        classes, width = tf.shape(embeddings)[1], embeddings.shape[-1]
+        if data.shape[0]:
+            shots = max(1, min(self.shots, data.shape[0] // 2))
+        else:
+            shots = self.shots
+        classes = tf.shape(embeddings)[1]
+        width = embeddings.shape[-1]
         queries = tf.reshape(embeddings[shots:], [-1, width])
         target = tf.tile(tf.eye(classes), [tf.shape(embeddings)[0] - shots, 1])
         return tf.reduce_mean(tf.square(self.scores(embeddings[:shots], queries) - target), axis=1)

@@ -54,11 +54,14 @@ def smote(
         features `[N + S, d]` and labels `[N + S]`.
     """
     counts = balancing_counts(labels, num_classes)
-    blocks, codes = [features], [labels.astype(np.int64)]
+    blocks = [features]
+    codes = [labels.astype(np.int64)]
     for code in np.flatnonzero(counts):
-        rows, size = np.flatnonzero(labels == code), int(counts[code])
+        rows = np.flatnonzero(labels == code)
+        size = int(counts[code])
         rng = np.random.default_rng([seed, 0x53, int(code)])
-        near, weights = min(k, len(rows) - 1), np.ones(len(features))
+        near = min(k, len(rows) - 1)
+        weights = np.ones(len(features))
         new = synthesise(features, rows, size, weights, rng, k=near, interpolation="uniform")
         blocks.append(new.embeddings.astype(features.dtype))
         codes.append(np.full(size, code, dtype=np.int64))
@@ -107,9 +110,11 @@ class SmoteTwoStage(LabelsFirst):
         self._infer(data.annotations)
         self._warn()
         flat = data.features.reshape(len(data.features), -1)
-        mean, scale = np.float32(0), np.float32(1)
+        mean = np.float32(0)
+        scale = np.float32(1)
         if self.standardise:
-            mean, scale = flat.mean(axis=0), np.maximum(flat.std(axis=0), 1e-6)
+            mean = flat.mean(axis=0)
+            scale = np.maximum(flat.std(axis=0), 1e-6)
         z, codes = smote(
             (flat - mean) / scale, self.labels_, len(self.classes_), k=self.k, seed=self.seed
         )

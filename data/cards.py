@@ -29,11 +29,15 @@ def card_text(dataset: CrowdDataset) -> str:
 
     The cell of a statistic that is not published, or cannot be computed, is empty.
     """
-    card, computed = dataset.card, dataset_statistics(dataset)
+    card = dataset.card
+    computed = dataset_statistics(dataset)
     lines = [f"# {card.title}", ""]
     provenance = {"source": card.source, "licence": card.licence, "citation": card.citation}
     lines += [f"- {title}: {text}" for title, text in provenance.items() if text]
-    lines += ["", card.notes, ""] if card.notes else [""]
+    if card.notes:
+        lines += ["", card.notes, ""]
+    else:
+        lines += [""]
     lines += ["| statistic | computed | paper |", "|---|---|---|"]
     for name in dict.fromkeys([*computed, *card.paper]):
         if not isinstance(computed.get(name), list):
@@ -43,4 +47,6 @@ def card_text(dataset: CrowdDataset) -> str:
 
 
 def _shown(value: float | None) -> str:
-    return "" if value is None or np.isnan(value) else f"{value:.6g}"
+    if value is None or np.isnan(value):
+        return ""
+    return f"{value:.6g}"

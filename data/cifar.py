@@ -18,7 +18,8 @@ from neucrowd_tf.errors import DataError
 
 from .arrays import as_codes
 
-SIDE, CHANNELS = 32, 3
+SIDE = 32
+CHANNELS = 3
 PIXELS = SIDE * SIDE * CHANNELS
 BATCH = 10_000  # images in an official batch
 _NAMES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]

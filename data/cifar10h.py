@@ -20,8 +20,11 @@ from .cifar import CLASS_NAMES, as_features, first_of_each, long_tail, read_batc
 from .download import locate
 from .tables import read_csv
 
-WORKER, TASK = "annotator_id", "cifar10_test_test_idx"
-CHOSEN, TRUE, CHECK = "chosen_label", "true_label", "is_attn_check"
+WORKER = "annotator_id"
+TASK = "cifar10_test_test_idx"
+CHOSEN = "chosen_label"
+TRUE = "true_label"
+CHECK = "is_attn_check"
 COLUMNS = [WORKER, TASK, CHOSEN, TRUE, CHECK]
 TEST_PER_CLASS = 100
 RATIO = 5.0

@@ -24,7 +24,8 @@ def read(data_dir: Path | None) -> tuple[NDArray[np.float32], NDArray[np.int64]]
     """Returns features `[M, 5000]` and labels `[M]` (1 and -1) of training and validation rows."""
     files = [f"gisette_{split}.{kind}" for split in SPLITS for kind in ("data", "labels")]
     folder = locate("gisette", files, data_dir)
-    features, labels = [], []
+    features = []
+    labels = []
     for split in SPLITS:
         path = folder / f"gisette_{split}.data"
         features.append(checked_features(read_numbers(path), path))

@@ -57,7 +57,8 @@ def _read(path: Path, label: str, truth: str = "") -> tuple[Annotations, Split, 
     """Returns the votes, the features with the majority labels, and the column `truth`."""
     columns = [label, VOTES, *([truth] if truth else [])]
     frame = read_csv(path, columns)
-    positive, labels = frame[VOTES].to_numpy(), frame[label].to_numpy()
+    positive = frame[VOTES].to_numpy()
+    labels = frame[label].to_numpy()
     true = frame[truth or label].to_numpy()
     features = checked_features(frame.drop(columns=columns), path)
     possible = np.isin(positive, np.arange(ANNOTATORS + 1))

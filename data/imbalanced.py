@@ -131,7 +131,8 @@ def _register(
         features, labels = read(data_dir)
         train_sizes, test_size = sizes(labels, crowd.ratio)
         generator = np.random.default_rng([seed, 0x1CED])
-        train_rows, test_rows = [], []
+        train_rows = []
+        test_rows = []
         codes = np.full(len(labels), -1, dtype=np.int64)
         for code, (label, size) in enumerate(train_sizes.items()):
             rows = generator.permutation(np.flatnonzero(labels == label))

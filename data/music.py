@@ -32,7 +32,8 @@ def load(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
         DataError: files that are missing or not of the published layout.
     """
     folder = locate("music", list(SOURCE.files), data_dir, SOURCE)
-    train_path, test_path = folder / "music_genre_gold.csv", folder / "music_genre_test.csv"
+    train_path = folder / "music_genre_gold.csv"
+    test_path = folder / "music_genre_test.csv"
     names, features, labels = _read_songs(train_path)
     test_names, test_features, test_labels = _read_songs(test_path)
     classes = np.array(sorted(set(labels)), dtype=object)

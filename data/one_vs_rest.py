@@ -32,7 +32,8 @@ def one_vs_rest(dataset: CrowdDataset, positive: int, seed: int = 0) -> CrowdDat
         positive: a class code.
         seed: of the draw.
     """
-    crowd, card = dataset.annotations, dataset.card
+    crowd = dataset.annotations
+    card = dataset.card
     name = str(crowd.class_names[positive])
     test, validation = (
         None if split is None else _balanced(split, positive, seed, stream)
@@ -70,7 +71,10 @@ def _balanced(split: Split, positive: int, seed: int, stream: int) -> Split:
     rows = [np.flatnonzero(labels == code) for code in (0, 1)]
     size = min(len(members) for members in rows)
     chosen = np.sort(np.concatenate([generator.permutation(members)[:size] for members in rows]))
-    crowd = None if split.annotations is None else _two_classes(split.annotations[chosen], positive)
+    if split.annotations is None:
+        crowd = None
+    else:
+        crowd = _two_classes(split.annotations[chosen], positive)
     return Split(split.features[chosen], labels[chosen], split.names[chosen], crowd)
 
 

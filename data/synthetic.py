@@ -20,7 +20,9 @@ from neucrowd_tf.datasets.crowds import sklearn_seed, with_simulated_crowd
 from . import catalogue
 
 FEATURES = 1200
-TRAIN, VALIDATION, TEST = 800, 200, 500
+TRAIN = 800
+VALIDATION = 200
+TEST = 500
 # The paper's words give annotators whose errors are independent. In the authors' file of 200 rows
 # they are not: wrong votes have a variance of 1.64 (independent 0.99), and 0.935 of the majority
 # votes are right (0.984). The correlation of their normal scores is the maximum likelihood estimate
@@ -47,7 +49,10 @@ def _generate(
         class_sep=1.0,
         random_state=sklearn_seed(seed, 0),
     )
-    rate = MEAN_RATE[annotators] if dependent else None
+    if dependent:
+        rate = MEAN_RATE[annotators]
+    else:
+        rate = None
     skills = simulation.mislabelling_annotators(annotators, 2, seed, mean_rate=rate)
     crowd = simulation.simulate(truth, skills, seed, dependence=DEPENDENCE * dependent)
     parts = np.split(np.arange(size), [TRAIN, TRAIN + VALIDATION])

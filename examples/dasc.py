@@ -89,6 +89,14 @@ def imbalance(y):
 
 
 r"""
+**By hand.** Six annotations of class 0 and two of each other class: R = 6 / 2.
+"""
+
+if __name__ == "__main__":
+    toy_labels = np.repeat(np.arange(C), [6] + [2] * (C - 1))
+    print(f"equation 1: R = {imbalance(toy_labels):.1f}")  # 3.0
+
+r"""
 ## The base model: CrowdLayer (section 3.3)
 
 f is a classifier with a softmax. Each annotator k has a matrix $W_k$, the identity at first, and
@@ -156,6 +164,18 @@ def loses_a_class(f, x, y):
 
 
 r"""
+**By hand.** Two classes, f(x) = (3/4, 1/4), and an annotator who takes class 0 for class 1: the
+rows of $W_k$ are (0, 2) and (0, 2). Then $f(x) \cdot W_k$ = (0, 2), and label 1 has the probability
+$e^2 / (1 + e^2)$. If the annotator gave this label, the loss is its negative logarithm.
+"""
+
+if __name__ == "__main__":
+    toy_f, toy_W = (lambda x, training: x), keras.Variable([[[0.0, 2.0], [0.0, 2.0]]])
+    toy_p = tf.nn.softmax(logits(toy_f, toy_W, tf.constant([[0.75, 0.25]])))[0, 0, 1]
+    print(f"equation 8: P(label 1) = {toy_p:.3f}")  # 0.881
+    print(f"equation 9: loss of label 1 = {-np.log(toy_p):.3f}")  # 0.127
+
+r"""
 ## Which pseudo-annotations are selected (section 3.2.1)
 
 A pseudo-annotation is the most probable label of an annotator for an instance. Its confidence is
@@ -211,6 +231,25 @@ def select(rng, p, observed, taken, M):
     cells = np.sort(np.concatenate(cells))
     return *np.unravel_index(cells, labels.shape), labels.ravel()[cells]
 
+
+r"""
+**By hand.** The distribution (1/2, 1/2) has the entropy $\log 2$, and (0.9, 0.1) has
+$-0.9 \log 0.9 - 0.1 \log 0.1 = 0.095 + 0.230$. The second one is selected first.
+
+Class 0 is predicted for 30 cells and class 1 for 60. So $1 / N'$ is in proportion to 2 and 1,
+$\tau$ = (2/3, 1/3), and of M = 30 class 0 gets 20. If only 15 cells of class 0 are free, it gets
+these, and class 1 the other 15.
+"""
+
+if __name__ == "__main__":
+    print(f"equation 2: entropy of (1/2, 1/2) = {entropy(np.array([0.5, 0.5])):.3f}")  # 0.693
+    print(f"equation 2: entropy of (0.9, 0.1) = {entropy(np.array([0.9, 0.1])):.3f}")  # 0.325
+    toy_generated = np.array([30, 60] + [0] * (C - 2))
+    toy_free = np.array([15, 60] + [0] * (C - 2))
+    toy_M = selection_numbers(toy_generated, toy_generated, 30)
+    print(f"equations 3 and 4: M_0 = {toy_M[0]}")  # 20
+    toy_M = selection_numbers(toy_generated, toy_free, 30)
+    print(f"equations 3 and 4, with 15 free cells: M_0 = {toy_M[0]}")  # 15
 
 """
 ## Algorithm 1

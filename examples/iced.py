@@ -139,21 +139,43 @@ inference that assumes a uniform one. (2.1) is the likelihood that both steps ra
 """
 
 
+def m_step(p, y):
+    """Returns Psi `[W, C, C]`, for posteriors p and one-hot labels y `[n, W, C]`."""
+    d = np.einsum("na,nub->uab", p, y) + smoothing  # d(w_u, c_alpha, c_beta)
+    return d / d.sum(axis=2, keepdims=True)
+
+
+def e_step(Psi, y):
+    """Returns posteriors `[n, C]`, equation 2.2."""
+    score = np.einsum("nub,uab->na", y, np.log(Psi))  # Phi is the same for all classes
+    p = np.exp(score - score.max(axis=1, keepdims=True))
+    return p / p.sum(axis=1, keepdims=True)
+
+
 def infer(answers, limit=100):
     """Returns posteriors `[n, C]` of the true labels: equations 2.1 and 2.2."""
-    y = np.eye(C)[answers]  # [n, W, C]
+    y = np.eye(C)[answers]
     p = y.mean(axis=1)
     for _ in range(limit):
-        d = np.einsum("na,nub->uab", p, y) + smoothing  # d(w_u, c_alpha, c_beta)
-        Psi = d / d.sum(axis=2, keepdims=True)
-        score = np.einsum("nub,uab->na", y, np.log(Psi))  # Phi is the same for all classes
-        new = np.exp(score - score.max(axis=1, keepdims=True))
-        new /= new.sum(axis=1, keepdims=True)
+        new = e_step(m_step(p, y), y)
         moved, p = np.abs(new - p).max(), new
         if moved < 1e-6:
             break
     return p
 
+
+r"""
+**By hand.** Two annotators, right with probabilities 0.8 and 0.6 for both classes, call a sample 0
+and 1. (2.2) is $0.8 \cdot 0.4 = 0.32$ for class 0 and $0.2 \cdot 0.6 = 0.12$ for class 1, so
+$p(0) = 0.32 / 0.44$: the better annotator is believed. The M-step: an annotator calls three samples
+of class 0 0, 0 and 1. With 1 added to each count, $\Psi(0, 0) = (2 + 1) / (3 + 2)$.
+"""
+
+if __name__ == "__main__":
+    toy_Psi = np.array([[[0.8, 0.2], [0.2, 0.8]], [[0.6, 0.4], [0.4, 0.6]]])
+    print(f"equation 2.2: p(0) = {e_step(toy_Psi, np.eye(2)[[[0, 1]]])[0, 0]:.3f}")  # 0.727
+    toy_p, toy_labels = np.array([[1, 0]] * 3), np.eye(2)[[[0], [0], [1]]]
+    print(f"M-step: Psi(0, 0) = {m_step(toy_p, toy_labels)[0, 0, 0]:.3f}")  # 0.600
 
 r"""
 ## Synthetic samples (section 2.4)
@@ -211,6 +233,22 @@ def copy_answers(rng, z, new, answers):
     drawn = near[np.arange(len(new))[:, None], rng.integers(near.shape[1], size=(len(new), W))]
     return answers[drawn, np.arange(W)]
 
+
+r"""
+**By hand.** If all annotators agree, their labels do not vary, and $S = 1 / 0.01 = 100$. If two
+annotators disagree, the shares are (1/2, 1/2), the variance is $1 - 1/4 - 1/4 = 1/2$, and
+$S = 1 / 0.51$. Let the first sample be the candidate and the second its neighbour. Without noise,
+$\delta = 1.961 / 101.961$, so the synthetic sample stays with the certain candidate. With the
+embeddings 2 and 4 it lies at $z' = 2 + 0.019 \cdot 2 = 2.038$.
+"""
+
+if __name__ == "__main__":
+    toy_S = certainty(np.array([[0, 0], [0, 1]]))
+    print(f"equation 2.4, all agree: S = {toy_S[0]:.3f}")  # 100.000
+    print(f"equation 2.4, two disagree: S = {toy_S[1]:.3f}")  # 1.961
+    toy_delta = interpolation(toy_S[0], toy_S[1], 0)
+    print(f"equation 2.5: delta = {toy_delta:.3f}")  # 0.019
+    print(f"equation 2.3: z' = {2 + toy_delta * (4 - 2):.3f}")  # 2.038
 
 """
 ## Warm-up (section 2.5, algorithm 2)

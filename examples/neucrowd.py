@@ -109,6 +109,19 @@ def safe_examples(embeddings, y, assurance):
     return (weight * same).sum(axis=1) > (weight * ~same).sum(axis=1) + margin
 
 
+r"""
+**By hand.** Five positive votes of seven: $\mathcal A = |1 - 10/7| = 3/7$. Four examples, all of
+them neighbours, have the labels 1, 1, 0, 0 and the assurances 0.2, 0.8, 0.3, 0.4. The first one is
+safe: its label has 0.8 around it, the other label 0.3 + 0.4. The second is not, as it has 0.2
+against 0.7; the third and fourth have 0.4 and 0.3 against 1.0. So a quarter is safe.
+"""
+
+if __name__ == "__main__":
+    toy_y, toy_assurance = np.array([1, 1, 0, 0]), np.array([0.2, 0.8, 0.3, 0.4])
+    print(f"definition 2: assurance of 5 votes = {label_assurance(5):.3f}")  # 0.429
+    toy_safe = safe_examples(np.eye(4), toy_y, toy_assurance)
+    print(f"definition 3: share of safe examples = {toy_safe.mean():.3f}")  # 0.250
+
 """
 ## Drawing tuplets (definition 1)
 
@@ -146,6 +159,16 @@ def robust_anchor(embeddings, assurance):
 
 
 r"""
+**By hand.** Two anchors with embeddings 0 and 1 and assurances 1 and 3/7 have the weights 0.7 and
+0.3, so the robust anchor is $0.7 \cdot 0 + 0.3 \cdot 1 = 0.3$: nearer to the one that all
+annotators agree on.
+"""
+
+if __name__ == "__main__":
+    toy_anchor = robust_anchor(tf.constant([[0.0], [1.0]]), tf.constant([1.0, 3 / 7]))
+    print(f"definition 4: robust anchor = {toy_anchor[0]:.3f}")  # 0.300
+
+r"""
 ## The representation learning network (section 3.3.3)
 
 $\mathcal F_\Theta$ has two fully connected layers with dropout 0.2 (section 4.3), here of 64 and 32
@@ -181,6 +204,20 @@ def tuplet_losses(embeddings, tuplets, assurance):
     logits = eta * tf.gather(assurance, others) * R
     return tf.reduce_logsumexp(logits, axis=1) - logits[:, 0]
 
+
+r"""
+**By hand.** A tuplet of three: the anchor is at 0, $e^+$ at distance 0.2, the negative example at
+distance 1. So $\mathcal R$ is 1.8 and 1. If all votes agree, the exponents are
+$5 \cdot 1 \cdot 1.8 = 9$ and 5, and $p = 1 / (1 + e^{5 - 9})$. If annotators disagree on $e^+$ and
+its assurance is 3/7, its exponent falls to 3.857, and $p = 1 / (1 + e^{5 - 3.857})$.
+"""
+
+if __name__ == "__main__":
+    toy_z, toy_tuplet = tf.constant([[0.0], [0.2], [1.0]]), tf.constant([[0, 1, 2]])
+    sure = tuplet_losses(toy_z, toy_tuplet, tf.constant([1.0, 1.0, 1.0]))
+    print(f"p(e+ | e_r*), all agree on e+: {tf.exp(-sure)[0]:.3f}")  # 0.982
+    unsure = tuplet_losses(toy_z, toy_tuplet, tf.constant([1.0, 3 / 7, 1.0]))
+    print(f"p(e+ | e_r*), few agree on e+: {tf.exp(-unsure)[0]:.3f}")  # 0.242
 
 """
 ## The sampling network (section 3.3.4)

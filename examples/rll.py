@@ -146,6 +146,17 @@ def confidence(y, votes):
 
 
 r"""
+**By hand.** A positive example has five positive votes of seven. (1) is 5/7. If half of the
+examples are positive, $\alpha = \beta = 1/2$, and (2) is $(0.5 + 5) / (1 + 7) = 5.5 / 8$: a little
+nearer to 1/2.
+"""
+
+if __name__ == "__main__":
+    toy_y, toy_votes = np.array([1, 0]), np.array([5, 1])
+    print(f"equation 1: delta = {confidence_mle(toy_y, toy_votes)[0]:.3f}")  # 0.714
+    print(f"equation 2: delta = {confidence(toy_y, toy_votes)[0]:.4f}")  # 0.6875
+
+r"""
 ## The loss (section III-A and equation 3)
 
 The relevance r of two examples is the cosine of their embeddings. Within a group, the probability
@@ -167,6 +178,20 @@ def group_losses(f, groups, delta):
     logits = eta * tf.gather(delta, others) * r
     return tf.reduce_logsumexp(logits, axis=1) - logits[:, 0]
 
+
+r"""
+**By hand.** Embeddings (1, 0) of $x_i^+$, (0.8, 0.6) of $x_j^+$ and (0.6, 0.8) of one negative
+example have the cosines 0.8 and 0.6. With $\delta = 1$ the exponents are 8 and 6, and
+$\hat p = 1 / (1 + e^{6 - 8})$. If the confidence in the negative label is 0.5, its exponent is 3,
+and $\hat p = 1 / (1 + e^{3 - 8})$: an unsure negative example hardly counts.
+"""
+
+if __name__ == "__main__":
+    toy_f, toy_group = tf.constant([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]]), tf.constant([[0, 1, 2]])
+    sure = group_losses(toy_f, toy_group, tf.constant([1.0, 1.0, 1.0]))
+    print(f"equation 3, delta = 1: p = {tf.exp(-sure)[0]:.3f}")  # 0.881
+    unsure = group_losses(toy_f, toy_group, tf.constant([1.0, 1.0, 0.5]))
+    print(f"equation 3, an unsure negative example: p = {tf.exp(-unsure)[0]:.3f}")  # 0.993
 
 """
 L(Omega) is the sum of the losses of all groups. We take the mean over a batch and add the penalty

@@ -44,11 +44,15 @@ def overview() -> str:
 
 def main(argv: list[str]) -> int:
     """Runs the command that the arguments name; returns the exit code."""
-    first = argv[0] if argv else "--help"
+    if argv:
+        first = argv[0]
+    else:
+        first = "--help"
     if first == "--version":
         return run(lambda: say(f"neucrowd {version('neucrowd-tf')}"))
     if first == "help" and len(argv) > 1:  # help COMMAND is COMMAND --help
-        first, argv = argv[1], [argv[1], "--help"]
+        first = argv[1]
+        argv = [argv[1], "--help"]
     if first in ("--help", "-h", "-help", "help"):
         return run(lambda: say(overview()))
     if not first.startswith("-") and first not in COMMANDS:

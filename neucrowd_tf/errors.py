@@ -21,7 +21,8 @@ class RowError(DataError):
 
     def __init__(self, row: int, rest: str) -> None:
         super().__init__(f"row {row}, {rest}")
-        self.row, self.rest = int(row), rest
+        self.row = int(row)
+        self.rest = rest
 
 
 class IdentitiesError(DataError):
@@ -96,9 +97,12 @@ def one_line(error: BaseException, longest: int = 1000) -> str:
     """Returns an error as one printable line, cut in the middle if it is very long."""
     text = str(error)
     if isinstance(error, OSError) and error.filename:
-        reason, path = error.strerror or text, error.filename
+        reason = error.strerror or text
+        path = error.filename
         text = f"{reason}: {path}"
         if error.errno in DENIED:
             text = f"{path}: no permission to read or write it ({reason}). Change its permissions."
     text = printable(" ".join(text.split()))
-    return text if len(text) <= longest else f"{text[: longest // 2]} … {text[-longest // 3 :]}"
+    if len(text) <= longest:
+        return text
+    return f"{text[: longest // 2]} … {text[-longest // 3 :]}"

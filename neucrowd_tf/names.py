@@ -54,7 +54,9 @@ def close_names(name: str, names: Iterable[str]) -> list[str]:
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """Returns a question that suggests the names that a misspelt one may mean; "" without any."""
     close = close_names(name, names)
-    return f"Did you mean {' or '.join(close)}?" if close else ""
+    if close:
+        return f"Did you mean {' or '.join(close)}?"
+    return ""
 
 
 def folded(column: Any) -> str:

@@ -85,7 +85,8 @@ def read(path: Path) -> Iterator[Suite]:
 def _cells(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yields a map's row for each combination of its axes' values; any other row as it is."""
     row = dict(row)
-    axes, at = row.pop("axes", {}), row.pop("at", {})
+    axes = row.pop("axes", {})
+    at = row.pop("at", {})
     chosen = [
         [
             (f"{axis}={value}", axes[axis][value])

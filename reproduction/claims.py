@@ -43,7 +43,9 @@ RESULTS = Path(__file__).parents[1] / "results"
 READING = "reading"
 COMPARABLE = "comparable"
 PARTS = ("labels", "features", "size", "settings")
-SAME, SIMILAR, OTHER = "same", "similar", "other"
+SAME = "same"
+SIMILAR = "similar"
+OTHER = "other"
 NOT_COMPARED = "not compared"
 # Their test instances are the same for every seed; those of other data are drawn by the seed, so
 # that an interval over seeds is over instances too.
@@ -146,7 +148,9 @@ class Claim:
     @property
     def rows(self) -> list[str]:
         """The rows, as a list."""
-        return [self.row] if isinstance(self.row, str) else self.row
+        if isinstance(self.row, str):
+            return [self.row]
+        return self.row
 
     @property
     def controls(self) -> list[str]:
@@ -164,7 +168,10 @@ class Claim:
     @property
     def data_word(self) -> str:
         """The worst word of labels, features and size; empty if nothing is stated."""
-        words = {self.parts[part] for part in PARTS[:-1]} if self.parts else set()
+        if self.parts:
+            words = {self.parts[part] for part in PARTS[:-1]}
+        else:
+            words = set()
         return next((word for word in (OTHER, SIMILAR, SAME) if word in words), "")
 
     @property
@@ -204,7 +211,10 @@ def read(path: Path = CLAIMS) -> list[Claim]:
         if name == COMPARABLE:
             continue
         try:
-            ours = Ours(**section.pop("ours")) if "ours" in section else None
+            if "ours" in section:
+                ours = Ours(**section.pop("ours"))
+            else:
+                ours = None
             claims.append(Claim(name, ours=ours, **section))
         except TypeError as error:
             raise DataError(f"{path.name}: {name}: {error}") from error
@@ -262,7 +272,10 @@ def _value(claim: Claim, results: Path) -> tuple[Ours, str]:
     if figure is None and claim.published is not None:
         figure = Figure(claim.published)
     interval = prediction_interval(mean, deviation, runs, figure, kind=kind_of(claim.metric))
-    published = None if figure is None else round(figure.mean, 5)
+    if figure is None:
+        published = None
+    else:
+        published = round(figure.mean, 5)
     ours = Ours(*_rounded(interval), runs, _span(seeds.index), published)
     if not _trained(claim, claim.rows, results):
         return ours, NOT_TRAINED
@@ -314,18 +327,26 @@ def _gain(
     By seed if both have values by seed; else from means and deviations, as of unpaired runs. The
     interval is over seeds and test instances where right and wrong are stored (`right`).
     """
-    sign = -1.0 if claim.less else 1.0
-    suite, metric = claim.control_suite or claim.suite, claim.control_metric or claim.metric
+    if claim.less:
+        sign = -1.0
+    else:
+        sign = 1.0
+    suite = claim.control_suite or claim.suite
+    metric = claim.control_metric or claim.metric
     other_x = dataclasses.replace(claim, x=claim.x if claim.control_x is None else claim.control_x)
     lines = [_row(results, claim, claim.suite, row, claim.metric) for row in rows]
     control_lines = [_row(results, other_x, suite, control, metric) for control in controls]
     pairs = zip(lines, control_lines, strict=True)
     crossed: Interval | None = None
     by_seed = [sign * (ours[3] - control[3]).dropna() for ours, control in pairs]
-    share = 1 if claim.added else len(by_seed)
+    if claim.added:
+        share = 1
+    else:
+        share = len(by_seed)
     gains = sum(by_seed[1:], by_seed[0]).dropna() / share
     if len(gains):
-        interval, runs = paired_interval(gains, np.zeros(len(gains))), len(gains)
+        interval = paired_interval(gains, np.zeros(len(gains)))
+        runs = len(gains)
         crossed = _with_instances(claim, rows, controls, gains, results)
     elif len(rows) > 1:
         raise DataError(f"claims.toml: {claim.name}: several rows need values by seed")
@@ -333,11 +354,15 @@ def _gain(
         (mean, deviation, runs, _), (control_mean, spread, number, _) = lines[0], control_lines[0]
         if not claim.panel:
             crossed = _stored_interval(claim, rows, controls, results, "gain_instances")
-        paired = None if claim.panel else _stored_interval(claim, rows, controls, results, "gain")
+        if claim.panel:
+            paired = None
+        else:
+            paired = _stored_interval(claim, rows, controls, results, "gain")
         # Without one, of one more mean of as many runs as the control has: Welch's interval.
         pair = deviation, runs, Figure(control_mean, spread, number)
         welch = prediction_interval(sign * (mean - control_mean), *pair, kind="gain")
-        interval, runs = paired or welch, min(runs, number)
+        interval = paired or welch
+        runs = min(runs, number)
     published = claim.published
     if published is None and not claim.panel:
         figures = [
@@ -345,7 +370,10 @@ def _gain(
             for row, control in zip(rows, controls, strict=True)
         ]
         differences = [sign * (a.mean - b.mean) for a, b in figures if a and b]
-        published = round(float(np.mean(differences)), 5) if len(differences) == len(rows) else None
+        if len(differences) == len(rows):
+            published = round(float(np.mean(differences)), 5)
+        else:
+            published = None
     seeds_only = crossed is None and claim.data in FIXED
     interval = crossed or interval
     ours = Ours(*_rounded(interval), runs, _span(gains.index), published, seeds_only=seeds_only)
@@ -360,8 +388,10 @@ def _with_instances(
     Raises:
         DataError: the stored instances contradict the gains by seed.
     """
-    suite, metric = claim.control_suite or claim.suite, claim.control_metric or claim.metric
-    ours, theirs = stored(results, claim.suite), stored(results, suite)
+    suite = claim.control_suite or claim.suite
+    metric = claim.control_metric or claim.metric
+    ours = stored(results, claim.suite)
+    theirs = stored(results, suite)
     pairs: list[tuple[Mapping[Row, Right], Row, Mapping[Row, Right], Row]] = []
     for row, control in zip(rows, controls, strict=True):
         row_line = Row(claim.data, row, claim.metric, 0)
@@ -393,7 +423,9 @@ def _stored_interval(
     plain = not (claim.control_suite or claim.control_metric or claim.less)
     if suite is None or claim.metric != suite.metrics[0] or len(rows) > 1 or not plain:
         return None
-    row, control, path = rows[0], controls[0], results / f"{claim.suite}.csv"
+    row = rows[0]
+    control = controls[0]
+    path = results / f"{claim.suite}.csv"
     for name, other, sign in ((row, control, 1.0), (control, row, -1.0)):
         setting, separator, method = name.rpartition("/")
         baseline = f"{setting}{separator}{suite.baseline_of(method)}"
@@ -427,7 +459,10 @@ def _published(claim: Claim, row: str, metric: str) -> Figure | None:
     A method with the published settings (`iced_printed`) has the values of the method.
     """
     suite = _SUITES.get(claim.suite)
-    tables = [suite.figures] if suite is not None else []
+    if suite is not None:
+        tables = [suite.figures]
+    else:
+        tables = []
     tables += [TABLES[name] for name in TABLES if name.startswith(claim.suite.partition("_")[0])]
     names = (row, row.removesuffix("_printed"))
     figures = (table.get((claim.data, name), {}) for name in names for table in tables)
@@ -442,7 +477,10 @@ def _row(
     if claim.panel:
         table = _table(results / f"{suite}.csv")
         lines = table[(table.iloc[:, 0] == claim.panel) & (table.iloc[:, 1] == row)]
-        x = lines.iloc[:, 2].max() if claim.x is None else claim.x
+        if claim.x is None:
+            x = lines.iloc[:, 2].max()
+        else:
+            x = claim.x
         lines = lines[np.isclose(lines.iloc[:, 2].astype(float), float(x))]
         if not len(lines):
             raise DataError(f"{file} has no line {row!r} of {claim.panel!r} at {x}")
@@ -451,8 +489,10 @@ def _row(
     lines = _lines(results / f"{suite}.csv", claim.data, row, metric)
     if not len(lines) or not lines.iloc[0]["runs"]:
         raise DataError(f"{file} has no row with runs of {claim.data}/{row}, {metric}")
-    table, line = _lines(results / f"{suite}_seeds.csv", claim.data, row, metric), lines.iloc[0]
-    seeds, runs = table.set_index("seed")["value"].astype(float), int(line["runs"])
+    table = _lines(results / f"{suite}_seeds.csv", claim.data, row, metric)
+    line = lines.iloc[0]
+    seeds = table.set_index("seed")["value"].astype(float)
+    runs = int(line["runs"])
     if len(seeds) and (len(seeds) != runs or abs(seeds.mean() - line["mean"]) > 1e-5):
         raise DataError(f"claims.toml: {claim.name}: {suite}_seeds.csv differs from its table")
     return float(line["mean"]), float(line["sd"]), runs, seeds
@@ -526,7 +566,9 @@ def updated(text: str, claims: Iterable[Claim]) -> str:
 def _toml(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    return f'"{value}"' if isinstance(value, str) else repr(value)
+    if isinstance(value, str):
+        return f'"{value}"'
+    return repr(value)
 
 
 def figures(claim: Claim) -> tuple[str, str, str]:
@@ -536,11 +578,19 @@ def figures(claim: Claim) -> tuple[str, str, str]:
     """
     ours = claim.ours
     points = bool(claim.controls) and not claim.panel and kind_of(claim.metric) == "share"
-    scale, digits = (100.0, 1) if points else (1.0, 3)
-    sign = "+" if claim.controls or claim.data_sets else ""
+    if points:
+        scale, digits = (100.0, 1)
+    else:
+        scale, digits = (1.0, 3)
+    if claim.controls or claim.data_sets:
+        sign = "+"
+    else:
+        sign = ""
 
     def shown(value: float | None) -> str:
-        return "" if value is None else f"{scale * value:{sign}.{digits}f}"
+        if value is None:
+            return ""
+        return f"{scale * value:{sign}.{digits}f}"
 
     if ours is None:
         return shown(claim.published), "", ""

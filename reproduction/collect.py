@@ -27,7 +27,9 @@ class FinishedRun:
     def read(self, name: str) -> dict[str, Any]:
         """Returns a JSON file of the run; nothing if it is missing."""
         path = self.folder / name
-        return dict(read_json(path)) if path.exists() else {}
+        if path.exists():
+            return dict(read_json(path))
+        return {}
 
     @property
     def evaluation(self) -> dict[str, Any]:
@@ -42,13 +44,17 @@ class FinishedRun:
         value = finished["test"].get(name, finished.get("timings", {}).get(name))
         if name == "validation_accuracy":
             value = finished.get("validation", {}).get("accuracy")
-        value = finished.get(name) if value is None else value
-        value = self.evaluation.get(name) if value is None else value
+        if value is None:
+            value = finished.get(name)
+        if value is None:
+            value = self.evaluation.get(name)
         if name.startswith("recall_"):
             value = finished["test"]["per_class"][name.removeprefix("recall_")]["recall"]
         if value is None and name in (history := self.read(HISTORY)):
             value = history[name][-1]
-        return None if value is None else float(value)
+        if value is None:
+            return None
+        return float(value)
 
     @property
     def revision(self) -> str:

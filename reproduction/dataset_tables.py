@@ -28,7 +28,9 @@ DATASETS = {
     "ICED": ("usps_syn", "gsad_syn", "gisette_syn"),
 }
 SEEDS = 5  # of simulated data, whose statistics vary
-AGREES, DIFFERS, ABSENT = "agrees", "differs", "not recomputed: not in data_dir"
+AGREES = "agrees"
+DIFFERS = "differs"
+ABSENT = "not recomputed: not in data_dir"
 COLUMNS = ("paper", "dataset", "statistic", "published", "ours", "least", "most", "outcome")
 _TWO_DIGITS = ("kappa", "class_ratio")
 

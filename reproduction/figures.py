@@ -48,7 +48,8 @@ def over_settings(suite: Suite, options: Options) -> list[Path]:
 
     Each dataset has a panel, each method a line.
     """
-    metric, setting = suite.metrics[0], suite.cases[0].setting.partition("=")[0]
+    metric = suite.metrics[0]
+    setting = suite.cases[0].setting.partition("=")[0]
     points = (
         Point(run.dataset, run.method, run.case.x, run.seed, run.metric(metric))
         for run in suite_runs(suite, options.output_dir)
@@ -79,13 +80,18 @@ def _curve(run: FinishedRun) -> pd.DataFrame:
     """Returns a run's curves.csv; no rows if it has none."""
     path = run.folder / CURVES
     columns = ["stage", "epoch", "train_accuracy", "test_accuracy"]
-    return pd.read_csv(path) if path.exists() else pd.DataFrame(columns=columns)
+    if path.exists():
+        return pd.read_csv(path)
+    return pd.DataFrame(columns=columns)
 
 
 @figure("entropy", "share of training instances, surest first", "accuracy")
 def surest_instances(run: FinishedRun) -> Places:
     """CrowdInG's figure 2a: accuracy of DL-CL on its surest training instances."""
-    surest = run.evaluation.get("surest", {}) if run.method == "dl_cl" else {}
+    if run.method == "dl_cl":
+        surest = run.evaluation.get("surest", {})
+    else:
+        surest = {}
     pairs = zip(surest.get("share", ()), surest.get("accuracy", ()), strict=True)
     yield from ((run.dataset, "DL-CL", share, accuracy) for share, accuracy in pairs)
 
@@ -93,7 +99,11 @@ def surest_instances(run: FinishedRun) -> Places:
 @figure("steps", "epoch of the game", "test accuracy")
 def game_steps(run: FinishedRun) -> Places:
     """CrowdInG's figure 2b: the game's test accuracy with one step and two."""
-    line, curve = "one step" if "one_step" in run.method else "two steps", _curve(run)
+    if "one_step" in run.method:
+        line = "one step"
+    else:
+        line = "two steps"
+    curve = _curve(run)
     game = curve[curve["stage"] == "game"]
     for epoch, accuracy in zip(game["epoch"] + 1, game["test_accuracy"], strict=True):
         yield run.dataset, line, epoch, accuracy
@@ -117,7 +127,8 @@ def crowding_figure_4(suite: Suite, options: Options) -> list[Path]:
 
     The paper prints no numbers. Annotators without labels are left out.
     """
-    points, shares = [], (0.0, 0.25, 0.5, 0.75, 1.0)
+    points = []
+    shares = (0.0, 0.25, 0.5, 0.75, 1.0)
     for name in ("labelme", "music"):
         data: Any = registry.dataset(name).load(options.data_dir, FIRST_SEED)
         counts = data.annotations.labels_per_annotator()

@@ -67,4 +67,6 @@ def _name(claim: Claim) -> str:
     for words in (", published settings", ", published algorithm"):
         text = text.replace(words, " (published)")
     text = f"{claim.paper}: {text}"
-    return text if len(text) <= 70 else text[:67] + "..."
+    if len(text) <= 70:
+        return text
+    return text[:67] + "..."

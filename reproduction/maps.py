@@ -87,7 +87,9 @@ def interval_of_runs(
     References:
         Searle, Casella and McCulloch (1992), Variance components, section 5.3.
     """
-    size, by_run, by_instance = len(differences), np.bincount(runs), np.bincount(instances)
+    size = len(differences)
+    by_run = np.bincount(runs)
+    by_instance = np.bincount(instances)
     means = np.bincount(runs, differences) / by_run
     over_runs = mean_interval(means)
     if len(by_run) < 2:
@@ -126,13 +128,18 @@ def _gain(ours: Sequence[FinishedRun], theirs: Sequence[FinishedRun], metric: st
     """Returns the mean gain over the runs that both have; NaN without any."""
     rival = {(run.seed, run.folder.name): run for run in theirs}
     pairs = [(run, rival.get((run.seed, run.folder.name))) for run in ours]
-    runs, names, differences = list[int](), list[tuple[str, int]](), list[NDArray[np.float64]]()
+    runs = list[int]()
+    names = list[tuple[str, int]]()
+    differences = list[NDArray[np.float64]]()
     for number, (run, other) in enumerate(pair for pair in pairs if pair[1] is not None):
         tasks, values = _values(run.folder, metric)
         other_tasks, other_values = _values(other.folder, metric)  # type: ignore[union-attr]
         if tasks != other_tasks:
             raise DataError(f"{run.folder}: its test items are not those of its rival's run")
-        redrawn = run.seed if run.dataset in REDRAWN else 0
+        if run.dataset in REDRAWN:
+            redrawn = run.seed
+        else:
+            redrawn = 0
         names += [(task, redrawn) for task in tasks]
         runs += [number] * len(tasks)
         differences.append(values - other_values)
@@ -144,7 +151,9 @@ def _gain(ours: Sequence[FinishedRun], theirs: Sequence[FinishedRun], metric: st
 
 def _mean(runs: Iterable[FinishedRun], metric: str) -> float:
     values = [value for run in runs if (value := run.metric(metric)) is not None]
-    return float(np.mean(values)) if values else math.nan
+    if values:
+        return float(np.mean(values))
+    return math.nan
 
 
 def _ours(suite: Suite, method: str) -> str:
@@ -165,7 +174,10 @@ def rows(suite: Suite, root: Path) -> Iterator[dict[str, str]]:
         place, variant = split_setting(case.setting)
         for dataset, method in itertools.product(case.datasets, case.methods):
             cell = cells.setdefault((dataset, tuple(place[axis] for axis in axes)), {})
-            name = f"{method}, {CONTROL}" if variant == CONTROL else method
+            if variant == CONTROL:
+                name = f"{method}, {CONTROL}"
+            else:
+                name = method
             cell[name] = case, row_runs(root, case, dataset, method)
     all_rivals = {name for names in suite.rivals.values() for name in names}
     for (dataset, place_of_cell), cell in cells.items():
@@ -209,7 +221,7 @@ def store(suite: Suite, table: Sequence[Row], folder: Path) -> list[Path]:
 
 
 def read(folder: Path, name: str) -> list[Row]:
-    """Returns the stored cells of a map; none if there are none."""
+    """Returns the stored cells of a map; an empty one without any."""
     path = folder / f"{name}.csv"
     if not path.exists():
         return []
@@ -238,7 +250,8 @@ def maps_of(suites: Iterable[Suite]) -> list[Suite]:
 
 def merge(source: Path, target: Path, suites: Iterable[Suite]) -> list[Path]:
     """Adds the cells of one folder to those of another; of one cell, that of more runs stays."""
-    written, maps = list[Path](), dict[str, tuple[Suite, Sequence[Row]]]()
+    written = list[Path]()
+    maps = dict[str, tuple[Suite, Sequence[Row]]]()
     for suite in maps_of(suites):
         cells = {_key(row): row for row in read(target, suite.name)}
         for row in read(source, suite.name):
@@ -315,7 +328,10 @@ class _Grid:
     @classmethod
     def of(cls, suite: Suite, shown: Sequence[Row]) -> _Grid:
         axes = axes_of(shown[0])
-        last = axes[-1:] if len(axes) > 1 else []
+        if len(axes) > 1:
+            last = axes[-1:]
+        else:
+            last = []
         rest = axes[: len(axes) - len(last)]
         dataset = shown[0]["dataset"]
         places = [dict(zip(axes, x[1:], strict=True)) for x in _places(suite) if x[0] == dataset]
@@ -368,7 +384,9 @@ def _draw_cell(axis: Any, x: int, y: int, row: Row) -> None:
 
 
 def _points(text: str) -> str:
-    return f"{100 * float(text):+.1f}" if text else ""
+    if text:
+        return f"{100 * float(text):+.1f}"
+    return ""
 
 
 # --------------------------------------------------------------------------- sentences
@@ -378,7 +396,8 @@ def outcome(row: Row) -> int:
     """Returns 1 if a cell's interval is above 0, -1 if it is below, otherwise 0."""
     if not row["accuracy_gain_low"]:
         return 0
-    low, high = float(row["accuracy_gain_low"]), float(row["accuracy_gain_high"])
+    low = float(row["accuracy_gain_low"])
+    high = float(row["accuracy_gain_high"])
     return 1 if low > 0 else -1 if high < 0 else 0
 
 
@@ -425,7 +444,10 @@ def _sentence(suite: Suite, method: str, ours: Sequence[Row]) -> str:
     measured = [row for row in ours if is_complete(row)]
     over = " or ".join(f"`{name}`" for name in suite.rivals[method])
     missing = asked - len(measured)
-    still = f" {missing} of {asked} cells still lack runs." if missing else ""
+    if missing:
+        still = f" {missing} of {asked} cells still lack runs."
+    else:
+        still = ""
     if not measured:
         return f"`{method}`: no cell of its map has all its runs yet.{still}"
     parts = {sign: [row for row in measured if outcome(row) == sign] for sign in (1, -1, 0)}
@@ -470,7 +492,10 @@ def _where(measured: Sequence[Row], chosen: Sequence[Row]) -> str:
         values = [value for value in tested if value in {row[name] for row in chosen}]
         if len(values) < len(tested):
             limits.append(f"{name} {' or '.join(values)}")
-    which = f", all with {' and '.join(limits)}" if limits else ", at every value of each axis"
+    if limits:
+        which = f", all with {' and '.join(limits)}"
+    else:
+        which = ", at every value of each axis"
     gains = [float(row["accuracy_gain"]) for row in chosen]
     size = f"{min(gains):+.3f} to {max(gains):+.3f}"
     return f"in {len(chosen)} of {len(measured)} cells{which} ({size})"

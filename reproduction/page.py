@@ -39,7 +39,8 @@ from reproduction.verdicts import (
 
 TEMPLATE = Path(__file__).with_name("results_page.md")
 # Places in the template and in pages of methods.
-COUNTS, ANSWER = "<!-- counts -->", "<!-- answer -->"
+COUNTS = "<!-- counts -->"
+ANSWER = "<!-- answer -->"
 # A claim's figure in the template: {{name}} is its mean, {{name:published}} the published value;
 # {{DASC:ahead}} is how many of a paper's main comparisons have a verdict.
 _FIGURE = re.compile(r"\{\{(\w+)(?::(\w+))?\}\}")
@@ -56,13 +57,16 @@ PAPERS = {
 }
 # How our value compares with a published one, in the order of the summary's columns.
 PLACES = (ABOVE, WITHIN, BELOW, TOO_WIDE)
-OWN, RIVALS = "the paper's method", "rivals"
+OWN = "the paper's method"
+RIVALS = "rivals"
 WORDS = (AHEAD, UNDECIDED, BEHIND)
 SETTINGS = {True: "the paper's, as far as known", False: "ours"}
 WHICH = Path("howto/which_method.md")
 MAPS = Path("research/maps.md")
 # What made each file: by suite, and of all others.
-RUNS, STUDIES, TOLERANCE = "runs.json", "studies.csv", "tolerance.csv"
+RUNS = "runs.json"
+STUDIES = "studies.csv"
+TOLERANCE = "tolerance.csv"
 CLAIMS = "claims.csv"
 TOLERANCE_NOTE = """\
 A new run of a row agrees with the stored seed within its table's tolerance in accuracy: the largest
@@ -85,8 +89,13 @@ def read_rows(path: Path) -> Rows:
 def rows_of(results: Path, suite: Suite) -> Rows:
     """Returns the rows of a suite's CSV; none without it, or if it is another kind of table."""
     path = results / f"{suite.name}.csv"
-    rows = read_rows(path) if path.exists() else []
-    return rows if rows and {"published", "verdict", "metric"} <= set(rows[0]) else []
+    if path.exists():
+        rows = read_rows(path)
+    else:
+        rows = []
+    if rows and {"published", "verdict", "metric"} <= set(rows[0]):
+        return rows
+    return []
 
 
 def summary(tables: Iterable[tuple[Suite, Rows]]) -> list[str]:
@@ -101,7 +110,10 @@ def summary(tables: Iterable[tuple[Suite, Rows]]) -> list[str]:
         paper = _paper(suite)
         for row in rows:
             if row["published"]:
-                whose = OWN if _is_own(paper, row["method"]) else RIVALS
+                if _is_own(paper, row["method"]):
+                    whose = OWN
+                else:
+                    whose = RIVALS
                 counts.setdefault((PAPERS[paper], whose), Counter())[row["verdict"]] += 1
     table = [["paper", *(f"{whose}: {', '.join(PLACES)}" for whose in (OWN, RIVALS))]]
     for paper in PAPERS.values():
@@ -129,7 +141,10 @@ def answer(rows: Iterable[Claim]) -> list[str]:
         apart = dict.fromkeys(
             part for claim in gains for part in claims.PARTS if _apart(claim, part)
         )
-        inputs = f"not the paper's {' and '.join(apart)}" if apart else "the paper's inputs"
+        if apart:
+            inputs = f"not the paper's {' and '.join(apart)}"
+        else:
+            inputs = "the paper's inputs"
         line = f"- **{paper}**: {', '.join(words)} of {len(gains)} comparisons"
         lines.append(f"{line} ({names}; {inputs}).")
     return lines
@@ -162,7 +177,8 @@ def table_of(rows: Iterable[Claim]) -> list[str]:
     table = [["here", "claim", "published", "ours (seeds)", "inputs"]]
     for claim in rows:
         published, ours, seeds = claims.figures(claim)
-        ours += f" ({seeds})" if seeds else ""
+        if seeds:
+            ours += f" ({seeds})"
         text = f"{claim.claim} ({claim.where})"
         table.append([claim.verdict, text, published, ours, claim.comparability])
     filled = [i for i in range(len(table[0])) if any(line[i] for line in table[1:])]
@@ -182,7 +198,9 @@ def _by_paper(rows: Iterable[Claim]) -> dict[str, list[Claim]]:
 
 def _paper(suite: Suite) -> str:
     name = suite.name.partition("_")[0]
-    return name if name in PAPERS else "others"
+    if name in PAPERS:
+        return name
+    return "others"
 
 
 def _wrapped(text: str) -> Iterator[str]:
@@ -207,7 +225,8 @@ def page(results: Path) -> str:
     Raises:
         DataError: a folder without tables.
     """
-    tables, rows = _tables(results), claims.read()
+    tables = _tables(results)
+    rows = claims.read()
     by_name = {claim.name: claim for claim in rows}
 
     def figure(match: re.Match[str]) -> str:
@@ -235,10 +254,15 @@ def _shown_figure(claim: Claim, part: str) -> str:
     ours = claim.ours
     if ours is None:
         raise DataError(f"claims.toml: {claim.name}: has no figure for {TEMPLATE.name}")
-    scale, sign, digits = (100.0, "+", 1) if claim.controls else (1.0, "", 3)
+    if claim.controls:
+        scale, sign, digits = (100.0, "+", 1)
+    else:
+        scale, sign, digits = (1.0, "", 3)
 
     def shown(value: float | None) -> str:
-        return "" if value is None else f"{scale * value:{sign}.{digits}f}"
+        if value is None:
+            return ""
+        return f"{scale * value:{sign}.{digits}f}"
 
     if part == "difference":
         return f"{100 * (ours.mean - (ours.published or 0.0)):+.1f}"
@@ -271,7 +295,10 @@ def gains_of(rows: Iterable[Claim], gained: bool) -> list[str]:
         rows: claims whose control is the simpler method.
         gained: which of the two.
     """
-    head = ("use", "over") if gained else ("instead of", "use")
+    if gained:
+        head = ("use", "over")
+    else:
+        head = ("instead of", "use")
     table = [[*head, "data", "gain (seeds)"]]
     for claim in rows:
         if (_word(claim) == AHEAD) == gained and claim.ours is not None:
@@ -281,7 +308,9 @@ def gains_of(rows: Iterable[Claim], gained: bool) -> list[str]:
             _, gain, seeds = claims.figures(claim)
             data = f"`{claim.data}`" + f", {setting}" * bool(setting)
             table.append([*names, data, f"{gain.partition(' over')[0]} ({seeds})"])
-    return aligned(table, "md", "") if len(table) > 1 else [NO_GAINS[gained]]
+    if len(table) > 1:
+        return aligned(table, "md", "")
+    return [NO_GAINS[gained]]
 
 
 def filled(text: str, name: str) -> str:
@@ -322,7 +351,10 @@ def readme(results: Path) -> str:
     for path in sorted(results.glob("*.csv")):
         if not path.stem.endswith("_seeds") and path.name not in (STUDIES, "notes.csv"):
             suite = max((x for x in titles if path.stem.startswith(x)), key=len, default="")
-            question = questions.get(path.name, "") if path.stem != suite else ""
+            if path.stem != suite:
+                question = questions.get(path.name, "")
+            else:
+                question = ""
             question = (question or titles.get(suite, "")).partition(" (")[0]
             files.setdefault(question, []).append(path.name)
     for question, names in files.items():
@@ -344,7 +376,10 @@ def tolerances(results: Path) -> list[str]:
     for suite in SUITES:
         used = {_package(method) for case in suite.cases for method in case.methods}
         if used and rows_of(results, suite):
-            words = [f"{max(apart[x] for x in used & set(apart)):.1f}"] if used & set(apart) else []
+            if used & set(apart):
+                words = [f"{max(apart[x] for x in used & set(apart)):.1f}"]
+            else:
+                words = []
             words += [f"`{name}` not measured" for name in sorted(used - set(apart))]
             groups.setdefault("; ".join(words), []).append(f"`{suite.name}`")
     rows = [[words, ", ".join(names)] for words, names in sorted(groups.items())]
@@ -361,7 +396,10 @@ def collect_runs(results: Path) -> None:
     """Moves what a suite says of its runs, `<suite>.json`, into one file."""
     path = results / RUNS
     if single := [x for x in sorted(results.glob("*.json")) if x != path]:
-        records = read_json(path) if path.exists() else {}
+        if path.exists():
+            records = read_json(path)
+        else:
+            records = {}
         records |= {x.stem: read_json(x) for x in single}
         write_json(path, dict(sorted(records.items())))
         for record in single:

@@ -56,7 +56,10 @@ def by_panel(points: Iterable[Point]) -> dict[str, Lines]:
 def draw_lines(axis: Any, lines: Lines) -> None:
     """Draws each line with its range over seeds."""
     for name, values in lines.items():
-        marker = "." if len(values) < 20 else None
+        if len(values) < 20:
+            marker = "."
+        else:
+            marker = None
         axis.plot(values.index, values["mean"], marker=marker, linewidth=1.2, label=name)
         axis.fill_between(values.index, values["min"], values["max"], alpha=0.15)
 
@@ -159,7 +162,10 @@ def draw_panels(
     """
     if Figure is None or not names:
         return []
-    columns = len(names) if len(names) <= 4 else _COLUMNS
+    if len(names) <= 4:
+        columns = len(names)
+    else:
+        columns = _COLUMNS
     rows = -(-len(names) // columns)
     figure = Figure(figsize=(4.2 * columns, height * rows + 0.3), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False).ravel()

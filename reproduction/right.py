@@ -28,7 +28,8 @@ from reproduction.suite import Suite
 
 FOLDER = "right"
 COLUMNS = ("dataset", "method", "metric", "seed", "test", "bits")
-ACCURACY, LAST_ROUND = "accuracy", "last_round_accuracy"
+ACCURACY = "accuracy"
+LAST_ROUND = "last_round_accuracy"
 
 Bits = NDArray[np.bool_]
 
@@ -110,7 +111,9 @@ def file_of(results: Path, suite: str) -> Path:
 def stored(results: Path, suite: str) -> Mapping[Row, Right]:
     """Returns the stored lines of a suite; none without a file."""
     path = file_of(results, suite)
-    return _read(path, path.stat().st_mtime_ns) if path.exists() else {}
+    if path.exists():
+        return _read(path, path.stat().st_mtime_ns)
+    return {}
 
 
 @functools.lru_cache(maxsize=64)

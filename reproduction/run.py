@@ -84,7 +84,10 @@ def planned(suite: Suite, options: Options, report: Report) -> tuple[list[Work],
         if absent := set(case.methods) - set(command.method):
             report(f"{suite.name}: not registered here: {', '.join(sorted(absent))}")
             failures += [f"{name}: no such method" for name in sorted(absent) if suite.file]
-        label = f"{case.setting}/" if case.setting else ""
+        if case.setting:
+            label = f"{case.setting}/"
+        else:
+            label = ""
         try:
             finished, missing_runs = runner.plan(command, runner.works(command, False, label))
         except (UsageError, DataError) as error:
@@ -109,7 +112,10 @@ def run_suite(
         a line for each run that failed and each case that could not be run.
     """
     started = written = time.monotonic()
-    selected = suite.with_rows(options.rows) if options.rows else suite
+    if options.rows:
+        selected = suite.with_rows(options.rows)
+    else:
+        selected = suite
     if options.rows and not selected.cases:
         row = f"{suite.cases[0].datasets[0]}/{suite.cases[0].row_name(suite.cases[0].methods[0])}"
         return [f"--rows={','.join(options.rows)}: no such row. The first one is {row}."]
@@ -141,9 +147,11 @@ def write_tables(suite: Suite, options: Options, failures: Sequence[str]) -> Non
 
     Failures are listed in the table.
     """
-    root, folder = options.output_dir, options.output_dir / RESULTS
+    root = options.output_dir
+    folder = options.output_dir / RESULTS
     folder.mkdir(parents=True, exist_ok=True)
-    listed, table = sorted(failures), cells(suite, root)
+    listed = sorted(failures)
+    table = cells(suite, root)
     if suite.cases:
         write_csv(folder / f"{suite.name}.csv", table)
         write_seeds(folder / f"{suite.name}_seeds.csv", table)

@@ -39,7 +39,9 @@ def _stored_table(path: Path) -> pd.DataFrame | None:
     if not path.exists():
         return None
     table = pd.read_csv(path, dtype=str, keep_default_na=False)
-    return table if {"dataset", "method", "metric"} <= set(table) else None
+    if {"dataset", "method", "metric"} <= set(table):
+        return table
+    return None
 
 
 def merge_tables(results: Path, suite: Suite, root: Path, replace: Sequence[str] = ()) -> list[str]:
@@ -52,7 +54,8 @@ def merge_tables(results: Path, suite: Suite, root: Path, replace: Sequence[str]
         replace: patterns of `dataset/row` that take the place of stored rows.
     """
     path, seeds_path = (results / f"{suite.name}{end}.csv" for end in ("", "_seeds"))
-    table, by_seed = _stored_table(path), _stored_table(seeds_path)
+    table = _stored_table(path)
+    by_seed = _stored_table(seeds_path)
     if table is None or not suite_runs(suite, root):
         return []
     new: dict[tuple[str, str], list[Cell]] = {}
@@ -134,7 +137,8 @@ def missing(results: Path) -> Iterator[tuple[Suite, str]]:
             continue
         for suite, row, metric in claims.lines_needed(claim):
             name = f"{claim.data}/{row}"
-            lines, values = stored(results, suite.name), _values(results, suite.name)
+            lines = stored(results, suite.name)
+            values = _values(results, suite.name)
             seeds = [x.seed for x in values if x[:3] == (claim.data, row, metric)]
             lacking = any(Row(claim.data, row, metric, seed) not in lines for seed in seeds)
             if lacking and (suite.name, name) not in asked:

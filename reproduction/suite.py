@@ -50,11 +50,15 @@ class Case:
     @property
     def folds(self) -> int | None:
         """The folds of a cross-validation, None for a split's runs."""
-        return self.options.get("folds") if self.options.get("evaluation") == "cv" else None
+        if self.options.get("evaluation") == "cv":
+            return self.options.get("folds")
+        return None
 
     def row_name(self, method: str) -> str:
         """Returns the method as the table names it."""
-        return f"{self.setting}/{method}" if self.setting else method
+        if self.setting:
+            return f"{self.setting}/{method}"
+        return method
 
 
 # An analysis makes more files from finished runs and the data: (suite, the command's options) ->
@@ -95,7 +99,9 @@ class Suite:
     @property
     def figures(self) -> Table:
         """The paper's figures."""
-        return TABLES.get(self.name, {}) if self.printed is None else self.printed
+        if self.printed is None:
+            return TABLES.get(self.name, {})
+        return self.printed
 
     def baseline_of(self, method: str) -> str:
         """Returns what a method's gain is measured over; "" where the suite has no baseline."""
@@ -105,7 +111,10 @@ class Suite:
     @property
     def command(self) -> str:
         """The command that makes the table."""
-        program = Path(sys.argv[0]).name if self.file else "run_experiment.py"
+        if self.file:
+            program = Path(sys.argv[0]).name
+        else:
+            program = "run_experiment.py"
         flags = f"--suite={self.file or self.name} --data_dir=DATA --output_dir=OUT --jobs=2"
         return f"python {program} {flags}"
 

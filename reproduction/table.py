@@ -32,7 +32,9 @@ COLUMNS = (
 SEED_COLUMNS = ("dataset", "method", "metric", "seed", "fold", "value")
 # Metrics whose smallest value is the worst; of others no worst seed is shown.
 HIGHER = {"accuracy", "balanced_accuracy", "f1", "f1_positive", "auc", "last_round_accuracy"}
-PRIVATE_DATA, ABSENT_DATA, NOT_RUN = "private data", "data not available", "not run"
+PRIVATE_DATA = "private data"
+ABSENT_DATA = "data not available"
+NOT_RUN = "not run"
 NO_IDENTITIES = "not run: it needs annotator identities, which this dataset does not publish"
 
 
@@ -76,7 +78,9 @@ class Cell:
     @property
     def worst(self) -> float | None:
         """The worst seed's value; None for a metric whose smallest value is not the worst."""
-        return min(self.by_seed, default=None) if self.metric in HIGHER else None
+        if self.metric in HIGHER:
+            return min(self.by_seed, default=None)
+        return None
 
     @property
     def verdict(self) -> str:
@@ -84,7 +88,9 @@ class Cell:
         if not self.values:
             if self.dataset in PRIVATE:
                 return PRIVATE_DATA
-            return ABSENT_DATA if self.dataset in ELSEWHERE else (self.reason or NOT_RUN)
+            if self.dataset in ELSEWHERE:
+                return ABSENT_DATA
+            return self.reason or NOT_RUN
         if not self.trained:
             return NOT_TRAINED
         if self.published is None:
@@ -154,7 +160,9 @@ def _ratio(folds: int | None) -> float:
 
     Folds that share training instances widen an interval by it.
     """
-    return 0.0 if folds is None else 1.0 / (folds - 1)
+    if folds is None:
+        return 0.0
+    return 1.0 / (folds - 1)
 
 
 def cells(suite: Suite, root: Path, *, only_rows: bool = False) -> list[Cell]:
@@ -167,21 +175,28 @@ def cells(suite: Suite, root: Path, *, only_rows: bool = False) -> list[Cell]:
         for dataset, method in product(case.datasets, case.methods):
             name = case.row_name(method)
             runs = row_runs(root, case, dataset, method)
-            reason = "" if runs else absent_reason(root, case, dataset, method)
+            if runs:
+                reason = ""
+            else:
+                reason = absent_reason(root, case, dataset, method)
             gains = _gain(suite, root, case, dataset, method)
             untrained = sum(run.read(FINISHED).get("trained") is False for run in runs)
             trained = 2 * untrained <= len(runs)
             for metric in suite.metrics:
                 values = _by_run(runs, metric)
                 published = suite.figures.get((dataset, name), {}).get(metric)
-                ours, run_keys = tuple(v for v, _ in values.values()), tuple(values)
+                ours = tuple(v for v, _ in values.values())
+                run_keys = tuple(values)
                 how = case.folds, reason, *gains, run_keys, trained
                 table.append(Cell(dataset, name, metric, published, ours, *how))
                 gains = None, None  # of the first metric alone
     rows = {(cell.dataset, cell.method) for cell in table}
     for (dataset, name), figures in () if only_rows else suite.figures.items():
         if (dataset, name) not in rows:
-            reason = "" if dataset in PRIVATE | ELSEWHERE else NO_IDENTITIES
+            if dataset in PRIVATE | ELSEWHERE:
+                reason = ""
+            else:
+                reason = NO_IDENTITIES
             table += [Cell(dataset, name, *figure, (), None, reason) for figure in figures.items()]
     return table
 
@@ -215,7 +230,8 @@ def markdown(suite: Suite, rows: Sequence[Mapping[str, str]], command: str) -> s
         command: that makes it.
     """
     lines = [f"## {suite.title}", "", f"`{command}`", ""]
-    lines += [*textwrap.wrap(suite.note, 100, break_long_words=False), ""] if suite.note else []
+    if suite.note:
+        lines += [*textwrap.wrap(suite.note, 100, break_long_words=False), ""]
     return "\n".join([*lines, *aligned(rows_shown(suite, rows), "md", ""), ""] if rows else lines)
 
 
@@ -226,7 +242,10 @@ def rows_shown(suite: Suite, rows: Iterable[Mapping[str, str]]) -> list[list[str
     head = ["dataset", "method"]
     for metric in suite.metrics:
         ours = f"{metric}, ours [95% prediction interval] (runs)"
-        head += [f"{metric}, published", ours, "verdict"] if metric in compared else [ours]
+        if metric in compared:
+            head += [f"{metric}, published", ours, "verdict"]
+        else:
+            head += [ours]
     if suite.baseline:
         head.append(f"gain over {_over(suite)} [95% interval]")
     lines: dict[tuple[str, str], dict[str, Mapping[str, str]]] = {}
@@ -238,9 +257,14 @@ def rows_shown(suite: Suite, rows: Iterable[Mapping[str, str]]) -> list[list[str
         for metric in suite.metrics:
             row = by_metric.get(metric, {})
             ours = _shown(row, "mean", "predicted_low", "predicted_high")
-            ours += f" ({row['runs']})" if ours else ""
-            published, verdict = _shown(row, "published"), row.get("verdict", "")
-            items += [published, ours, verdict] if metric in compared else [ours or verdict]
+            if ours:
+                ours += f" ({row['runs']})"
+            published = _shown(row, "published")
+            verdict = row.get("verdict", "")
+            if metric in compared:
+                items += [published, ours, verdict]
+            else:
+                items += [ours or verdict]
         if suite.baseline:
             items.append(_shown_gain(by_metric.get(suite.metrics[0], {})))
         lines_shown.append(items)
@@ -250,12 +274,17 @@ def rows_shown(suite: Suite, rows: Iterable[Mapping[str, str]]) -> list[list[str
 def _over(suite: Suite) -> str:
     """Returns the baseline in words."""
     first, *layers = suite.baseline.split()
-    return f"its own layer ({', '.join(layers)}, otherwise {first})" if layers else first
+    if layers:
+        return f"its own layer ({', '.join(layers)}, otherwise {first})"
+    return first
 
 
 def _shown_gain(row: Mapping[str, str]) -> str:
     """Returns the gain with its interval over seeds and instances, or else over seeds."""
-    stem = "gain_instances" if row.get("gain_instances_low") else "gain"
+    if row.get("gain_instances_low"):
+        stem = "gain_instances"
+    else:
+        stem = "gain"
     return _shown(row, "gain", f"{stem}_low", f"{stem}_high", sign="+")
 
 

@@ -26,7 +26,8 @@ ABSENT = "not run: no truth_inference folder in data_dir"
 
 def measured(data_dir: Path, name: str, seed: int) -> Iterator[dict[str, Any]]:
     """Yields the row of each method on one benchmark."""
-    data, published = benchmarks.load(data_dir, name), benchmarks.printed(data_dir)
+    data = benchmarks.load(data_dir, name)
+    published = benchmarks.printed(data_dir)
     for method in METHODS:
         start = time.perf_counter()
         probas = make_aggregator(method, seed).fit(data.annotations).probas_

@@ -20,9 +20,16 @@ from neucrowd_tf.evaluation.intervals import LEAST_RUNS, Interval
 from reproduction.printed import Figure
 
 WIDEST = 0.03  # a value's interval says nothing if it is wider than this to either side
-AHEAD, UNDECIDED, BEHIND = "ahead", "undecided", "behind"
-ABOVE, WITHIN, BELOW, TOO_WIDE = "above", "within", "below", "too wide"
-MEASURED, NOT_TRAINED, FEW_RUNS = "measured", "did not train", "too few runs"
+AHEAD = "ahead"
+UNDECIDED = "undecided"
+BEHIND = "behind"
+ABOVE = "above"
+WITHIN = "within"
+BELOW = "below"
+TOO_WIDE = "too wide"
+MEASURED = "measured"
+NOT_TRAINED = "did not train"
+FEW_RUNS = "too few runs"
 # Metrics that are no shares: counts and others of no upper bound, and correlations.
 COUNTS = {"warm_up_samples", "permuted", "exhausted", "group_1", "fit_seconds", "log_loss"}
 COUNTS |= {"generator_entropy"}
@@ -46,7 +53,9 @@ def kind_of(metric: str) -> str:
     """Returns "count", "correlation" or "share": what a metric's values are bounded by."""
     if metric in COUNTS:
         return "count"
-    return "correlation" if metric in CORRELATIONS else "share"
+    if metric in CORRELATIONS:
+        return "correlation"
+    return "share"
 
 
 def prediction_interval(
@@ -72,7 +81,8 @@ def prediction_interval(
     """
     if runs < 2:
         return Interval(mean, math.nan, math.nan)
-    ours, freedom = deviation**2 / runs, float(runs - 1)
+    ours = deviation**2 / runs
+    freedom = float(runs - 1)
     paper = published or Figure(mean)
     theirs = (deviation if paper.deviation is None else paper.deviation) ** 2 / paper.runs
     if paper.deviation is not None and paper.runs > 1 and ours + theirs > 0:
@@ -83,7 +93,8 @@ def prediction_interval(
     if not low < mean < high:
         return Interval(mean, mean - half, mean + half)
     scale, inverse, slope = _SCALES[kind]
-    centre, step = scale(mean), half / slope(mean)
+    centre = scale(mean)
+    step = half / slope(mean)
     return Interval(mean, float(inverse(centre - step)), float(inverse(centre + step)))
 
 
@@ -97,8 +108,12 @@ def value_verdict(published: float | None, interval: Interval, runs: int) -> str
     low = min(interval.low, interval.estimate - 5e-4)
     high = max(interval.high, interval.estimate + 5e-4)
     if not low <= published <= high:
-        return ABOVE if interval.estimate > published else BELOW
-    return TOO_WIDE if (high - low) / 2 > WIDEST else WITHIN
+        if interval.estimate > published:
+            return ABOVE
+        return BELOW
+    if (high - low) / 2 > WIDEST:
+        return TOO_WIDE
+    return WITHIN
 
 
 def gain_verdict(
@@ -117,14 +132,18 @@ def gain_verdict(
         return FEW_RUNS
     if interval.low > -margin:
         return AHEAD
-    return BEHIND if interval.high < -margin else UNDECIDED
+    if interval.high < -margin:
+        return BEHIND
+    return UNDECIDED
 
 
 def all_verdict(verdicts: Sequence[str]) -> str:
     """Returns the verdict on a claim about all of several rivals or parts."""
     if BEHIND in verdicts:
         return BEHIND
-    return AHEAD if set(verdicts) == {AHEAD} else next(x for x in verdicts if x != AHEAD)
+    if set(verdicts) == {AHEAD}:
+        return AHEAD
+    return next(x for x in verdicts if x != AHEAD)
 
 
 def most_verdict(verdicts: Sequence[str]) -> str:

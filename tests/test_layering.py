@@ -159,7 +159,7 @@ REACH = {
     "methods.rll.estimator": 6_700,
     "methods.neucrowd.estimator": 7_000,
     "methods.iced.estimator": 7_600,
-    "methods.dasc.estimator": 7_400,
+    "methods.dasc.estimator": 8_000,
     "methods.crowding.estimator": 9_000,
 }
 

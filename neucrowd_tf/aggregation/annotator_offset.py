@@ -18,12 +18,16 @@ from neucrowd_tf.annotations import Annotations
 
 # Labels as good as the average by which an annotator's offset, and then each row of the matrix and
 # its errors, are drawn. Results hardly depend on either.
-OFFSET_LABELS, ROW_LABELS = 10.0, 16.0
+OFFSET_LABELS = 10.0
+ROW_LABELS = 16.0
 # Rounds in which annotators who err together lose weight, and items as if without correlation.
-ROUNDS, UNCORRELATED_ITEMS = 3, 50.0
+ROUNDS = 3
+UNCORRELATED_ITEMS = 50.0
 MOST_PAIRED = 50_000_000  # cells of the tables that these rounds need
-MOST_ITER, TOLERANCE = 60, 1e-4
-LEAST, TINY = 1e-3, 1e-9
+MOST_ITER = 60
+TOLERANCE = 1e-4
+LEAST = 1e-3
+TINY = 1e-9
 BLOCK = 4096  # annotations whose numbers fit into the processor's cache
 
 
@@ -73,7 +77,10 @@ def annotator_offsets(crowd: Annotations, gold: Codes | None = None) -> OffsetFi
         gold: `[N]` class codes, -1 if unknown, or None.
     """
     shares = apply_gold(normalise_counts(crowd.vote_counts().astype(np.float64)), gold)
-    used = crowd.annotated if gold is None else crowd.annotated | (gold >= 0)
+    if gold is None:
+        used = crowd.annotated
+    else:
+        used = crowd.annotated | (gold >= 0)
     priors = normalise_counts(shares[used].sum(axis=0) + 0.5)
     average = average_confusion(crowd, shares)
     accuracy = np.clip(np.diag(average), LEAST, 1.0 - LEAST)
@@ -85,8 +92,12 @@ def annotator_offsets(crowd: Annotations, gold: Codes | None = None) -> OffsetFi
     model = _Crowd(crowd, accuracy, normalise_counts(mistakes), crowd.one_hot().T, places)
     beliefs = shares
     weights = np.ones(crowd.num_annotations)
-    people, items = crowd.num_annotators, crowd.num_instances
-    rounds = ROUNDS if max(people * people, people * items) <= MOST_PAIRED else 0
+    people = crowd.num_annotators
+    items = crowd.num_instances
+    if max(people * people, people * items) <= MOST_PAIRED:
+        rounds = ROUNDS
+    else:
+        rounds = 0
     for step in range(rounds + 1):
         for _ in range(MOST_ITER):
             before = beliefs
@@ -124,7 +135,8 @@ def _expected_accuracy(model: _Crowd, counts: Array) -> Array:
 
 def _tables(model: _Crowd, counts: Array, expected: Array) -> tuple[Array, Array]:
     """Returns `[R, C]` chances of the right label and `[R, C observed, C true]` of wrong ones."""
-    by_class, right = counts.sum(axis=1), np.einsum("rcc->rc", counts)
+    by_class = counts.sum(axis=1)
+    right = np.einsum("rcc->rc", counts)
     total = by_class + ROW_LABELS
     mistakes = by_class - right
     wrong = (mistakes + ROW_LABELS * (1.0 - expected)) / total / (mistakes + ROW_LABELS)
@@ -136,15 +148,19 @@ def _posteriors(model: _Crowd, beliefs: Array, priors: Array, weights: Array) ->
     """Returns `[N, C]` the next beliefs; each item's own belief is taken out of the counts."""
     crowd = model.annotations
     counts = _counts(model, beliefs)
-    by_class, hits = counts.sum(axis=1), np.einsum("rcc->rc", counts)
+    by_class = counts.sum(axis=1)
+    hits = np.einsum("rcc->rc", counts)
     expected = _expected_accuracy(model, counts)
-    cells, usual = counts.reshape(-1, crowd.num_classes), ROW_LABELS * model.mistakes.T
+    cells = counts.reshape(-1, crowd.num_classes)
+    usual = ROW_LABELS * model.mistakes.T
     logs = np.empty((crowd.num_annotations, crowd.num_classes))
     for start in range(0, len(logs), BLOCK):
         span = slice(start, start + BLOCK)
-        who, labels = crowd.annotators[span].astype(np.int64), crowd.labels[span]
+        who = crowd.annotators[span].astype(np.int64)
+        labels = crowd.labels[span]
         own = beliefs.take(crowd.instances[span], axis=0)
-        right, accuracy = hits.take(who, axis=0), expected.take(who, axis=0)
+        right = hits.take(who, axis=0)
+        accuracy = expected.take(who, axis=0)
         total = by_class.take(who, axis=0)
         mistakes = np.maximum(total - right - own, 0.0)
         total = np.maximum(total - own, 0.0) + ROW_LABELS
@@ -164,7 +180,9 @@ def _posteriors(model: _Crowd, beliefs: Array, priors: Array, weights: Array) ->
 def _correlations(model: _Crowd, beliefs: Array) -> Array:
     """Returns `[A]` the sum of positive correlations with the item's other annotators' errors."""
     crowd = model.annotations
-    items, who, labels = crowd.instances, crowd.annotators, crowd.labels
+    items = crowd.instances
+    who = crowd.annotators
+    labels = crowd.labels
     counts = _counts(model, beliefs)
     right, _ = _tables(model, counts, _expected_accuracy(model, counts))
     residuals = beliefs[items, labels] - (beliefs[items] * right[who]).sum(axis=1)

@@ -191,7 +191,10 @@ class Aggregator(Persistent):
         self.classes_ = crowd.class_names
         self.instance_names_ = crowd.instance_names
         self.annotator_names_ = crowd.annotator_names
-        self.annotated_ = crowd.annotated if gold is None else crowd.annotated | (gold >= 0)
+        if gold is None:
+            self.annotated_ = crowd.annotated
+        else:
+            self.annotated_ = crowd.annotated | (gold >= 0)
         return crowd, gold
 
 
@@ -216,7 +219,8 @@ def gold_codes(gold_labels: GoldLabels, annotations: Annotations) -> Codes | Non
     classes = {name: code for code, name in enumerate(annotations.class_names.tolist())}
     codes = np.full(annotations.num_instances, MISSING, dtype=np.int64)
     for task, label in gold_labels.items():  # type: ignore[union-attr]
-        row, code = tasks.get(task, MISSING), classes.get(label, MISSING)
+        row = tasks.get(task, MISSING)
+        code = classes.get(label, MISSING)
         problem = ""
         if row == MISSING:
             problem = "no annotation has this task"
@@ -273,7 +277,9 @@ def resolve_prior(prior: Prior, num_classes: int) -> Array | None:
             raise UsageError(
                 f"prior: expected 'update', 'uniform' or probabilities, received {prior!r}"
             )
-        return None if prior == "update" else np.full(num_classes, 1.0 / num_classes)
+        if prior == "update":
+            return None
+        return np.full(num_classes, 1.0 / num_classes)
     array = as_numbers(prior, "prior")
     if (
         array.shape != (num_classes,)

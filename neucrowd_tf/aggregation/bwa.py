@@ -44,7 +44,8 @@ class BwaModel(LatentModel[Weights]):
 
     def e_step(self, shard: Shard, parameters: Weights) -> tuple[Array, Sums]:
         """Returns the values `[n, C]`, each a weighted mean of labels and the mean."""
-        v, size = parameters.precisions, shard.num_classes
+        v = parameters.precisions
+        size = shard.num_classes
         weights = np.zeros((*v.shape, size))
         weights[:, np.arange(size), np.arange(size)] = v
         values = shard.one_hot @ weights.reshape(-1, size)
@@ -79,7 +80,10 @@ class BwaModel(LatentModel[Weights]):
         if parameters is None:
             size = len(sums["mass"])
             # The rate is scaled by 4 (1 - 1 / C), so that it serves any C.
-            scale = 4.0 * (1.0 - 1.0 / size) if size > 1 else 1.0
+            if size > 1:
+                scale = 4.0 * (1.0 - 1.0 / size)
+            else:
+                scale = 1.0
             rate = SHAPE * sums["variance"] / sums["labels"].sum() * scale
         else:
             rate = parameters.rate

@@ -43,16 +43,20 @@ DECISIVE = 5.0
 # From so many annotations on EBCC is fitted only if a short look finds groups, and methods whose
 # held-out annotations are less probable than those of the last one that would be chosen, by so many
 # standard errors, are held out from no further annotations.
-LARGE, CLEARLY = 50_000, 6.0
+LARGE = 50_000
+CLEARLY = 6.0
 MANY_CLASSES = 30  # beyond, matrices of classes say nothing, and take minutes
 STRENGTH = 5.0  # labels a class by which annotators are drawn towards their mean
 # If annotators have few labels on average, methods may merge or exchange classes. The signs are
 # that such a share of unanimous instances gets another class, and that class shares are so far
 # (total variation) from those of votes.
-FEW_LABELS, MOST_OVERTURNED, MOST_MOVED = 10, 0.05, 0.3
+FEW_LABELS = 10
+MOST_OVERTURNED = 0.05
+MOST_MOVED = 0.3
 # With at most so many annotations per instance GLAD counts, too. Among so many instances, offsets
 # alone.
-SPARSE, FEW_INSTANCES = 3.5, 100
+SPARSE = 3.5
+FEW_INSTANCES = 100
 # What is chosen among where annotators err independently; unfitted, without their seed.
 CANDIDATES: dict[str, Callable[..., Aggregator]] = {
     "wawa": Wawa,
@@ -120,7 +124,8 @@ def overturned(votes: NDArray[np.integer[Any]], labels: Codes) -> float:
         votes: `[N, C]` vote counts.
         labels: `[N]` class codes; -1 if unknown, which does not count.
     """
-    total, top = votes.sum(axis=1), votes.max(axis=1)
+    total = votes.sum(axis=1)
+    top = votes.max(axis=1)
     unanimous = (total > 1) & (top == total) & (labels >= 0)
     others = unanimous & (votes.argmax(axis=1) != labels)
     return float(others.sum() / max(unanimous.sum(), 1))
@@ -173,13 +178,15 @@ class Consensus(Aggregator):
     scores_: dict[str, float] = fitted()
 
     def _fit(self, crowd: Annotations, gold: Codes | None) -> None:
-        self.scores_, self.gain_ = {}, 0.0
+        self.scores_ = {}
+        self.gain_ = 0.0
         if crowd.has_identities and crowd.num_classes > MANY_CLASSES:
             self._fit_many_classes(crowd, gold)
             return
         with quietly():
             members = self._members(crowd, gold)
-            self.chosen_, fits = tuple(members), list(members.values())
+            self.chosen_ = tuple(members)
+            fits = list(members.values())
             self.probas_ = np.mean([one.probas_ for one in fits], axis=0)
             self.priors_ = np.mean([one.priors_ for one in fits], axis=0)
             matrices = [one.errors_ for one in fits if one.errors_ is not None]
@@ -203,14 +210,17 @@ class Consensus(Aggregator):
                 members.append(offsets.probas)
             if crowd.num_annotations <= SPARSE * self.annotated_.sum():
                 glad = Glad(seed=self.seed, tol=1e-4).fit(crowd, gold).probas_
-                members += [] if self._contradicts(glad, crowd, gold) else [glad]
+                if not (self._contradicts(glad, crowd, gold)):
+                    members += [glad]
             self.probas_ = geometric_mean(*members)
         if trusted:
             share = min(1.0, FEW_INSTANCES / float(self.annotated_.sum()))
             both = self.probas_, offsets.probas
             self.probas_ = geometric_mean(*both, weights=(1.0 - share, share))
         self.probas_ = even_ties(crowd, self.probas_, gold)
-        return [offsets.errors] if trusted else []
+        if trusted:
+            return [offsets.errors]
+        return []
 
     def _fit_many_classes(self, crowd: Annotations, gold: Codes | None) -> None:
         self.chosen_ = ("one_coin, sparse",)
@@ -231,7 +241,8 @@ class Consensus(Aggregator):
             self.gain_ = float(joint.bounds_.max() - joint.bounds_[0])
             if self.gain_ > DECISIVE and not self._contradicts(joint.probas_, crowd, gold):
                 return {"ebcc": joint}
-        self.scores_, members = self._scores(crowd, gold), {}
+        self.scores_ = self._scores(crowd, gold)
+        members = {}
         for name in sorted(self.scores_, key=lambda name: -self.scores_[name]):
             one = CANDIDATES[name](seed=self.seed).fit(crowd, gold)
             if not self._contradicts(one.probas_, crowd, gold):
@@ -244,7 +255,8 @@ class Consensus(Aggregator):
         """Returns whether a method's labels contradict votes as merged classes do."""
         if crowd.num_annotations >= FEW_LABELS * (crowd.labels_per_annotator() > 0).sum():
             return False
-        votes, limit = crowd.vote_counts(), MOST_OVERTURNED
+        votes = crowd.vote_counts()
+        limit = MOST_OVERTURNED
         if gold is not None:
             limit += overturned(votes, gold)
             votes = np.where(gold[:, None] < 0, votes, 0)
@@ -253,14 +265,16 @@ class Consensus(Aggregator):
 
     def _scores(self, crowd: Annotations, gold: Codes | None) -> dict[str, float]:
         folds = deal(crowd, self.folds, self.seed)
-        scores, running = dict.fromkeys(CANDIDATES, 0.0), list(CANDIDATES)
+        scores = dict.fromkeys(CANDIDATES, 0.0)
+        running = list(CANDIDATES)
         logs = dict.fromkeys(CANDIDATES, np.zeros(0))
         last = running[0]
         for fold in range(self.folds):
             held = folds == fold
             if held.all() or not held.any():
                 continue
-            rest, left = crowd.select(~held), crowd.select(held)
+            rest = crowd.select(~held)
+            left = crowd.select(held)
             for name in running:
                 probas = CANDIDATES[name](seed=self.seed).fit(rest, gold).probas_
                 each = held_out_logs(rest, left, probas, STRENGTH)

@@ -110,7 +110,10 @@ def alternate(
     """
     probas = start
     for _ in range(max_iter):
-        held = prior(probas) if callable(prior) else prior
+        if callable(prior):
+            held = prior(probas)
+        else:
+            held = prior
         errors = error_matrices(one_hot, probas, pseudo_counts)
         likely = log_likelihoods(one_hot, errors)
         probas = combine(likely, held, least)

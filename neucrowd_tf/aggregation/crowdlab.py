@@ -100,7 +100,10 @@ class Crowdlab(Aggregator):
         votes = crowd.vote_counts().astype(np.float64)
         agreed = leave_one_out_agreement(crowd)
         others = ~np.isnan(agreed)
-        mean = agreed[others].mean() if others.any() else 1.0 / crowd.num_classes
+        if others.any():
+            mean = agreed[others].mean()
+        else:
+            mean = 1.0 / crowd.num_classes
         skills = self.skills_ = np.where(others, agreed, mean)
         # Deviation: CROWDLAB (cleanlab), ties. Paper: Ties that the classifier leaves are broken by
         # the rarest class, the annotators' agreement, then by chance. Here: `ties` decides. Why:
@@ -112,7 +115,10 @@ class Crowdlab(Aggregator):
         self.probas_ = self._combine(shard, votes, model, skills, labels)
         self.probas_ /= self.probas_.sum(axis=1, keepdims=True)
         self.priors_ = self.probas_[self.annotated_].mean(axis=0)
-        self.labels_ = labels if gold is None else np.where(gold >= 0, gold, labels)
+        if gold is None:
+            self.labels_ = labels
+        else:
+            self.labels_ = np.where(gold >= 0, gold, labels)
         apply_gold(self.probas_, gold)
         self.quality_ = self.probas_[rows, self.labels_]
         self.errors_ = coin_errors(skills, crowd.num_classes)
@@ -124,7 +130,9 @@ class Crowdlab(Aggregator):
         size = votes.shape[1]
         num_labels = votes.sum(axis=1)
         several = num_labels > 1  # one label says nothing about agreement
-        right, commonest, wrong = 1.0, 1.0, 0.0
+        right = 1.0
+        commonest = 1.0
+        wrong = 0.0
         if several.any():
             consensus = labels[several]
             right = float((votes[several, consensus] / num_labels[several]).mean())

@@ -74,7 +74,8 @@ class DawidSkeneModel(ConfusionModel[Confusion]):
             return super().e_step(shard, parameters)
         scores = shard.one_hot @ self.log_errors(parameters) + self.log_priors(parameters)
         keep_gold_only(scores, shard.gold)
-        rows, best = np.arange(len(scores)), scores.argmax(axis=1)
+        rows = np.arange(len(scores))
+        best = scores.argmax(axis=1)
         evidence = scores[rows, best].sum()
         scores[:] = 0.0
         scores[rows, best] = 1.0
@@ -82,7 +83,10 @@ class DawidSkeneModel(ConfusionModel[Confusion]):
 
     def m_step(self, sums: Sums, parameters: Confusion | None) -> Confusion:
         """Returns equations 2.3 and 2.4."""
-        priors = self.prior if self.prior is not None else sums["mass"] / sums["instances"]
+        if self.prior is not None:
+            priors = self.prior
+        else:
+            priors = sums["mass"] / sums["instances"]
         smoothed = sums["counts"] + self.pseudo
         size = smoothed.shape[-1]
         if self.one_coin:
@@ -99,7 +103,9 @@ class DawidSkeneModel(ConfusionModel[Confusion]):
 
     def soft(self) -> DawidSkeneModel:
         """Returns the model that gives posteriors."""
-        return dataclasses.replace(self, hard=False) if self.hard else self
+        if self.hard:
+            return dataclasses.replace(self, hard=False)
+        return self
 
 
 def dawid_skene_em(
@@ -173,7 +179,10 @@ class DawidSkene(IterativeAggregator):
     def latent_model(self, num_classes: int) -> DawidSkeneModel:
         """Returns the method as sums; its prior is estimated."""
         # One coin is one row drawn C times: it has as many pseudo-labels as one row.
-        pseudo = self.smoothing / num_classes if self.one_coin else self.smoothing
+        if self.one_coin:
+            pseudo = self.smoothing / num_classes
+        else:
+            pseudo = self.smoothing
         counts = np.full((1, num_classes, num_classes), pseudo)
         return DawidSkeneModel(counts, None, self.one_coin, self.hard)
 

@@ -24,11 +24,14 @@ GROUP_PRIOR = 0.1  # sum of the Dirichlet prior counts of a class' groups, a_pi
 EMPTY = 1e-4
 # Starts whose bound rises by less than SLOWLY an annotation are compared, and this share of them is
 # run on.
-SLOWLY, CONTINUED = 2e-5, 0.25
+SLOWLY = 2e-5
+CONTINUED = 0.25
 # A look at a large crowd: starts with so many groups a class, iterations of each, and nats below
 # one group for each cell that a second group adds to the annotators' matrices. A group of chance
 # costs about a nat a cell; where groups are real, one start or another has found them by then.
-LOOK_GROUPS, LOOK_ITER, CHANCE_NATS = (2, 3), 25, 0.5
+LOOK_GROUPS = (2, 3)
+LOOK_ITER = 25
+CHANCE_NATS = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,12 +95,14 @@ class EBCCModel(LatentModel[Groups]):
         size = len(self.class_prior)
         members = sums["members"]
         classes = np.repeat(np.arange(size), self.groups)
-        classes = classes if parameters is None else parameters.classes
+        if parameters is not None:
+            classes = parameters.classes
         mass = np.bincount(classes, weights=members, minlength=size)
         left = members > EMPTY
         for empty in np.flatnonzero(np.bincount(classes[left], minlength=size) == 0):
             left[np.flatnonzero(classes == empty)[:1]] = True  # a class keeps a group
-        classes, members = classes[left], members[left]
+        classes = classes[left]
+        members = members[left]
         counts = sums["counts"][:, :, left] + self.prior[:, classes]
         whole_mass = mass + self.class_prior
         # E[log share of a group within its class], which has M groups.

@@ -39,20 +39,27 @@ LEVELS = len(SHARES) + 2  # the last is a single label
 # as much if people share too few items.
 INDEPENDENT = 0.1
 LEAST_SHARED = 30  # items with two people, for an estimate of how well people agree
-STRENGTH, SYMBOL_STRENGTH = 4.0, 2.0  # labels a class, of the average annotator and symbol
-MOST_ITER, TOLERANCE = 100, 1e-5
+STRENGTH = 4.0  # labels a class, of the average annotator and symbol
+SYMBOL_STRENGTH = 2.0
+MOST_ITER = 100
+TOLERANCE = 1e-5
 TOGETHER = 2.0  # people per item, for labels to show how right people are
-CHANCE, LEAST_SKILL = 1.28, 0.2  # standard errors of class shares, and skill for them
-SEVERAL, NEARLY_SURE = 3, 0.98
+CHANCE = 1.28  # standard errors of class shares, and skill for them
+LEAST_SKILL = 0.2
+SEVERAL = 3
+NEARLY_SURE = 0.98
 SHARE_TOLERANCE = 1e-3  # of the logarithms of class shares
 # Where one person labelled an item, nothing shows whether people or models are right when they
 # differ. The more models agree with each other beyond their agreement with people, the more labels
 # of an average person (of whom vote shares say that they are right) are added.
-CAUTION, MOST_CAUTION = 5.0, 1.5
+CAUTION = 5.0
+MOST_CAUTION = 1.5
 # Two annotators are related if, given the consensus, their labels agree more often than independent
 # ones would: in so many shared items, by so many standard errors, and in this share of the labels
 # that would differ, beyond that of the median pair.
-RELATED_ITEMS, RELATED_ERRORS, RELATED_SHARE = 20, 5.0, 0.25
+RELATED_ITEMS = 20
+RELATED_ERRORS = 5.0
+RELATED_SHARE = 0.25
 MOST_COMPARED = 50_000_000  # pairs of annotators x pairs of classes
 
 
@@ -121,12 +128,15 @@ def excess_agreement(crowd: Annotations, members: NDArray[np.bool_]) -> tuple[fl
     """
     inside = members[crowd.annotators]
     family, people = (crowd.select(keep).vote_counts().astype(float) for keep in (inside, ~inside))
-    n, m, size = family.sum(axis=1), people.sum(axis=1), crowd.num_classes
+    n = family.sum(axis=1)
+    m = people.sum(axis=1)
+    size = crowd.num_classes
     within = chance_corrected(family * (family - 1), n * (n - 1), size)
     across = chance_corrected(family * people, n * m, size)
     if np.isnan(within) or np.isnan(across):
         return within, within
-    among, shared = chance_corrected(people * (people - 1), m * (m - 1), size), int((m > 1).sum())
+    among = chance_corrected(people * (people - 1), m * (m - 1), size)
+    shared = int((m > 1).sum())
     error = 1.0 / np.sqrt(max(shared, 1))
     if shared < LEAST_SHARED or among < 2 * error:
         among = max(across, TINY)
@@ -148,18 +158,18 @@ def named_families(crowd: Annotations, patterns: Collection[str]) -> list[NDArra
         UsageError: a pattern that fewer than two annotators have, or two that share one.
     """
     names = list(map(str, crowd.annotator_names.tolist()))
-    families, taken = [], np.zeros(len(names), dtype=bool)
+    families = []
+    taken = np.zeros(len(names), dtype=bool)
     for pattern in patterns:
         alternatives = pattern.split("|")
         members = np.array(
             [any(name == x or fnmatchcase(name, x) for x in alternatives) for name in names]
         )
         if members.sum() < 2 or (members & taken).any():
-            problem = (
-                "shares annotators with another"
-                if (members & taken).any()
-                else (f"matches {int(members.sum())} of {len(names)} annotators")
-            )
+            if (members & taken).any():
+                problem = "shares annotators with another"
+            else:
+                problem = f"matches {int(members.sum())} of {len(names)} annotators"
             raise UsageError(
                 f"--family: {pattern!r} {problem}. Name two or more, such as 'gpt-*' or 'ann|bob'."
             )
@@ -174,7 +184,8 @@ def named_models(patterns: Iterable[object], annotators: Iterable[object]) -> tu
     Raises:
         UsageError: a name or pattern that no annotator has.
     """
-    everyone, models = list(map(str, annotators)), dict[str, None]()
+    everyone = list(map(str, annotators))
+    models = dict[str, None]()
     for pattern in map(str, patterns):
         exact = pattern in everyone
         found = [x for x in everyone if x == pattern or (not exact and fnmatchcase(x, pattern))]
@@ -194,7 +205,8 @@ def related(crowd: Annotations, probas: Array) -> list[NDArray[np.int64]]:
         crowd: with identities.
         probas: `[N, C]` of the consensus.
     """
-    size, people = crowd.num_classes, crowd.num_annotators
+    size = crowd.num_classes
+    people = crowd.num_annotators
     if size < 2 or people < 2 or (size * people) ** 2 > MOST_COMPARED:
         return []
     beliefs = np.asarray(probas, np.float64)
@@ -203,7 +215,9 @@ def related(crowd: Annotations, probas: Array) -> list[NDArray[np.int64]]:
     errors = normalise_counts(
         counts + strength * average_confusion(crowd, beliefs).T + LEAST_COUNT, axis=1
     )
-    labels, who, items = crowd.labels, crowd.annotators, crowd.instances.astype(np.int64)
+    labels = crowd.labels
+    who = crowd.annotators
+    items = crowd.instances.astype(np.int64)
     labelled = _table(items, who, (crowd.num_instances, people))
     shared = (labelled.T @ labelled).toarray()
     alike = _table(items * size + labels, who, (crowd.num_instances * size, people))
@@ -212,7 +226,8 @@ def related(crowd: Annotations, probas: Array) -> list[NDArray[np.int64]]:
     by_class = errors.transpose(2, 0, 1)
     chances = by_class @ by_class.transpose(0, 2, 1)
     labels_of_item = np.diff(labelled.indptr)
-    weighted, expected = labelled.copy(), np.zeros_like(shared)
+    weighted = labelled.copy()
+    expected = np.zeros_like(shared)
     for true in range(size):
         weighted.data = labelled.data * np.repeat(beliefs[:, true], labels_of_item)
         expected += chances[true] * (labelled.T @ weighted).toarray()
@@ -277,7 +292,8 @@ def infer_together(
     Returns:
         `[N, C]` posteriors, and the log likelihood of each class by the families alone.
     """
-    shard, size = Shard(people.one_hot(), people.num_classes, gold), people.num_classes
+    shard = Shard(people.one_hot(), people.num_classes, gold)
+    size = people.num_classes
     beliefs = shard.votes()
     counted = people.vote_counts().sum(axis=1)
     single = float((counted == 1).sum() / max((counted > 0).sum(), 1))
@@ -300,7 +316,8 @@ def infer_together(
         scores = shard.one_hot @ errors + likelihood
         keep_gold_only(scores, gold)
         normalise_log(scores, np.log(normalise_counts(beliefs.sum(axis=0), 1.0)))
-        change, beliefs = float(np.abs(scores - beliefs).max(initial=0.0)), scores
+        change = float(np.abs(scores - beliefs).max(initial=0.0))
+        beliefs = scores
         if change < TOLERANCE:
             break
     return beliefs, likelihood
@@ -347,8 +364,14 @@ def fit_with_families(
         gold: `[N]` class codes, -1 if unknown, or None.
         alone: the method, fitted to those in no family and gold labels already.
     """
-    inside = np.any([one.members for one in families], axis=0) if families else np.zeros(1, bool)
-    people = crowd.select(~inside[crowd.annotators]) if families else crowd
+    if families:
+        inside = np.any([one.members for one in families], axis=0)
+    else:
+        inside = np.zeros(1, bool)
+    if families:
+        people = crowd.select(~inside[crowd.annotators])
+    else:
+        people = crowd
     if not families or (len(families) == 1 and not people.num_annotations):
         return method().fit(crowd, gold)
     signals = [symbols(crowd, one.members) for one in families]
@@ -357,7 +380,10 @@ def fit_with_families(
         result = method().fit(Annotations.from_dense(labels, num_classes=crowd.num_classes), gold)
         probas = result.probas_
     else:
-        result = method().fit(people, gold) if alone is None else copy.copy(alone)
+        if alone is None:
+            result = method().fit(people, gold)
+        else:
+            result = copy.copy(alone)
         excess = max(excess_agreement(crowd, one.members)[0] for one in families)
         doubt = CAUTION * (np.nan_to_num(excess, nan=1.0) - 0.1)
         caution = float(np.clip(doubt, 0.0, MOST_CAUTION))
@@ -366,7 +392,10 @@ def fit_with_families(
         probas -= probas.max(axis=1, keepdims=True)
         probas = (probas + np.log(np.maximum(together, 1e-12))) / 2
         normalise_log(probas, np.zeros(crowd.num_classes))
-    result.annotated_ = crowd.annotated if gold is None else crowd.annotated | (gold >= 0)
+    if gold is None:
+        result.annotated_ = crowd.annotated
+    else:
+        result.annotated_ = crowd.annotated | (gold >= 0)
     result.priors_ = normalise_counts(probas[result.annotated_].sum(axis=0), 1e-3)
     probas[~result.annotated_] = result.priors_
     result.probas_ = apply_gold(probas, gold)

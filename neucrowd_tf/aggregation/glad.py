@@ -122,7 +122,8 @@ class _Model:
             value, gradient = self.expected(point * self.units, right)
             return value, gradient * self.units
 
-        start, options = theta / self.units, {"maxiter": steps, "maxcor": 5}
+        start = theta / self.units
+        options = {"maxiter": steps, "maxcor": 5}
         result = optimize.minimize(scaled, start, jac=True, method="L-BFGS-B", options=options)
         return np.asarray(result.x * self.units)
 
@@ -161,10 +162,14 @@ class Glad(IterativeAggregator):
     @one_blas_thread()
     def _fit(self, crowd: Annotations, gold: Codes | None) -> None:
         """Runs EM from the priors' means."""
-        model, size = _Model(crowd, gold), crowd.num_classes
+        model = _Model(crowd, gold)
+        size = crowd.num_classes
         prior = resolve_prior(self.prior, size)
         theta = np.full(crowd.num_annotators + crowd.num_instances, MEAN)
-        priors = np.full(size, 1.0 / size) if prior is None else prior
+        if prior is None:
+            priors = np.full(size, 1.0 / size)
+        else:
+            priors = prior
         probas, objective = model.posterior(theta, priors)
         history: list[float] = []
         change = np.inf
@@ -173,13 +178,16 @@ class Glad(IterativeAggregator):
             if prior is None:
                 priors = probas[self.annotated_].mean(axis=0)
             probas, reached = model.posterior(theta, priors)
-            change, objective = (reached - objective) / crowd.num_annotations, reached
+            change = (reached - objective) / crowd.num_annotations
+            objective = reached
             history.append(objective)
             if change < self.tol:
                 break
-        self.history_, self.n_iter_ = np.array(history), len(history)
+        self.history_ = np.array(history)
+        self.n_iter_ = len(history)
         self.converged_ = change < self.tol
-        self.probas_, self.priors_ = apply_gold(probas, gold), priors
+        self.probas_ = apply_gold(probas, gold)
+        self.priors_ = priors
         self.labels_ = self.decide(probas)
         self.abilities_ = theta[: crowd.num_annotators].copy()
         easiness = np.minimum(theta[crowd.num_annotators :], LARGEST_LOG)

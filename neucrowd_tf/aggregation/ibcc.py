@@ -13,7 +13,9 @@ from neucrowd_tf.aggregation.sums import ConfusionModel, Sums
 from neucrowd_tf.declare.declarations import estimator
 
 # Dirichlet prior counts of a right label, of each wrong label, and of each class.
-RIGHT, WRONG, CLASS_PRIOR = 4.0, 1.0, 1.0
+RIGHT = 4.0
+WRONG = 1.0
+CLASS_PRIOR = 1.0
 
 
 def diagonal_counts(num_classes: int, right: float, wrong: float) -> Array:

@@ -50,7 +50,8 @@ class IterativeAggregator(Aggregator):
         shard = Shard(crowd.one_hot(), crowd.num_classes, gold)
         model = self._model(crowd, shard)
         result = self._run(shard, model)
-        self.history_, self.n_iter_ = result.history, len(result.history)
+        self.history_ = result.history
+        self.n_iter_ = len(result.history)
         self.converged_ = result.converged
         self._store(result, shard, model)
         self.probas_[~self.annotated_] = self.priors_

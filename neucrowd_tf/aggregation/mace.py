@@ -14,7 +14,8 @@ from neucrowd_tf.aggregation.sums import TINY, ConfusionModel, Fit, Shard, Sums,
 from neucrowd_tf.declare.declarations import estimator, fitted, whole
 
 # Variational Bayes: both counts of theta's beta prior, the Dirichlet count of a guessed label.
-KNOWING, SAYING = 0.5, 10.0
+KNOWING = 0.5
+SAYING = 10.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,7 +67,10 @@ class MaceModel(ConfusionModel[Habits]):
     def m_step(self, sums: Sums, parameters: Habits | None) -> Habits:
         """Divides the counts of right labels into known and guessed ones by the last parameters."""
         counts = sums["counts"]
-        last = self.begin(len(counts)) if parameters is None else parameters
+        if parameters is None:
+            last = self.begin(len(counts))
+        else:
+            last = parameters
         right = np.einsum("rcc->rc", counts)
         knows = np.exp(last.log_knowing[:, 1:])
         guesses = np.exp(last.log_knowing[:, :1] + last.log_saying)
@@ -155,7 +159,10 @@ class Mace(IterativeAggregator):
         """Returns MACE as sums, with the first start's seed."""
         bayes = self.method == "vb"
         small = 0.01 / num_classes
-        knowing, saying = (KNOWING, SAYING) if bayes else (small, small)
+        if bayes:
+            knowing, saying = (KNOWING, SAYING)
+        else:
+            knowing, saying = (small, small)
         return MaceModel(np.full(2, knowing), saying, bayes, num_classes, self.seed)
 
     def _run(self, shard: Shard, model: Any) -> Fit[Habits]:

@@ -8,7 +8,8 @@ from neucrowd_tf.aggregation.base import Array, Codes, apply_gold
 from neucrowd_tf.annotations import Annotations
 
 PSEUDO_LABELS = 2.0  # of each annotator, as accurate as the crowd's majority
-MOST_ITER, TOLERANCE = 100, 1e-6
+MOST_ITER = 100
+TOLERANCE = 1e-6
 
 
 def sparse_one_coin(crowd: Annotations, gold: Codes | None = None) -> tuple[Array, Array]:
@@ -21,18 +22,23 @@ def sparse_one_coin(crowd: Annotations, gold: Codes | None = None) -> tuple[Arra
         crowd: with identities.
         gold: `[N]` class codes, -1 if unknown, or None.
     """
-    size, who, items = crowd.num_classes, crowd.annotators, crowd.instances
+    size = crowd.num_classes
+    who = crowd.annotators
+    items = crowd.instances
     cells, cell = np.unique(items.astype(np.int64) * size + crowd.labels, return_inverse=True)
-    cell, row = cell.reshape(-1), cells // size
+    cell = cell.reshape(-1)
+    row = cells // size
     unnamed = size - np.bincount(row, minlength=crowd.num_instances)
     votes = np.bincount(cell, minlength=len(cells)).astype(np.float64)
     belief = votes / np.bincount(row, votes, minlength=crowd.num_instances)[row]
     total = crowd.labels_per_annotator()
     others = (votes[cell] > 1).mean()  # labels that somebody confirms
     typical = float(np.clip(others, 2.0 / (size + 1), 0.99))
-    gold = np.full(crowd.num_instances, -1) if gold is None else gold
+    if gold is None:
+        gold = np.full(crowd.num_instances, -1)
     named = gold[row]
-    skills, rest = np.full(crowd.num_annotators, typical), np.zeros(crowd.num_instances)
+    skills = np.full(crowd.num_annotators, typical)
+    rest = np.zeros(crowd.num_instances)
     for _ in range(MOST_ITER):
         right = np.bincount(who, belief[cell], minlength=crowd.num_annotators)
         before = skills
@@ -42,9 +48,11 @@ def sparse_one_coin(crowd: Annotations, gold: Codes | None = None) -> tuple[Arra
         scores = np.bincount(cell, odds[who], minlength=len(cells))
         top = np.zeros(crowd.num_instances)
         np.maximum.at(top, row, scores)
-        weights, nobody = np.exp(scores - top[row]), unnamed * np.exp(-top)
+        weights = np.exp(scores - top[row])
+        nobody = unnamed * np.exp(-top)
         mass = np.bincount(row, weights, minlength=crowd.num_instances) + nobody
-        belief, rest = weights / mass[row], nobody / mass
+        belief = weights / mass[row]
+        rest = nobody / mass
         belief = np.where(named < 0, belief, cells % size == named)
         if np.abs(skills - before).max() < TOLERANCE:
             break

@@ -62,7 +62,9 @@ def signs_of(agreement: Array) -> Array:
     """
     vectors = np.linalg.eigh(np.sign((agreement + agreement.T) / 2.0))[1]
     signs = np.where(vectors[:, -1] < 0, -1.0, 1.0)
-    return signs if signs.sum() >= 0 else -signs
+    if signs.sum() >= 0:
+        return signs
+    return -signs
 
 
 @estimator
@@ -87,7 +89,8 @@ class Mmsr(WeightedVote):
     converged_: bool = fitted()
 
     def _weigh(self, shard: Shard) -> tuple[Array, Array]:
-        size, instances = shard.num_classes, max(float(shard.used.sum()), 1.0)
+        size = shard.num_classes
+        instances = max(float(shard.used.sum()), 1.0)
         agreement, common = agreement_matrix(shard)
         observed = common > 0
         right = self._complete(np.abs(agreement), observed) * signs_of(agreement)
@@ -103,7 +106,10 @@ class Mmsr(WeightedVote):
     def _complete(self, magnitudes: Array, observed: NDArray[np.bool_]) -> Array:
         """Returns `[R]` factors whose products are the observed magnitudes, but for outliers."""
         degrees = observed.sum(axis=0)
-        least = int(degrees[degrees > 0].min()) if observed.any() else 0
+        if observed.any():
+            least = int(degrees[degrees > 0].min())
+        else:
+            least = 0
         trim = max(least // 2 - 1, 0)
         rng = np.random.default_rng([self.seed, 0])
         u, v = rng.uniform(size=(2, len(magnitudes)))
@@ -120,7 +126,9 @@ class Mmsr(WeightedVote):
                 self.converged_ = True
                 break
         ends = np.linalg.norm(u), np.linalg.norm(v)
-        return u / np.sqrt(ends[0] / ends[1]) if min(ends) > 0 else u
+        if min(ends) > 0:
+            return u / np.sqrt(ends[0] / ends[1])
+        return u
 
 
 def _ratios(magnitudes: Array, factor: Array) -> Array:

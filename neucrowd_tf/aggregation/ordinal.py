@@ -26,7 +26,10 @@ from neucrowd_tf.declare.declarations import estimator, fitted, one_of
 NODES = np.linspace(-3.5, 3.5, 71)  # of the latent scores, which are standard normal
 PRIOR = 0.5  # standard deviation of biases and of log spreads
 SPREAD = 0.7  # typical noise of an annotator
-STEPS, MOST_ITER, TOLERANCE, LEAST = 4, 60, 1e-4, 1e-9
+STEPS = 4
+MOST_ITER = 60
+TOLERANCE = 1e-4
+LEAST = 1e-9
 FOLDS = 3
 MEMBERS = ("median", "latent score", "consensus")
 SURE = 3.0  # standard errors
@@ -48,14 +51,16 @@ def latent_score(crowd: Annotations, gold: Codes | None = None) -> Array:
     References:
         Johnson (1996), On Bayesian analysis of multirater ordinal data, JASA 91.
     """
-    size, people = crowd.num_classes, crowd.num_annotators
+    size = crowd.num_classes
+    people = crowd.num_annotators
     one_hot = crowd.one_hot()
     shares = normalise_counts(crowd.vote_counts().sum(axis=0) + 0.5)
     cuts = ndtri(np.cumsum(shares)[:-1]) * np.sqrt(1 + SPREAD**2)
     theta = np.concatenate(
         [cuts[:1], np.log(np.maximum(np.diff(cuts), 0.05)), np.zeros(2 * people)]
     )
-    log_prior, before = -(NODES**2) / 2, -np.inf
+    log_prior = -(NODES**2) / 2
+    before = -np.inf
     for _ in range(MOST_ITER):
         chances, _, _, _ = _chances(theta, size)
         scores = one_hot @ np.log(chances).reshape(-1, len(NODES))
@@ -119,11 +124,16 @@ def unbiased_means(crowd: Annotations, values: Array) -> Array:
         crowd: with identities.
         values: `[C]` of the classes.
     """
-    items, people, labels = crowd.instances, crowd.annotators, values[crowd.labels]
-    each, bias = crowd.labels_per_annotator() + FEW, np.zeros(crowd.num_annotators)
-    weights, means = np.ones_like(bias), np.zeros(crowd.num_instances)
+    items = crowd.instances
+    people = crowd.annotators
+    labels = values[crowd.labels]
+    each = crowd.labels_per_annotator() + FEW
+    bias = np.zeros(crowd.num_annotators)
+    weights = np.ones_like(bias)
+    means = np.zeros(crowd.num_instances)
     for _ in range(MOST_ITER):
-        before, total = means, np.bincount(items, weights[people], crowd.num_instances)
+        before = means
+        total = np.bincount(items, weights[people], crowd.num_instances)
         sums = np.bincount(items, weights[people] * (labels - bias[people]), len(total))
         means = sums / np.maximum(total, LEAST)
         if np.abs(means - before).max(initial=0.0) < TOLERANCE:
@@ -178,7 +188,8 @@ class OrdinalConsensus(Aggregator):
         folds = deal(crowd, FOLDS, self.seed)
         distances = np.zeros((len(MEMBERS), crowd.num_annotations))
         for fold in range(FOLDS):
-            rest, left = crowd.select(folds != fold), crowd.select(folds == fold)
+            rest = crowd.select(folds != fold)
+            left = crowd.select(folds == fold)
             if not rest.num_annotations or not left.num_annotations:
                 continue
             fits = self._posteriors(rest, None, MEMBERS[1:])

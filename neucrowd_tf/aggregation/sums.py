@@ -95,7 +95,10 @@ def total(parts: Iterable[Sums]) -> Sums:
     """Returns the sums over all shards from those of each; shards without sums are skipped."""
     added: Sums = {}
     for sums in filter(None, parts):
-        added = {key: added[key] + value for key, value in sums.items()} if added else dict(sums)
+        if added:
+            added = {key: added[key] + value for key, value in sums.items()}
+        else:
+            added = dict(sums)
     return added
 
 
@@ -192,10 +195,16 @@ def run(
     """
     scale = max(float(shard.one_hot.data.sum()), TINY)
     if begin is not None:
-        parameters, history, beliefs = begin.parameters, begin.history.tolist(), begin.beliefs
+        parameters = begin.parameters
+        history = begin.history.tolist()
+        beliefs = begin.beliefs
     else:
-        parameters, history = None, []
-        beliefs = model.start(shard) if start is None else start
+        parameters = None
+        history = []
+        if start is None:
+            beliefs = model.start(shard)
+        else:
+            beliefs = start
     sums = model.sums(shard, beliefs)
     change = np.inf
     for _ in range(max_iter - len(history)):
@@ -253,7 +262,8 @@ def keep_gold_only(scores: Array, gold: Codes | None, classes: Codes | None = No
     """
     if gold is None:
         return
-    classes = np.arange(scores.shape[1]) if classes is None else classes
+    if classes is None:
+        classes = np.arange(scores.shape[1])
     rows = np.flatnonzero(gold >= 0)
     scores[rows] = np.where(classes == gold[rows, None], scores[rows], -np.inf)
 
@@ -274,7 +284,8 @@ def skills_against(shard: Shard, labels: Codes) -> Array:
     It is that of chance without any.
     """
     rows, who, observed = shard.cells
-    expected, weight = labels[rows], shard.one_hot.data
+    expected = labels[rows]
+    weight = shard.one_hot.data
     right = np.bincount(who, weight * (observed == expected), shard.num_annotators)
     total = np.bincount(who, weight * (expected >= 0), shard.num_annotators)
     chance = np.full(shard.num_annotators, 1.0 / shard.num_classes)
@@ -283,5 +294,6 @@ def skills_against(shard: Shard, labels: Codes) -> Array:
 
 def skills_of(counts: NDArray[Any], default: float) -> Array:
     """Returns `[R]` the share of counts `[R, C, C]` on the diagonal; `default` without any."""
-    right, total = np.einsum("rcc->r", counts), counts.sum(axis=(1, 2))
+    right = np.einsum("rcc->r", counts)
+    total = counts.sum(axis=(1, 2))
     return np.divide(right, total, out=np.full(len(counts), default), where=total > 0)

@@ -38,8 +38,12 @@ def even_ties(crowd: Annotations, probas: Array, gold: Codes | None = None) -> A
     ]
     if not pairs or len(pairs) > MOST_PAIRS:
         return probas
-    known = np.full(crowd.num_instances, -1) if gold is None else gold
-    plain, result = _colours(crowd, known, np.arange(crowd.num_classes)), probas.copy()
+    if gold is None:
+        known = np.full(crowd.num_instances, -1)
+    else:
+        known = gold
+    plain = _colours(crowd, known, np.arange(crowd.num_classes))
+    result = probas.copy()
     for pair in pairs:
         exchanged = np.arange(crowd.num_classes)
         exchanged[list(pair)] = pair[::-1]

@@ -31,7 +31,8 @@ def weighted_votes(shard: Shard, weights: Array) -> Array:
     If it is below zero for a class, it is counted from the least of the row.
     """
     rows, who, labels = shard.cells
-    size, count = shard.num_classes, shard.one_hot.shape[0]
+    size = shard.num_classes
+    count = shard.one_hot.shape[0]
     weight = shard.one_hot.data * weights[who]
     votes = np.bincount(rows * size + labels, weight, count * size).reshape(count, size)
     if weights.min(initial=0.0) < 0.0:
@@ -111,7 +112,8 @@ class ZeroBasedSkill(WeightedVote):
 
     def _weigh(self, shard: Shard) -> tuple[Array, Array]:
         start = 1.0 / shard.num_classes
-        skills, rate = np.full(shard.num_annotators, start + 1e-5), 1.0
+        skills = np.full(shard.num_annotators, start + 1e-5)
+        rate = 1.0
         for step in range(1, self.max_iter + 1):
             if step % HALVE_EVERY == 0:
                 rate /= 2.0
@@ -172,7 +174,8 @@ class IterativeWeightedMajorityVote(WeightedVote):
             weights = size * skills - 1.0
             if size == 1 or not weights.any():
                 weights = np.ones_like(weights)
-            last, labels = labels, self._labels(shard, weights)
+            last = labels
+            labels = self._labels(shard, weights)
             if (last == labels).all():
                 self.converged_ = True
                 break

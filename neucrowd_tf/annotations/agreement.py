@@ -57,7 +57,8 @@ def agreement_weights(
 
 def _alpha(counts: NDArray[np.float64], scale: Scale, values: ArrayLike | None) -> float:
     """Returns Krippendorff's alpha of `[N, C]` counts, each row with two labels or more."""
-    used, size = counts.sum(axis=0), counts.sum(axis=1)
+    used = counts.sum(axis=0)
+    size = counts.sum(axis=1)
     if scale == "ordinal":  # by the labels between two classes, which Gwet's weights do not count
         middles = used.cumsum() - used / 2
         distances = (middles[:, None] - middles) ** 2
@@ -65,7 +66,9 @@ def _alpha(counts: NDArray[np.float64], scale: Scale, values: ArrayLike | None) 
         distances = 1.0 - agreement_weights(len(used), scale, values)
     observed = (((counts @ distances) * counts).sum(axis=1) / (size - 1)).sum()
     expected = used @ distances @ used / (size.sum() - 1)
-    return float(1.0 - observed / expected) if expected > 0 else float("nan")
+    if expected > 0:
+        return float(1.0 - observed / expected)
+    return float("nan")
 
 
 def agreement_coefficients(
@@ -107,7 +110,8 @@ def agreement_coefficients(
     several = counts[total >= 2]
     if not len(several):
         return dict.fromkeys(COEFFICIENTS, float("nan"))
-    weights, classes = agreement_weights(counts.shape[1], scale, values), counts.shape[1]
+    weights = agreement_weights(counts.shape[1], scale, values)
+    classes = counts.shape[1]
     size = several.sum(axis=1)
     observed = ((several * (several @ weights - 1.0)).sum(axis=1) / (size * (size - 1))).mean()
     shares = (counts / total[:, None]).mean(axis=0)
@@ -152,10 +156,14 @@ def class_agreement(votes: ArrayLike) -> list[dict[str, float]]:
         Fleiss (1971), Measuring nominal scale agreement among many raters, section 4.
     """
     counts = np.asarray(votes, dtype=np.float64)
-    size, result = counts.sum(axis=1), []
+    size = counts.sum(axis=1)
+    result = []
     for of_class in counts.T:
         pairs = float((of_class * (size - 1)).sum())
-        same = float((of_class * (of_class - 1)).sum()) / pairs if pairs else float("nan")
+        if pairs:
+            same = float((of_class * (of_class - 1)).sum()) / pairs
+        else:
+            same = float("nan")
         pair = np.stack([of_class, size - of_class], axis=1)
         result.append(agreement_coefficients(pair) | {"percent": same})
     return result

@@ -53,7 +53,10 @@ def size_of(codes: NDArray[np.int32], size: int | None, names: Names | None, tit
         RowError: a code beyond it.
     """
     if size is None:
-        size = int(codes.max(initial=-1)) + 1 if names is None else len(names)
+        if names is None:
+            size = int(codes.max(initial=-1)) + 1
+        else:
+            size = len(names)
     if codes.size and (codes.min() < 0 or codes.max() >= size):
         row = int(np.flatnonzero((codes < 0) | (codes >= size))[0])
         problem = f"expected a code from 0 to {size - 1}, received {codes[row]}"
@@ -63,14 +66,17 @@ def size_of(codes: NDArray[np.int32], size: int | None, names: Names | None, tit
 
 def numbered(index: Any) -> bool:
     """Whether a pandas index numbers the rows, as one that nobody set does."""
-    start, step = getattr(index, "start", None), getattr(index, "step", None)
+    start = getattr(index, "start", None)
+    step = getattr(index, "step", None)
     return start == 0 and step == 1
 
 
 def axis_names(table: Any, axis: str) -> Names | None:
     """Returns the names of a frame's rows ("index") or "columns"; None without any."""
     names = getattr(as_frame(table), axis, None)
-    return None if names is None or numbered(names) else names
+    if names is None or numbered(names):
+        return None
+    return names
 
 
 def names_for(names: Names | None, size: int, title: str) -> NDArray[Any]:
@@ -88,8 +94,9 @@ def unmasked(values: Any, missing: Any = None) -> Any:
     if not isinstance(values, np.ma.MaskedArray):
         return values
     if missing is None:
-        kind, missing = (float, np.nan) if values.dtype.kind in "iubf" else (object, None)
-        values = values.astype(kind)
+        is_number = values.dtype.kind in "iubf"
+        missing = np.nan if is_number else None
+        values = values.astype(float if is_number else object)
     return values.filled(missing)
 
 
@@ -132,9 +139,10 @@ def factorize(
     if names is None and sort:
         names = classes_in_order(values)
     values = unmasked(values)
-    array = (
-        values if isinstance(values, (np.ndarray, pd.Series, pd.Index)) else as_name_array(values)
-    )
+    if isinstance(values, (np.ndarray, pd.Series, pd.Index)):
+        array = values
+    else:
+        array = as_name_array(values)
     codes, distinct = pd.factorize(array)
     if len(codes) and codes.min() < 0:
         row = int(np.flatnonzero(codes < 0)[0])
@@ -145,7 +153,10 @@ def factorize(
     if names is None:
         check_spelling(distinct.tolist() if sort else (), title)
         try:
-            order = np.argsort(distinct, kind="stable") if sort else None
+            if sort:
+                order = np.argsort(distinct, kind="stable")
+            else:
+                order = None
         except TypeError:  # ids of several types have no common order
             order = None
         if order is None:
@@ -180,9 +191,14 @@ def matched(names: NDArray[Any], wanted: NDArray[Any], title: str) -> NDArray[np
 
 def as_frame(value: Any) -> Any:
     """Returns a DataFrame, also of what has `to_pandas` (a Hugging Face dataset), or None."""
-    frame = value.to_pandas() if hasattr(value, "to_pandas") else value
+    if hasattr(value, "to_pandas"):
+        frame = value.to_pandas()
+    else:
+        frame = value
     pandas = sys.modules.get("pandas")
-    return frame if pandas is not None and isinstance(frame, pandas.DataFrame) else None
+    if pandas is not None and isinstance(frame, pandas.DataFrame):
+        return frame
+    return None
 
 
 def label_columns(columns: Iterable[Any], names: Mapping[str, Any]) -> list[Any]:
@@ -199,10 +215,16 @@ def label_columns(columns: Iterable[Any], names: Mapping[str, Any]) -> list[Any]
     aliases = roles_of([column for column in every if column not in names.values()])
     chosen = []
     for role, name in names.items():
-        hits = aliases[role] if name is None else [column for column in every if column == name]
+        if name is None:
+            hits = aliases[role]
+        else:
+            hits = [column for column in every if column == name]
         if len(hits) != 1:
             close = difflib.get_close_matches(str(name or role), map(str, every), 1)
-            hint = f" ({close[0]!r} comes close)" if close and not hits else ""
+            if close and not hits:
+                hint = f" ({close[0]!r} comes close)"
+            else:
+                hint = ""
             raise DataError(
                 f"frame: expected a column {name or role!r}, received {len(hits)} among"
                 f" {', '.join(map(repr, every[:8]))}{hint}. Name it: from_frame(frame, {role}=...)."
@@ -217,7 +239,9 @@ def whole_numbers(labels: list[Any]) -> list[Any]:
         isinstance(label, Real) and not isinstance(label, bool) and label % 1 == 0
         for label in labels
     )
-    return [*map(int, labels)] if integral else labels
+    if integral:
+        return [*map(int, labels)]
+    return labels
 
 
 def duplicates(keys: NDArray[Any], rule: Duplicates) -> NDArray[np.intp]:
@@ -259,7 +283,8 @@ def rows_to_keep(
         return None
     if rule == "error":
         row = int(extra[0])
-        task, worker = instance_names[instances[row]], annotator_names[annotators[row]]
+        task = instance_names[instances[row]]
+        worker = annotator_names[annotators[row]]
         raise RowError(
             row,
             f"columns 'task' and 'worker': expected each pair once, received task {spelt(task)} and"
@@ -341,7 +366,10 @@ def encode_labels(
         DataError: a label that is not among the classes; the message has its row.
     """
     labels = unmasked(labels)
-    array = labels if isinstance(labels, np.ndarray) else as_name_array(labels)
+    if isinstance(labels, np.ndarray):
+        array = labels
+    else:
+        array = as_name_array(labels)
     if array.ndim != 1:
         raise DataError(
             f"{title}: expected a one-dimensional array of labels, received shape {array.shape}"

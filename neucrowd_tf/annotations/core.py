@@ -82,7 +82,10 @@ class Annotations(AnnotationViews):
         self.instance_names = names_for(instance_names, self.num_instances, "instance_names")
         self.annotator_names = names_for(annotator_names, self.num_annotators, "annotator_names")
         self.class_names = names_for(class_names, self.num_classes, "class_names")
-        marks = None if generated is None else np.asarray(generated, dtype=bool)
+        if generated is None:
+            marks = None
+        else:
+            marks = np.asarray(generated, dtype=bool)
         if marks is not None and marks.shape != triple[0].shape:
             raise DataError(f"generated: expected shape {triple[0].shape}, received {marks.shape}")
         keep = rows_to_keep(
@@ -90,7 +93,10 @@ class Annotations(AnnotationViews):
         )
         if keep is not None:
             triple = [codes[keep] for codes in triple]
-            marks = None if marks is None else marks[keep]
+            if marks is None:
+                marks = None
+            else:
+                marks = marks[keep]
         self._instances, self._annotators, self._labels = triple
         self._generated = marks
         self._votes = None
@@ -156,7 +162,8 @@ class Annotations(AnnotationViews):
         """
         array = dense_codes(matrix)
         rows, columns = np.nonzero(array >= 0)
-        instance_names = axis_names(matrix, "index") if instance_names is None else instance_names
+        if instance_names is None:
+            instance_names = axis_names(matrix, "index")
         if annotator_names is None:
             annotator_names = axis_names(matrix, "columns")
         if num_classes is None and class_names is None:
@@ -183,8 +190,10 @@ class Annotations(AnnotationViews):
             DataError: negative or fractional counts.
         """
         votes = vote_matrix(counts)
-        instance_names = axis_names(counts, "index") if instance_names is None else instance_names
-        class_names = axis_names(counts, "columns") if class_names is None else class_names
+        if instance_names is None:
+            instance_names = axis_names(counts, "index")
+        if class_names is None:
+            class_names = axis_names(counts, "columns")
         empty = np.zeros(0, dtype=np.int32)
         crowd = cls(
             *(empty, empty, empty),
@@ -242,10 +251,14 @@ class Annotations(AnnotationViews):
             floats = [s.dtype.kind == "f" and s.hasnans for s in sides]
             pairs = zip(sides, floats, strict=True)
             sides = [(s.convert_dtypes() if whole else s)[~missing] for s, whole in pairs]
-            lost = (
-                0 if instance_names is not None else frame[names[0]].nunique() - sides[0].nunique()
-            )
-            without = f". Instances without a label: {lost}" if lost else ""
+            if instance_names is not None:
+                lost = 0
+            else:
+                lost = frame[names[0]].nunique() - sides[0].nunique()
+            if lost:
+                without = f". Instances without a label: {lost}"
+            else:
+                without = ""
             warn(
                 f"{missing.sum()} of {len(frame)} labels are missing and are left out (the first:"
                 f" row {missing.argmax()}){without}",
@@ -303,7 +316,10 @@ class Annotations(AnnotationViews):
     # ----------------------------------------------------------------- as a value
 
     def __repr__(self) -> str:
-        kind = "" if self.has_identities else ", votes only"
+        if self.has_identities:
+            kind = ""
+        else:
+            kind = ", votes only"
         return (
             f"Annotations({self.num_annotations} labels, {self.num_instances} instances,"
             f" {self.num_annotators} annotators, {self.num_classes} classes{kind})"
@@ -370,7 +386,8 @@ class Annotations(AnnotationViews):
     def _at(self, chosen: NDArray[Any], **fields: Any) -> Annotations:
         """Returns the annotations at positions `chosen`, with some fields changed besides."""
         columns = ["_instances", "_annotators", "_labels"]
-        columns += [] if self._generated is None else ["_generated"]
+        if self._generated is not None:
+            columns += ["_generated"]
         return self._with(**{name: getattr(self, name)[chosen] for name in columns} | fields)
 
     def replace(
@@ -423,11 +440,10 @@ class Annotations(AnnotationViews):
 
     def _moved(self, side: str, names: NDArray[Any]) -> Annotations:
         """Returns the annotations over the instances (or classes) of these names."""
-        axis, size, field = (
-            (0, "num_instances", "_instances")
-            if side == "instance"
-            else (1, "num_classes", "_labels")
-        )
+        if side == "instance":
+            axis, size, field = (0, "num_instances", "_instances")
+        else:
+            axis, size, field = (1, "num_classes", "_labels")
         positions = matched(getattr(self, f"{side}_names"), names, side)
         used = self.vote_counts().sum(axis=1 - axis) > 0
         unwanted = np.flatnonzero(used & (positions < 0))
@@ -439,7 +455,8 @@ class Annotations(AnnotationViews):
         if self._votes is None:
             fields[field] = positions[getattr(self, field)].astype(np.int32)
         else:
-            votes, wanted = np.moveaxis(self._votes, axis, 0), positions >= 0
+            votes = np.moveaxis(self._votes, axis, 0)
+            wanted = positions >= 0
             counts = np.zeros((len(names), votes.shape[1]), dtype=np.int32)
             counts[positions[wanted]] = votes[wanted]
             fields["_votes"] = np.ascontiguousarray(np.moveaxis(counts, 0, axis))
@@ -456,7 +473,9 @@ class Annotations(AnnotationViews):
 
     def observed(self) -> Annotations:
         """Returns the annotations without generated ones."""
-        return self.select(~self.generated) if self.generated.any() else self
+        if self.generated.any():
+            return self.select(~self.generated)
+        return self
 
     def with_generated(
         self, instances: ArrayLike, annotators: ArrayLike, labels: ArrayLike

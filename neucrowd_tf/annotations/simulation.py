@@ -247,7 +247,8 @@ def simulate(
     """
     if not 0 <= dependence < 1:
         raise DataError(f"dependence: expected 0 to less than 1, received {dependence}")
-    codes, matrices = np.asarray(truth), np.asarray(confusions, dtype=np.float64)
+    codes = np.asarray(truth)
+    matrices = np.asarray(confusions, dtype=np.float64)
     square = matrices.ndim == 3 and matrices.shape[1] == matrices.shape[2]
     if not square or not np.allclose(matrices.sum(axis=2), 1.0) or (matrices < 0).any():
         raise DataError(
@@ -318,7 +319,8 @@ def remove_annotations(
         )
     annotations.require_identities("keep_annotations")
     total = annotations.num_annotations
-    order, size = _generator(seed, _REMOVE).permutation(total), round(keep * total)
+    order = _generator(seed, _REMOVE).permutation(total)
+    size = round(keep * total)
     if at_least_one:
         # Whatever comes first in an instance's turn goes to the front.
         first = np.zeros(total, dtype=bool)

@@ -48,7 +48,9 @@ def known_codes(
 def sparsity(annotations: Annotations) -> float:
     """Returns the share of the `N x R` cells that hold no label; NaN when there are no cells."""
     cells = annotations.num_instances * annotations.num_annotators
-    return 1.0 - annotations.num_annotations / cells if cells else float("nan")
+    if cells:
+        return 1.0 - annotations.num_annotations / cells
+    return float("nan")
 
 
 def majority_shares(annotations: Annotations | ArrayLike) -> NDArray[np.float64]:
@@ -93,7 +95,9 @@ def class_shares(
     else:
         codes = np.asarray(truth)
         totals = np.bincount(codes[codes >= 0], minlength=counts.shape[1]).astype(np.float64)
-    return totals / totals.sum() if totals.sum() else np.full(counts.shape[1], np.nan)
+    if totals.sum():
+        return totals / totals.sum()
+    return np.full(counts.shape[1], np.nan)
 
 
 def class_ratio(
@@ -115,7 +119,9 @@ def imbalance_ratio(class_counts: ArrayLike) -> float:
     # Deviation: DASC eq. 1. Paper: R = max N_c / min N_c. Here: R = max / max(1, min). Why: A class
     # may have no annotation. Effect: results/dataset_tables.csv.
     counts = np.asarray(class_counts, dtype=np.float64)
-    return float(counts.max() / max(1.0, counts.min())) if counts.size else float("nan")
+    if counts.size:
+        return float(counts.max() / max(1.0, counts.min()))
+    return float("nan")
 
 
 def annotator_accuracy(
@@ -136,7 +142,8 @@ def annotator_accuracy(
         DataError: truth of another length, or codes out of range.
     """
     annotations.require_identities("the accuracy of annotators")
-    codes, size = known_codes(annotations, truth)[annotations.instances], annotations.num_annotators
+    codes = known_codes(annotations, truth)[annotations.instances]
+    size = annotations.num_annotators
     labels = np.bincount(annotations.annotators[codes >= 0], minlength=size)
     correct = np.bincount(annotations.annotators[annotations.labels == codes], minlength=size)
     with np.errstate(invalid="ignore"):
@@ -148,7 +155,8 @@ def leave_one_out_agreement(annotations: Annotations) -> NDArray[np.float64]:
 
     NaN if there is no other label.
     """
-    votes, size = annotations.vote_counts(), annotations.num_annotators
+    votes = annotations.vote_counts()
+    size = annotations.num_annotators
     same = votes[annotations.instances, annotations.labels] - 1
     others = votes.sum(axis=1)[annotations.instances] - 1
     agreed = np.bincount(annotations.annotators, weights=same, minlength=size)
@@ -172,7 +180,9 @@ def annotator_confusion(annotations: Annotations, truth: ArrayLike) -> NDArray[n
 
 
 def _mean(values: NDArray[Any]) -> float:
-    return float(values.mean()) if len(values) else float("nan")
+    if len(values):
+        return float(values.mean())
+    return float("nan")
 
 
 def describe(annotations: Annotations, truth: ArrayLike | None = None) -> dict[str, Any]:
@@ -193,7 +203,8 @@ def describe(annotations: Annotations, truth: ArrayLike | None = None) -> dict[s
     """
     counts = counts_of(annotations)
     per_instance = counts.sum(axis=1)
-    total, annotators = int(per_instance.sum()), annotations.num_annotators
+    total = int(per_instance.sum())
+    annotators = annotations.num_annotators
     agreement = agreement_coefficients(counts)
     described: dict[str, Any] = {
         "num_instances": annotations.num_instances,
@@ -226,5 +237,8 @@ def describe(annotations: Annotations, truth: ArrayLike | None = None) -> dict[s
             accuracy, labels = annotator_accuracy(annotations, codes)
             scored = accuracy[labels > 0]
             described["mean_annotator_accuracy"] = _mean(scored)
-            described["std_annotator_accuracy"] = float(scored.std()) if len(scored) else np.nan
+            if len(scored):
+                described["std_annotator_accuracy"] = float(scored.std())
+            else:
+                described["std_annotator_accuracy"] = np.nan
     return described

@@ -60,7 +60,10 @@ def split_names(
     index: Any = getattr(table if frame is None else frame, "index", None)
     if not hasattr(index, "is_unique"):
         return table, None
-    names = None if numbered(index) else as_name_array(index)
+    if numbered(index):
+        names = None
+    else:
+        names = as_name_array(index)
     if frame is None:
         return table, names
     extra = [name for name in frame.columns if columns is None or name not in columns.tolist()]
@@ -78,7 +81,10 @@ def split_names(
     unset = index.name is None and getattr(index.dtype, "kind", "O") in "iu"
     same = len(ids) == 1 and as_name_array(index).tolist() == frame[ids[0]].tolist()
     if len(ids) > 1 or not (unset or same):
-        also = f"column {ids[1]!r}" if len(ids) > 1 else "the index"
+        if len(ids) > 1:
+            also = f"column {ids[1]!r}"
+        else:
+            also = "the index"
         raise DataError(
             f"{subject}: column {ids[0]!r} and {also} both name the rows. Drop one, or rename the"
             " column if it is a feature"
@@ -87,7 +93,10 @@ def split_names(
     bad = column.isna() | column.duplicated()
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
-        problem = "no id" if column.isna().iloc[row] else f"{spelt(column.iloc[row])} again"
+        if column.isna().iloc[row]:
+            problem = "no id"
+        else:
+            problem = f"{spelt(column.iloc[row])} again"
         raise DataError(
             f"{subject}: row {row}: column {ids[0]!r} has {problem}. Correct it, or rename the"
             " column if it is a feature."
@@ -104,7 +113,10 @@ def arrange_columns(frame: Any, columns: Names, subject: str) -> Any:
     if as_frame(frame) is None:
         return frame
     present = frame.columns.tolist()
-    wanted = [*range(len(present))] if columns is None else columns.tolist()
+    if columns is None:
+        wanted = [*range(len(present))]
+    else:
+        wanted = columns.tolist()
     if (columns is None or numbered(frame.columns)) and {*wanted} != {*present}:
         return frame  # one of them has no names
     if wanted == present:
@@ -112,7 +124,10 @@ def arrange_columns(frame: Any, columns: Names, subject: str) -> Any:
     missing = [name for name in wanted if name not in present]
     new = [name for name in present if name not in wanted]
     if missing or new or len(present) > len(wanted):
-        name, problem = (missing[0], "missing") if missing else ((new or present)[0], "new")
+        if missing:
+            name, problem = (missing[0], "missing")
+        else:
+            name, problem = ((new or present)[0], "new")
         raise DataError(
             f"{subject}: column {name!r} is {problem}. Pass the columns of training:"
             f" {', '.join(map(repr, wanted[:8]))}{', ...' * (len(wanted) > 8)}"
@@ -137,7 +152,8 @@ def column_names(frame: Any, subject: str = "features") -> Names:
 
 def _unlike(rows: NDArray[Any], names: NDArray[Any]) -> bool:
     """Whether names are the same as others, in another order."""
-    first, second = list(map(str, rows.tolist())), list(map(str, names.tolist()))
+    first = list(map(str, rows.tolist()))
+    second = list(map(str, names.tolist()))
     return first != second and sorted(first) == sorted(second)
 
 
@@ -203,7 +219,9 @@ def check_features(features: Any, subject: str = "features") -> NDArray[Any]:
     if array.ndim < 2 or array.shape[-1] == 0:
         raise DataError(f"{subject}: expected shape [instances, features], received {array.shape}")
     _check_finite(array, array, subject)
-    return array if array.ndim == 2 else as_single(array, subject)
+    if array.ndim == 2:
+        return array
+    return as_single(array, subject)
 
 
 def is_text(features: Any) -> bool:
@@ -211,7 +229,11 @@ def is_text(features: Any) -> bool:
     array = np.asarray(features)
     if array.ndim != 1 or array.dtype.kind not in "OUST":
         return False
-    return array.dtype.kind != "O" or any(isinstance(x, (str, bytes)) for x in array.tolist())
+    if array.dtype.kind != "O":
+        return True
+    values = array.tolist()
+    numbers = [value for value in values if isinstance(value, (int, float)) and value == value]
+    return not numbers and any(isinstance(value, (str, bytes)) for value in values)
 
 
 def check_texts(features: Any, subject: str = "texts") -> NDArray[Any]:
@@ -222,7 +244,10 @@ def check_texts(features: Any, subject: str = "texts") -> NDArray[Any]:
     """
     if not is_text(features):
         results = np.asarray(features)
-        column = " Pass the column of texts." if results.ndim == 2 else ""
+        if results.ndim == 2:
+            column = " Pass the column of texts."
+        else:
+            column = ""
         raise DataError(
             f"{subject}: expected texts, one per instance, received {results.dtype} of shape"
             f" {results.shape}.{column}"
@@ -246,7 +271,10 @@ def as_single(
         DataError: a number that float32 does not reach.
     """
     with np.errstate(over="ignore"):
-        exact = array if scaling is None else (array - scaling[0]) / scaling[1]
+        if scaling is None:
+            exact = array
+        else:
+            exact = (array - scaling[0]) / scaling[1]
         single = exact.astype(np.float32, copy=False)
     _check_finite(single, array, subject)
     return single
@@ -284,8 +312,10 @@ def rescaling(features: NDArray[Any]) -> NDArray[np.float64] | None:
         for rows in _row_blocks(exact):
             block = np.abs(exact[rows].astype(np.float32) - exact[rows])
             np.maximum(moved, block.max(axis=0), out=moved)
-    low, high = exact.min(axis=0), exact.max(axis=0)
-    middle, half = high / 2 + low / 2, high / 2 - low / 2
+    low = exact.min(axis=0)
+    high = exact.max(axis=0)
+    middle = high / 2 + low / 2
+    half = high / 2 - low / 2
     varies = half > len(exact) * np.finfo(np.float64).eps * np.abs(middle)
     representable = np.where(varies, moved <= LOST * half, np.isfinite(moved))
     if representable.all():
@@ -306,7 +336,10 @@ def _as_numbers(features: Any, subject: str) -> NDArray[Any]:
         missing = pd.isna(array)
         for position, value in np.ndenumerate(array):
             if not missing[position] and not isinstance(value, (numbers.Real, np.bool_)):
-                hint = ". Pass a column of texts by itself" if isinstance(value, str) else ""
+                if isinstance(value, str):
+                    hint = ". Pass a column of texts by itself"
+                else:
+                    hint = ""
                 raise DataError(
                     f"{subject}: {_shown(position)}: expected numbers, received {value!r}{hint}"
                 )
@@ -356,7 +389,10 @@ def as_annotations(annotations: Any, num_classes: int | None = None) -> Annotati
         raise DataError(f"annotations: no column is a {missing} among {columns}. Pass {SHAPES}.")
     frame, names = split_names(frame, "annotations")
     numeric = all(getattr(dtype, "kind", "O") in "iuf" for dtype in frame.dtypes)
-    cells = frame.to_numpy(np.float64, na_value=np.nan) if numeric else np.zeros(0)
+    if numeric:
+        cells = frame.to_numpy(np.float64, na_value=np.nan)
+    else:
+        cells = np.zeros(0)
     if numeric and not np.isnan(cells).any():
         return Annotations.from_dense(
             cells, num_classes=num_classes, instance_names=names, annotator_names=frame.columns
@@ -367,7 +403,10 @@ def as_annotations(annotations: Any, num_classes: int | None = None) -> Annotati
             " Annotations.from_wide_frame(frame) if -1 is a class."
         )
     if frame.isna().to_numpy().any():
-        named = frame if names is None else frame.set_axis(names, axis=0)
+        if names is None:
+            named = frame
+        else:
+            named = frame.set_axis(names, axis=0)
         return Annotations.from_wide_frame(named)
     raise DataError(
         f"annotations: expected {SHAPES}, with -1 or NaN for missing labels; received columns"
@@ -394,7 +433,10 @@ def align_annotations(
     """
     crowd = as_annotations(annotations, num_classes)
     tasks = crowd.instance_names
-    every = tasks.tolist() if crowd.named else ()
+    if crowd.named:
+        every = tasks.tolist()
+    else:
+        every = ()
     table, rows = split_names(features, "features", columns, every)
     return table, _aligned(crowd, rows, int(np.shape(table)[0]), annotations)
 
@@ -402,7 +444,10 @@ def align_annotations(
 def _aligned(crowd: Annotations, rows: Names, size: int, annotations: Any) -> Annotations:
     """Returns the annotations of rows, see `align_annotations`."""
     tasks = crowd.instance_names
-    frame = None if crowd is annotations else as_frame(annotations)
+    if crowd is annotations:
+        frame = None
+    else:
+        frame = as_frame(annotations)
     if rows is None:
         long = frame is not None and all(roles_of(frame.columns).values())
         moved = crowd.named and tasks.tolist() != [*range(size)]
@@ -415,7 +460,9 @@ def _aligned(crowd: Annotations, rows: Names, size: int, annotations: Any) -> An
                 UserWarning,
                 stacklevel=5,
             )
-        return _by_row_number(crowd, size) if long else crowd
+        if long:
+            return _by_row_number(crowd, size)
+        return crowd
     if tasks.tolist() == rows.tolist():
         return crowd
     if not crowd.named:

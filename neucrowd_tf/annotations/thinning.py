@@ -12,7 +12,8 @@ from neucrowd_tf.annotations.core import Annotations
 from neucrowd_tf.errors import DataError
 
 # Streams of random numbers, of those of `simulation`: the one that takes labels away, and another.
-_LIMIT, _FLIP = 7, 10
+_LIMIT = 7
+_FLIP = 10
 
 
 def _generator(seed: int, stream: int) -> np.random.Generator:
@@ -36,7 +37,7 @@ def keep_share(
 
 
 def limit_labels(annotations: Annotations, most: int, seed: int) -> Annotations:
-    """Keeps at most so many labels of each instance, at random, for studies of sparsity.
+    """Keeps up to a number of labels of each instance, at random, for studies of sparsity.
 
     Args:
         annotations: of known annotators, or vote counts.
@@ -87,7 +88,8 @@ def _numbered_labels(annotations: Annotations) -> Annotations:
     votes = annotations.vote_counts()
     instances, classes = np.nonzero(votes)
     counts = votes[instances, classes]
-    instances, labels = np.repeat(instances, counts), np.repeat(classes, counts)
+    instances = np.repeat(instances, counts)
+    labels = np.repeat(classes, counts)
     first = np.searchsorted(instances, instances)
     return Annotations(
         *(instances, np.arange(len(instances)) - first, labels),

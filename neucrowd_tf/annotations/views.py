@@ -67,9 +67,9 @@ class AnnotationViews:
     @property
     def generated(self) -> NDArray[np.bool_]:
         """`[A]` True where a method made the annotation up."""
-        return (
-            np.zeros(len(self._labels), dtype=bool) if self._generated is None else self._generated
-        )
+        if self._generated is None:
+            return np.zeros(len(self._labels), dtype=bool)
+        return self._generated
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -81,7 +81,9 @@ class AnnotationViews:
     @property
     def num_annotations(self) -> int:
         """The number of labels, A."""
-        return len(self._labels) if self._votes is None else int(self._votes.sum())
+        if self._votes is None:
+            return len(self._labels)
+        return int(self._votes.sum())
 
     # ----------------------------------------------------------------- derived
 

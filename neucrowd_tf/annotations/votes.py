@@ -36,11 +36,10 @@ def majority_labels(votes: NDArray[Any], ties: Ties = "random", seed: int = 0) -
     is_top = votes == top[:, None]
     tied = np.flatnonzero((is_top.sum(axis=1) > 1) & (top > 0))
     # The highest of one number a class wins; numbers in (0, 1] keep untied classes (0) out.
-    rank = (
-        1.0 - np.random.default_rng([seed, 0]).random((len(tied), votes.shape[1]))
-        if ties == "random"
-        else (total + 1.0) / (total.max() + 1.0)
-    )
+    if ties == "random":
+        rank = 1.0 - np.random.default_rng([seed, 0]).random((len(tied), votes.shape[1]))
+    else:
+        rank = (total + 1.0) / (total.max() + 1.0)
     labels[tied] = (is_top[tied] * rank).argmax(axis=1)
     return labels
 
@@ -58,4 +57,6 @@ def scale_of(estimator: Any) -> Scale:
 
 def decided(probas: NDArray[Any], scale: str) -> NDArray[np.int64]:
     """Returns `[N]` the predicted classes: the most probable, or of ordered classes the medians."""
-    return medians(probas) if scale == "ordinal" else np.asarray(probas.argmax(axis=1))
+    if scale == "ordinal":
+        return medians(probas)
+    return np.asarray(probas.argmax(axis=1))

@@ -16,7 +16,10 @@ RESAMPLES = 400
 
 def titles(scale: Scale) -> dict[str, str]:
     """Returns the names of the coefficients on a scale, as a report prints them."""
-    gwet = "Gwet's AC1" if scale == "nominal" else "Gwet's AC2"
+    if scale == "nominal":
+        gwet = "Gwet's AC1"
+    else:
+        gwet = "Gwet's AC2"
     alpha = "Krippendorff's alpha"
     names = ("percent agreement", "Fleiss' kappa", alpha, gwet)
     return dict(zip(COEFFICIENTS, names, strict=True))

@@ -12,7 +12,8 @@ from scipy import stats
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
 
-FEWEST_PEOPLE, FEWEST_ITEMS = 2, 30
+FEWEST_PEOPLE = 2
+FEWEST_ITEMS = 30
 FALSE_DISCOVERIES = 0.05
 
 
@@ -58,7 +59,10 @@ def alternative_test(
         Calderon, Reichart and Dror (2025), The alternative annotator test for LLM-as-a-judge,
         section 3; Benjamini and Yekutieli (2001) for several tests at once.
     """
-    others = np.arange(crowd.num_annotators) == model if models is None else models
+    if models is None:
+        others = np.arange(crowd.num_annotators) == model
+    else:
+        others = models
     people = crowd.select(~others[crowd.annotators])
     predicted = labels_of(crowd, model)
     votes = people.vote_counts()
@@ -71,7 +75,8 @@ def alternative_test(
     guesses = predicted[items]
     by_model = votes[items, guesses] - (labels == guesses)
     by_person = votes[items, labels] - 1
-    p_values, advantages = [], []
+    p_values = []
+    advantages = []
     for person in np.unique(annotators):
         mine = annotators == person
         if mine.sum() < FEWEST_ITEMS:

@@ -23,7 +23,8 @@ class Estimate(NamedTuple):
 
         Draws that are NaN do not count; without others the interval is NaN.
         """
-        values, ends = np.asarray(draws, np.float64), [(1 - level) / 2, (1 + level) / 2]
+        values = np.asarray(draws, np.float64)
+        ends = [(1 - level) / 2, (1 + level) / 2]
         if np.isnan(values).all():  # NumPy warns
             return cls(value, float("nan"), float("nan"))
         low, high = np.nanquantile(values, ends)

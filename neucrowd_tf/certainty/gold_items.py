@@ -28,11 +28,14 @@ def like_other_items(crowd: Annotations, gold: NDArray[np.int64]) -> Annotations
         the same object if nothing is left out; None for vote counts, whose gold items have more.
     """
     counts = crowd.vote_counts().sum(axis=1)
-    marked, others = (gold >= 0) & (counts > 0), (gold < 0) & (counts > 0)
+    marked = (gold >= 0) & (counts > 0)
+    others = (gold < 0) & (counts > 0)
     if others.sum() < FEWEST_OTHERS or not marked.any():
         return crowd
     if not crowd.has_identities:
-        return None if _more(counts[marked], counts[others]) else crowd
+        if _more(counts[marked], counts[others]):
+            return None
+        return crowd
     on_gold = marked[crowd.instances]
     inside = np.bincount(crowd.annotators, on_gold, minlength=crowd.num_annotators)
     outside = np.bincount(crowd.annotators, ~on_gold, minlength=crowd.num_annotators)
@@ -43,7 +46,10 @@ def like_other_items(crowd: Annotations, gold: NDArray[np.int64]) -> Annotations
     if _more(counts[marked], counts[others]):
         rng = np.random.default_rng(0)
         on_these = inside / np.maximum(inside + outside, 1)
-        usual = float(np.median(on_these[(inside > 0) & ~only])) if (inside > 0).any() else 0.0
+        if (inside > 0).any():
+            usual = float(np.median(on_these[(inside > 0) & ~only]))
+        else:
+            usual = 0.0
         late = (on_these > OVER_REPRESENTED * usual)[crowd.annotators] + rng.random(len(keep))
         places = np.flatnonzero(keep & on_gold)
         places = places[np.lexsort((late[places], crowd.instances[places]))]
@@ -51,7 +57,9 @@ def like_other_items(crowd: Annotations, gold: NDArray[np.int64]) -> Annotations
         rank = np.arange(len(rows)) - np.searchsorted(rows, rows)
         wanted = rng.choice(counts[others], len(counts))
         keep[places[rank >= wanted[rows]]] = False
-    return crowd if keep.all() else crowd.select(keep)
+    if keep.all():
+        return crowd
+    return crowd.select(keep)
 
 
 def _more(marked: NDArray[np.int64], others: NDArray[np.int64]) -> bool:

@@ -111,7 +111,9 @@ class Inference:
     @property
     def accuracy(self) -> Estimate:
         """The labels' accuracy, if enough gold labels show it for items without gold labels."""
-        return self.certainty.accuracy() if self.estimates is None else self.estimates[0]
+        if self.estimates is None:
+            return self.certainty.accuracy()
+        return self.estimates[0]
 
     def related(self) -> list[list[str]]:
         """Returns the names of groups who agree beyond the consensus and are in no family.
@@ -120,7 +122,10 @@ class Inference:
         """
         if not self.crowd.has_identities or self.opposed is not None:
             return []
-        inside = np.any([one.members for one in self.families], axis=0) if self.families else False
+        if self.families:
+            inside = np.any([one.members for one in self.families], axis=0)
+        else:
+            inside = False
         rest = self.crowd.select(
             ~np.broadcast_to(inside, self.crowd.num_annotators)[self.crowd.annotators]
         )
@@ -135,7 +140,10 @@ class Inference:
         """Returns what a command prints about its labels, one sentence or two per line."""
         if self.crowd.num_classes < 2:
             return ["All labels are of one class: how often they are right cannot be estimated."]
-        lines = [UNLIKE.format(", ".join(self.certainty.notes))] if self.certainty.notes else []
+        if self.certainty.notes:
+            lines = [UNLIKE.format(", ".join(self.certainty.notes))]
+        else:
+            lines = []
         if self.estimates is None:
             lines.append(f"expected accuracy of the labels: {shown(self.accuracy)}, 80% interval.")
         else:
@@ -179,7 +187,8 @@ class Inference:
         if self.left_out:
             lines.append(MORE_VOTES if self.left_out < 0 else LEFT_OUT.format(self.left_out))
         if self.agreement is None:
-            lines += [] if self.left_out else [SHARED]
+            if not (self.left_out):
+                lines += [SHARED]
         else:
             agreed, total, share = self.agreement
             lines.append(
@@ -244,8 +253,14 @@ def infer(
 
     def fitted(crowd: Annotations, gold: NDArray[np.int64] | None = None) -> Aggregator:
         """Returns the method with each family counted once, and models behind people."""
-        before = None if people is None else people.base
-        reused = None if families or gold is not None else before
+        if people is None:
+            before = None
+        else:
+            before = people.base
+        if families or gold is not None:
+            reused = None
+        else:
+            reused = before
         result = fit_with_families(
             lambda: make_aggregator(method, seed, ties), crowd, once, gold, reused
         )
@@ -257,7 +272,8 @@ def infer(
         )
         return with_probas(result, crowd, first)
 
-    calibration, left_out = Calibration.learned(method), 0
+    calibration = Calibration.learned(method)
+    left_out = 0
     agreement = estimates = without_gold = None
     plain = crowd if codes is None else like_other_items(crowd, codes)
     taught = codes is not None and plain is not None and bool((codes >= 0).any())
@@ -268,21 +284,31 @@ def infer(
         left_out = -1
     if taught and plain is not None:
         left_out = crowd.num_annotations - plain.num_annotations
-        votes, posteriors = effective_votes(plain, once), posteriors_of(model)
+        votes = effective_votes(plain, once)
+        posteriors = posteriors_of(model)
         agreement = gold_agreement(posteriors, votes, codes)
         blind = calibration.apply(posteriors, votes)
         before = gold_estimates(plain, blind.probas, codes)
         lesson = teach(plain, blind.probas, codes, [one.members for one in once])
         estimates = gold_estimates(plain, lesson.blind, codes)
-        without_gold = None if before is None else before[0]
+        if before is None:
+            without_gold = None
+        else:
+            without_gold = before[0]
         model = with_probas(base, crowd, lesson.probas, codes)
         calibration = calibration.of_taught(lesson.blind, codes)
     certainty = calibration.apply(posteriors_of(model), effective_votes(crowd, once), codes)
     certainty = dataclasses.replace(certainty, ordered=model.ordered)
-    judged = annotator_skills(crowd, certainty) if skills and crowd.has_identities else None
+    if skills and crowd.has_identities:
+        judged = annotator_skills(crowd, certainty)
+    else:
+        judged = None
     opposed = None
     if crowd.has_identities and estimates is None:
-        opposed = opposed_groups(crowd) if people is None else people.opposed
+        if people is None:
+            opposed = opposed_groups(crowd)
+        else:
+            opposed = people.opposed
     if judged and people and people.skills:
         own = annotator_skills(people.crowd, certainty)
         judged = judged.containing(own, people.skills, ~named)
@@ -312,7 +338,8 @@ def infer(
 
 def posteriors_of(model: Aggregator) -> NDArray[np.float64]:
     """Returns a model's posteriors `[N, C]` with ties decided in favour of its labels."""
-    probas, rows = model.probas_.copy(), np.arange(len(model.probas_))
+    probas = model.probas_.copy()
+    rows = np.arange(len(model.probas_))
     tied = rows[probas.argmax(axis=1) != model.labels_]
     probas[tied, model.labels_[tied]] = probas[tied].max(axis=1) + 1e-12
     return probas
@@ -365,7 +392,8 @@ def gold_estimates(
     rest = np.flatnonzero((gold < 0) & crowd.annotated)
     if len(rows) < FEWEST_GOLD:
         return None
-    right, parts = probas.max(axis=1), (rows, rest)
+    right = probas.max(axis=1)
+    parts = (rows, rest)
     correct = probas[rows].argmax(axis=1) == gold[rows]
     shares = {
         str(name): prediction_powered_share(gold[rows] == code, *(probas[at, code] for at in parts))
@@ -393,7 +421,10 @@ def once_is_as_good(
     inside = np.isin(np.arange(crowd.num_annotators), members)
     held = (deal(crowd, 5, 0) == 0) & ~inside[crowd.annotators]
     enough = (gold >= 0).sum() >= FEWEST_GOLD
-    rest = crowd if enough else crowd.select(~held)
+    if enough:
+        rest = crowd
+    else:
+        rest = crowd.select(~held)
     if not held.any() or not rest.num_annotations:
         return True
     left = crowd.select(held)
@@ -416,13 +447,15 @@ def warn_if_worse(crowd: Annotations, method: str, seed: int) -> None:
     held = deal(crowd, 5, seed) == 0
     if held.all() or not held.any():
         return
-    rest, left = crowd.select(~held), crowd.select(held)
+    rest = crowd.select(~held)
+    left = crowd.select(held)
     with quietly():
         ours, votes = (
             make_aggregator(name, seed).fit(rest).labels_[left.instances] == left.labels
             for name in (method, "majority_vote")
         )
-    better, worse = int((ours & ~votes).sum()), int((votes & ~ours).sum())
+    better = int((ours & ~votes).sum())
+    worse = int((votes & ~ours).sum())
     if worse - better > SIGNIFICANT * np.sqrt(better + worse):
         warn(
             f"held-out annotations agree with majority vote more often than with {method}"

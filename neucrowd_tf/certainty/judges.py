@@ -70,26 +70,32 @@ def judge(crowd: Annotations, annotator: int, reference: Array, *, seed: int = 0
         Angelopoulos, Duchi and Zrnic (2023), PPI++: efficient prediction-powered inference (the
         corrected shares, whose intervals hold if people's items were drawn at random).
     """
-    labels, size = labels_of(crowd, annotator), crowd.num_classes
+    labels = labels_of(crowd, annotator)
+    size = crowd.num_classes
     checked = (labels >= 0) & np.isfinite(reference[:, 0])
-    rows, rest = np.flatnonzero(checked), np.flatnonzero((labels >= 0) & ~checked)
-    named = (
-        np.eye(size)[labels[labels >= 0]].mean(axis=0) if (labels >= 0).any() else np.zeros(size)
-    )
+    rows = np.flatnonzero(checked)
+    rest = np.flatnonzero((labels >= 0) & ~checked)
+    if (labels >= 0).any():
+        named = np.eye(size)[labels[labels >= 0]].mean(axis=0)
+    else:
+        named = np.zeros(size)
     if len(rows) < 2:
         nothing = [NOTHING] * size
         counts = np.zeros(size)
         return Judge(
             annotator, len(rows), len(rest), NOTHING, NOTHING, counts, nothing, nothing, named
         )
-    true, one_hot = reference[rows], np.eye(size)[labels[rows]]
+    true = reference[rows]
+    one_hot = np.eye(size)[labels[rows]]
     weights = np.random.default_rng(seed).multinomial(
         len(rows), np.full(len(rows), 1 / len(rows)), RESAMPLES
     )
     both = np.vstack([np.ones(len(rows)), weights]) / len(rows)
     agreed = both @ (true * one_hot)  # [1 + RESAMPLES, C]: the first row is of all items
-    classes, answers = both @ true, both @ one_hot
-    total, chance = agreed.sum(axis=1), (classes * answers).sum(axis=1)
+    classes = both @ true
+    answers = both @ one_hot
+    total = agreed.sum(axis=1)
+    chance = (classes * answers).sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         agreement = jeffreys(total[0] * len(rows), len(rows))
         ends = (np.array(agreement[1:]) - chance[0]) / (1.0 - chance[0])
@@ -116,7 +122,9 @@ def jeffreys(hits: float, total: float) -> Estimate:
 
 def _estimate(values: Array) -> Estimate:
     """Returns the first value with the interval of the others; nothing if it is undefined."""
-    return Estimate.of(float(values[0]), values[1:]) if np.isfinite(values[0]) else NOTHING
+    if np.isfinite(values[0]):
+        return Estimate.of(float(values[0]), values[1:])
+    return NOTHING
 
 
 def judges(

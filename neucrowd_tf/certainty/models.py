@@ -53,7 +53,9 @@ class ModelAnnotator:
             return None
         if not self.test.passed:
             return False
-        return True if self.worth.low >= 1.0 else None
+        if self.worth.low >= 1.0:
+            return True
+        return None
 
 
 class SharedMistakes(NamedTuple):
@@ -83,7 +85,8 @@ def model_annotators(crowd: Annotations, models: NDArray[np.bool_]) -> list[Mode
     votes = crowd.select(~models[crowd.annotators]).vote_counts().astype(np.float64)
     rows = []
     for code in np.flatnonzero(models).tolist():
-        test, note = None, ""
+        test = None
+        note = ""
         try:
             test = alternative_test(crowd, code, models=models)
         except DataError as error:
@@ -104,7 +107,8 @@ def compare_models(
         consensus: `[N]` labels inferred from people's annotations; None without people.
     """
     models = np.isin(list(map(str, crowd.annotator_names.tolist())), list(names))
-    rows, pairs = model_annotators(crowd, models), []
+    rows = model_annotators(crowd, models)
+    pairs = []
     if len(rows) and consensus is None:
         return rows, [
             f"all {len(rows)} annotators are models, and nothing compares them with people. Label"
@@ -133,7 +137,8 @@ def label_worth(votes: Array, labels: NDArray[np.int64]) -> Estimate:
     References:
         Nitzan and Paroush (1982), International Economic Review 23 (the weights).
     """
-    size, total = votes.shape[1], votes.sum(axis=1)
+    size = votes.shape[1]
+    total = votes.sum(axis=1)
     answered = labels >= 0
     parts = np.stack(
         [
@@ -162,7 +167,8 @@ def label_worth(votes: Array, labels: NDArray[np.int64]) -> Estimate:
         drawn.append(_worth(sides, size))
     estimate = Estimate.of(_worth(sums, size), drawn[:-2])
     ends = [end for end in drawn[-2:] if not np.isnan(end)]
-    low, high = min([estimate.low, *ends]), max([estimate.high, *ends])
+    low = min([estimate.low, *ends])
+    high = max([estimate.high, *ends])
     return Estimate(estimate.value, low, high)
 
 
@@ -198,7 +204,9 @@ def shared_mistakes(
     pairs = []
     for first, second in itertools.combinations(labels, 2):
         rows = np.flatnonzero((labels[first] >= 0) & (labels[second] >= 0) & (consensus >= 0))
-        one, two, true = labels[first][rows], labels[second][rows], consensus[rows]
+        one = labels[first][rows]
+        two = labels[second][rows]
+        true = consensus[rows]
         counts = np.zeros((2, crowd.num_classes, crowd.num_classes))
         for table, answers in zip(counts, (one, two), strict=True):
             np.add.at(table, (true, answers), 1.0)
@@ -220,7 +228,8 @@ def model_lines(
         rows: of `model_annotators`.
         pairs: of `shared_mistakes`.
     """
-    names, lines = list(map(str, crowd.annotator_names.tolist())), []
+    names = list(map(str, crowd.annotator_names.tolist()))
+    lines = []
     for row in rows:
         text = f"model {names[row.annotator]!r}: "
         if row.test is None:

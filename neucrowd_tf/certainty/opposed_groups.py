@@ -19,12 +19,15 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 MOST_CELLS = 50_000_000  # annotators x annotators, or items x annotators
-FEWEST_ANNOTATORS, FEWEST_ITEMS = 4, 40
+FEWEST_ANNOTATORS = 4
+FEWEST_ITEMS = 40
 LEAST_SHARE = 0.15  # of the labels, by the smaller group
 # Bounds of the agreement between groups, as a part of what is expected, and of that within groups;
 # the ends of 95% intervals have to pass. None of 41 other public crowds does.
-MOST_BETWEEN, LEAST_WITHIN = 0.7, 0.2
-RESAMPLES, TAIL = 200, 0.025
+MOST_BETWEEN = 0.7
+LEAST_WITHIN = 0.2
+RESAMPLES = 200
+TAIL = 0.025
 IMPROVEMENTS = 10
 
 
@@ -84,7 +87,8 @@ def opposed_groups(crowd: Annotations) -> OpposedGroups | None:
     Args:
         crowd: with identities.
     """
-    people, items = int((crowd.labels_per_annotator() > 0).sum()), int(crowd.annotated.sum())
+    people = int((crowd.labels_per_annotator() > 0).sum())
+    items = int(crowd.annotated.sum())
     cells = crowd.num_annotators * max(crowd.num_annotators, crowd.num_instances)
     if people < FEWEST_ANNOTATORS or items < FEWEST_ITEMS or cells > MOST_CELLS:
         return None
@@ -96,7 +100,8 @@ def opposed_groups(crowd: Annotations) -> OpposedGroups | None:
         side = _split(crowd.select(chosen[crowd.instances]))
         if not _large(crowd, side):
             return None
-        side = side if (side == everyone).mean() >= 0.5 else ~side
+        if not ((side == everyone).mean() >= 0.5):
+            side = ~side
         rows.append(_agreements(crowd.select(~chosen[crowd.instances]), side))
     sums = np.concatenate(rows)
     sums = sums[sums.any(axis=1)]
@@ -126,7 +131,8 @@ def _split(crowd: Annotations) -> NDArray[np.bool_]:
     References:
         Newman (2006), Modularity and community structure in networks, PNAS 103.
     """
-    people, size = crowd.num_annotators, crowd.num_classes
+    people = crowd.num_annotators
+    size = crowd.num_classes
     one_hot = crowd.one_hot().tocsc()
     places = (crowd.instances, crowd.annotators)
     who = sparse.csc_matrix((np.ones(len(crowd.labels)), places), (crowd.num_instances, people))
@@ -163,7 +169,11 @@ def _agreements(crowd: Annotations, side: NDArray[np.bool_]) -> Array:
     )
     columns = []
     for one, other in ((first, first), (second, second), (first, second)):
-        own = one.sum(axis=1) if one is other else 0.0  # a label is no pair with itself
+        # a label is no pair with itself
+        if one is other:
+            own = one.sum(axis=1)
+        else:
+            own = 0.0
         pairs = one.sum(axis=1) * other.sum(axis=1) - own
         agreed = (one * other).sum(axis=1) - own
         totals = one.sum(axis=0), other.sum(axis=0)

@@ -52,7 +52,8 @@ def prediction_powered_mean(
             "prediction-powered mean: expected two or more gold values and a prediction of each,"
             f" received shapes {y.shape} and {f.shape}, and {g.shape} of the others"
         )
-    n, m = len(y), max(len(g), 1)
+    n = len(y)
+    m = max(len(g), 1)
     if not len(g):
         g = f
     spread = np.concatenate([f, g]).var(ddof=1)
@@ -97,5 +98,6 @@ def prediction_powered_share(
     more = np.append(values, [0.0, 1.0]), np.append(predicted, [middle, middle])
     wider = prediction_powered_mean(*more, others, level=level, of_others=of_others)
     value = float(np.clip(estimate.value, 0.0, 1.0))
-    low, high = min(estimate.low, wider.low, value), max(estimate.high, wider.high, value)
+    low = min(estimate.low, wider.low, value)
+    high = max(estimate.high, wider.high, value)
     return Estimate(value, max(low, 0.0), min(high, 1.0))

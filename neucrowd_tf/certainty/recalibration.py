@@ -31,10 +31,12 @@ Array = NDArray[np.float64]
 
 DRAWS = 200  # of a crowd's shift
 # Bins of equal width, in which a crowd's logits and shares count as their means.
-LOGIT_BINS, SHARE_BINS = 64, 16
+LOGIT_BINS = 64
+SHARE_BINS = 16
 # Logits of posteriors count in full up to SURE, beyond it by a LEAK, which keeps their order; vote
 # shares are clipped to [0.02, 0.98].
-SURE, LEAK = 7.0, 0.1
+SURE = 7.0
+LEAK = 0.1
 TAUGHT = (1.0, 0.25)  # variances of the shift of probabilities that gold labels taught
 LITTLE = 0.2  # Krippendorff's alpha below which agreement counts
 
@@ -68,7 +70,8 @@ def size_sums(votes: NDArray[np.integer[Any]]) -> Array:
     """
     counts = votes.sum(axis=1)
     several = counts > 1
-    shared, total = votes[several].astype(np.float64), counts[several].astype(np.float64)
+    shared = votes[several].astype(np.float64)
+    total = counts[several].astype(np.float64)
     pairs = (total**2 - (shared**2).sum(axis=1)) / (total - 1)
     figures = [np.count_nonzero(counts), counts.sum(), len(total), pairs.sum()]
     return np.array([*figures, *shared.sum(axis=0)])
@@ -112,7 +115,8 @@ def evidence(
     size = size or sizes(votes)
     lack = min(np.nan_to_num(size["agreement"]) - LITTLE, 0.0)
     each = np.log(np.nan_to_num(size["labels"], nan=1.0))
-    rows, labels = np.arange(len(probas)), probas.argmax(axis=1)
+    rows = np.arange(len(probas))
+    labels = probas.argmax(axis=1)
     shares = (votes[rows, labels] + 1.0 / probas.shape[1]) / (votes.sum(axis=1) + 1.0)
     scores = logit(np.clip(probas[rows, labels], 1e-12, 1 - 1e-12))
     bounded = np.clip(scores, -SURE, SURE)
@@ -159,7 +163,8 @@ class Calibration:
         """
         models = coefficients()["models"]
         values = models.get(method, models["consensus"])
-        weights, covariance = np.array(values["weights"]), np.array(values["covariance"])
+        weights = np.array(values["weights"])
+        covariance = np.array(values["covariance"])
         return cls(weights, np.zeros(2), covariance, coefficients()["ranges"])
 
     def widened(self, votes: NDArray[np.integer[Any]]) -> Calibration:
@@ -236,7 +241,8 @@ class Calibration:
         precision = np.linalg.inv(self.covariance)
 
         def loss(shift: Array) -> tuple[float, Array]:
-            z, apart = logits + design @ shift, shift - self.shift
+            z = logits + design @ shift
+            apart = shift - self.shift
             value = weight * (np.logaddexp(0, z) - right * z).sum() + apart @ precision @ apart / 2
             return value, weight * design.T @ (expit(z) - right) + precision @ apart
 
@@ -255,7 +261,8 @@ class Calibration:
             votes: `[N, C]` vote counts.
             gold: `[N]` class codes whose labels are certain, -1 if unknown.
         """
-        gold = np.full(len(probas), -1) if gold is None else gold
+        if gold is None:
+            gold = np.full(len(probas), -1)
         notes = tuple(unlike(votes, self.ranges))
         return Certainty(self.widened(votes), probas, votes, gold, notes)
 
@@ -316,7 +323,10 @@ class Certainty:
         Args:
             shift: `[2]`; by default the crowd's expected one.
         """
-        a, b = self.calibration.shift if shift is None else shift
+        if shift is None:
+            a, b = self.calibration.shift
+        else:
+            a, b = shift
         size = self.posteriors.shape[1]
         most = 1.0 / self.tied.sum(axis=1)
         chances = np.clip(expit(self.logits + a + b * self.logits), 1.0 / size, most)
@@ -335,8 +345,11 @@ class Certainty:
         """
         if self.posteriors.shape[1] < 2:
             return np.ones_like(self.posteriors)
-        rows, labels = np.arange(len(right)), self.posteriors.argmax(axis=1)
-        others, tied, left = np.maximum(self.posteriors, 1e-9), self.tied, ~self.tied
+        rows = np.arange(len(right))
+        labels = self.posteriors.argmax(axis=1)
+        others = np.maximum(self.posteriors, 1e-9)
+        tied = self.tied
+        left = ~self.tied
         others[tied] = 0.0
         rest = np.maximum(1.0 - self.num_tied * right, 0.0)
         others *= (rest / np.maximum(others.sum(axis=1), 1e-12))[:, None]
@@ -384,7 +397,8 @@ class Certainty:
     @functools.cached_property
     def bins(self) -> Bins:
         """Groups of items whose labels are right about equally often, whatever the shift."""
-        num_tied, most = self.tied.sum(axis=1), self.shares.max(axis=1)
+        num_tied = self.tied.sum(axis=1)
+        most = self.shares.max(axis=1)
         low = self.logits.min(initial=0.0)
         width = max((self.logits.max(initial=0.0) - low) / LOGIT_BINS, 1e-9)
         place = np.minimum((self.logits - low) / width, LOGIT_BINS - 1).astype(np.int64)
@@ -483,7 +497,9 @@ def unlike(
         votes: `[N, C]` vote counts.
         ranges: of `sizes`; by default those of the learned crowds.
     """
-    ranges, measured = coefficients()["ranges"] if ranges is None else ranges, sizes(votes)
+    if ranges is None:
+        ranges = coefficients()["ranges"]
+    measured = sizes(votes)
     if not measured["items"]:
         return ["no item has a label"]
     words = {

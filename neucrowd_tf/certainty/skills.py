@@ -25,14 +25,18 @@ MOST_PSEUDO_LABELS = 100.0
 # From so many labels on, those who agree with others beyond chance by less than half as much as
 # the crowd does are noted. On public crowds only half of them are unreliable by true labels: alone
 # it is no verdict.
-CHANCE_LABELS, CHANCE_SHARE = 20, 0.5
+CHANCE_LABELS = 20
+CHANCE_SHARE = 0.5
 # Least probability of the verdict on annotators near chance: the two reasons have little in common.
 UNRELIABLE_BY_CHANCE = 0.7
 
-UNRELIABLE_NOTE, FEW_NOTE = "unreliable", "few labels"
+UNRELIABLE_NOTE = "unreliable"
+FEW_NOTE = "few labels"
 CHANCE_NOTE = "near chance"
-ONE_CLASS_NOTE, ALONE_NOTE = "one class only", "no shared items"
-WEAK_NOTE, OPPOSED_NOTE = "weak consensus", "opposed groups"
+ONE_CLASS_NOTE = "one class only"
+ALONE_NOTE = "no shared items"
+WEAK_NOTE = "weak consensus"
+OPPOSED_NOTE = "opposed groups"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,9 +103,13 @@ def annotator_skills(crowd: Annotations, certainty: Certainty) -> Skills:
         crowd: with identities.
         certainty: of its inferred labels.
     """
-    size, counts = crowd.num_annotators, crowd.labels_per_annotator().astype(np.float64)
-    total, rng = np.maximum(counts, 1.0), np.random.default_rng(2)
-    shares, skills, below = [], [], []
+    size = crowd.num_annotators
+    counts = crowd.labels_per_annotator().astype(np.float64)
+    total = np.maximum(counts, 1.0)
+    rng = np.random.default_rng(2)
+    shares = []
+    skills = []
+    below = []
     sums, variances = right_sums(crowd, certainty, certainty.shifts[: draws_for(size)])
     for expected, variance in zip(sums.T, variances.T, strict=True):
         spread = np.sqrt(np.maximum(variance, 0.0))
@@ -112,12 +120,14 @@ def annotator_skills(crowd: Annotations, certainty: Certainty) -> Skills:
         shares.append(count / total)
         skills.append(rng.beta(pseudo * mean + count, pseudo * (1 - mean) + counts - count))
         below.append(skills[-1] < (1.0 / crowd.num_classes + mean) / 2)
-    drawn, share = np.array(skills), np.array(shares)
+    drawn = np.array(skills)
+    share = np.array(shares)
     low, high = np.quantile(share, [(1 - SPREAD) / 2, (1 + SPREAD) / 2], axis=0)
     skill = drawn.mean(axis=0)
     average = float((share.mean(axis=0) * counts).sum() / max(counts.sum(), 1.0))
     unreliable = np.mean(below, axis=0)
-    low, high = np.minimum(low, skill), np.maximum(high, skill)
+    low = np.minimum(low, skill)
+    high = np.maximum(high, skill)
     none = counts == 0
     for values, absent in ((skill, np.nan), (low, 0.0), (high, 1.0), (unreliable, np.nan)):
         values[none] = absent
@@ -137,7 +147,9 @@ def right_sums(crowd: Annotations, certainty: Certainty, shifts: Array) -> tuple
         certainty: of its inferred labels.
         shifts: `[S, 2]`.
     """
-    items, labels, bins = crowd.instances, crowd.labels, certainty.bins
+    items = crowd.instances
+    labels = crowd.labels
+    bins = certainty.bins
     certain = certainty.gold[items] >= 0
     fixed = np.bincount(
         crowd.annotators, certain & (labels == certainty.gold[items]), crowd.num_annotators
@@ -164,14 +176,16 @@ def notes(crowd: Annotations, certainty: Certainty, unreliable: Array) -> NDArra
         certainty: of its inferred labels.
         unreliable: `[R]` probability of being unreliable.
     """
-    size, inferred = crowd.num_annotators, certainty.posteriors.argmax(axis=1)
+    size = crowd.num_annotators
+    inferred = certainty.posteriors.argmax(axis=1)
     shared = certainty.votes.sum(axis=1)[crowd.instances] > 1
     overlap = np.bincount(crowd.annotators, shared, minlength=size)
     seen = np.zeros((size, crowd.num_classes), dtype=bool)
     seen[crowd.annotators, inferred[crowd.instances]] = True
     chance = 1.0 / crowd.num_classes
     weak = certainty.accuracy().low - chance < WEAK * (1.0 - chance)
-    poor, chancy = unreliable > UNRELIABLE, near_chance(crowd)
+    poor = unreliable > UNRELIABLE
+    chancy = near_chance(crowd)
     both = chancy & (unreliable > UNRELIABLE_BY_CHANCE)
     reasons = {
         ALONE_NOTE: overlap == 0,
@@ -230,8 +244,11 @@ def agreement_beyond_chance(crowd: Annotations, weights: Array) -> tuple[Array, 
     Returns:
         that difference, and the number of an annotator's labels on items with other votes.
     """
-    size, classes = crowd.num_annotators, crowd.num_classes
-    rows, who, labels = np.arange(len(crowd.labels)), crowd.annotators, crowd.labels
+    size = crowd.num_annotators
+    classes = crowd.num_classes
+    rows = np.arange(len(crowd.labels))
+    who = crowd.annotators
+    labels = crowd.labels
     votes = np.zeros((crowd.num_instances, classes))
     np.add.at(votes, (crowd.instances, labels), weights[who])
     others = votes[crowd.instances]
@@ -261,7 +278,8 @@ def pseudo_labels(right: Array, total: Array, mean: float) -> float:
     many = total >= 5
     if not many.any():
         return 10.0
-    shares, weights = right[many] / total[many], total[many]
+    shares = right[many] / total[many]
+    weights = total[many]
     between = np.average((shares - mean) ** 2, weights=weights)
     noise = mean * (1 - mean) * many.sum() / weights.sum()
     variance = max(float(between - noise), 1e-4)

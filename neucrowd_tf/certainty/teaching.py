@@ -25,13 +25,18 @@ if TYPE_CHECKING:
 FOLDS = 10  # in which gold labels are left out
 # Labels by chance that are added to each annotator's on gold items, and labels of an annotator who
 # errs evenly that are added to each of their classes.
-CHANCE_LABELS, EVEN_LABELS = 2.0, 8.0
+CHANCE_LABELS = 2.0
+EVEN_LABELS = 8.0
 LEAST_CHANCE = 0.02  # of any label, so that a few gold labels never make one impossible
 # Standard deviations of a weight around its value without gold labels, and of a class' log odds, if
 # there are ENOUGH gold labels. With fewer they shrink with the cube of their number: five gold
 # labels that contradict the crowd do not overrule it.
-CONSENSUS_FREEDOM, VOTE_FREEDOM, CLASS_FREEDOM, ENOUGH = 1.0, 0.5, 0.5, 15
-MOST_WEIGHT, MOST_LOG_ODDS = 3.0, 5.0
+CONSENSUS_FREEDOM = 1.0
+VOTE_FREEDOM = 0.5
+CLASS_FREEDOM = 0.5
+ENOUGH = 15
+MOST_WEIGHT = 3.0
+MOST_LOG_ODDS = 5.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,8 +98,11 @@ def gold_votes(crowd: Annotations, gold: Codes) -> Array:
         crowd: with identities.
         gold: `[N]` class codes, -1 if unknown.
     """
-    size, people = crowd.num_classes, crowd.num_annotators
-    items, who, labels = crowd.instances, crowd.annotators, crowd.labels
+    size = crowd.num_classes
+    people = crowd.num_annotators
+    items = crowd.instances
+    who = crowd.annotators
+    labels = crowd.labels
     true = gold[items]
     marked = true >= 0
     hits = marked & (labels == true)
@@ -124,7 +132,8 @@ def even_votes(crowd: Annotations, gold: Codes) -> Array:
     Args:
         crowd, gold: see `gold_votes`.
     """
-    size, marked = crowd.num_classes, gold[crowd.instances] >= 0
+    size = crowd.num_classes
+    marked = gold[crowd.instances] >= 0
     hits = marked & (crowd.labels == gold[crowd.instances])
     right = hits.sum() - np.bincount(crowd.instances, hits, minlength=crowd.num_instances)
     total = marked.sum() - np.bincount(crowd.instances, marked, minlength=crowd.num_instances)
@@ -145,7 +154,10 @@ def _features(
     features = [np.log(np.maximum(consensus, 1e-6))]
     if not crowd.has_identities:
         return np.stack(features)
-    inside = np.any(groups, axis=0) if groups else np.zeros(crowd.num_annotators, dtype=bool)
+    if groups:
+        inside = np.any(groups, axis=0)
+    else:
+        inside = np.zeros(crowd.num_annotators, dtype=bool)
     for members in (~inside, *groups):
         if members.any():
             votes = crowd.select(members[crowd.annotators])

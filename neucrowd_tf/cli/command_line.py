@@ -83,7 +83,10 @@ def _fail(line: str) -> int:
 
 def show_warning(message: Warning | str, *_: object) -> None:
     """Prints a warning on one line, without the place in the code, as `warnings.showwarning`."""
-    warning = message if isinstance(message, Warning) else UserWarning(message)
+    if isinstance(message, Warning):
+        warning = message
+    else:
+        warning = UserWarning(message)
     sys.stderr.write(f"warning: {one_line(warning)}\n")
 
 

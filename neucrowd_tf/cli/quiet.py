@@ -44,7 +44,8 @@ def import_tensorflow() -> tuple[Any, Any]:
     Raises:
         MissingPackageError: TensorFlow is not installed.
     """
-    first, collects = "tensorflow" not in sys.modules, gc.isenabled()
+    first = "tensorflow" not in sys.modules
+    collects = gc.isenabled()
     quiet()
     gc.disable()
     try:

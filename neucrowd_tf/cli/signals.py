@@ -20,7 +20,8 @@ RESUME = "start again with --resume to go on"
 
 # Files and folders under a temporary name, which a process that is ended removes.
 unfinished: set[Path] = set()
-_stderr, _hint = 2, ""
+_stderr = 2
+_hint = ""
 
 
 def end_at_signals() -> None:
@@ -46,7 +47,10 @@ def _end(number: int, _: FrameType | None) -> None:
     """Ends the process and those that it began."""
     for each in SIGNALS:
         signal.signal(each, signal.SIG_IGN)
-    text = "stopped (SIGTERM)" if number == signal.SIGTERM else "interrupted"
+    if number == signal.SIGTERM:
+        text = "stopped (SIGTERM)"
+    else:
+        text = "interrupted"
     with contextlib.suppress(OSError):  # there is no stderr
         os.write(_stderr, f"{text}{_hint}\n".encode())
     if "multiprocessing" in sys.modules:

@@ -18,7 +18,8 @@ from neucrowd_tf.declare.settings import settings_in
 
 _SETTINGS = settings_in(Path(__file__).with_suffix(".toml"))
 SHARES: tuple[float, ...] = _SETTINGS["shares"]
-CANCER, DIGITS = _SETTINGS["breast_cancer"], _SETTINGS["digits"]
+CANCER = _SETTINGS["breast_cancer"]
+DIGITS = _SETTINGS["digits"]
 
 
 @register_dataset("breast_cancer", summary=CANCER["summary"], simulated=True)

@@ -102,7 +102,8 @@ class CrowdDataset:
     feature_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        size, shape = self.annotations.num_instances, self.features.shape[1:]
+        size = self.annotations.num_instances
+        shape = self.features.shape[1:]
         for title, rows in (("feature rows", self.features), ("true labels", self.truth)):
             if rows is not None and len(rows) != size:
                 raise DataError(f"{self.name}: expected {size} {title}, received {len(rows)}")
@@ -126,7 +127,10 @@ class CrowdDataset:
         """
         if (held := self.validation) is None:
             return None
-        kind = "truth" if self.validation_is_truth else "votes"
+        if self.validation_is_truth:
+            kind = "truth"
+        else:
+            kind = "votes"
         return held.features, self.class_names[held.labels], kind
 
     def test_pair(self) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -31,8 +31,14 @@ def check_no_leak(table: FeatureTable, crowd: Annotations, path: Path) -> None:
     Raises:
         DataError: there is such a column.
     """
-    names = [] if ending(path) == ".npy" else table.names
-    called = () if crowd.annotator_names is None else map(str, crowd.annotator_names)
+    if ending(path) == ".npy":
+        names = []
+    else:
+        names = table.names
+    if crowd.annotator_names is None:
+        called = ()
+    else:
+        called = map(str, crowd.annotator_names)
     annotators = {name for name in called if not name.isdigit()}
     for name in names:
         if name in annotators:
@@ -50,16 +56,25 @@ def check_no_leak(table: FeatureTable, crowd: Annotations, path: Path) -> None:
     alike = np.abs(_standard(rows[labelled]).T @ _standard(voted))
     equal = np.flatnonzero(alike.max(axis=1) > 1.0 - SAME)
     if len(equal):
-        column, classes = int(equal[0]), votes.shape[1]
+        column = int(equal[0])
+        classes = votes.shape[1]
         place = int(alike[column].argmax())
-        meaning = "whether most labels are" if place < classes else "how many labels are"
-        shown = names[column] if names else str(column)
+        if place < classes:
+            meaning = "whether most labels are"
+        else:
+            meaning = "how many labels are"
+        if names:
+            shown = names[column]
+        else:
+            shown = str(column)
         problem = f"column {shown!r} is {meaning} {str(crowd.class_names[place % classes])!r}"
         raise error("leak", path, problem=f"{problem}, in every row", advice=_advice(names, shown))
 
 
 def _advice(names: Sequence[str], name: str) -> str:
-    return f"Leave it out with --ignore_columns={shlex.quote(name)}" if names else "Remove it"
+    if names:
+        return f"Leave it out with --ignore_columns={shlex.quote(name)}"
+    return "Remove it"
 
 
 def _standard(columns: NDArray[Any]) -> NDArray[np.float64]:

@@ -64,12 +64,18 @@ class Scarcity:
             crowd = limit_labels(crowd, self.labels_per_item, seed)
         if self.flip_labels is not None:
             crowd = flip_labels(crowd, self.flip_labels, seed)
-        validation = None if self.drop_validation else dataset.validation
+        if self.drop_validation:
+            validation = None
+        else:
+            validation = dataset.validation
         return dataset.replace(annotations=crowd, validation=validation)
 
 
 def _of_rows(dataset: CrowdDataset, rows: NDArray[np.int64]) -> CrowdDataset:
-    truth = None if dataset.truth is None else dataset.truth[rows]
+    if dataset.truth is None:
+        truth = None
+    else:
+        truth = dataset.truth[rows]
     crowd = dataset.annotations[rows]
     return dataset.replace(features=dataset.features[rows], annotations=crowd, truth=truth)
 

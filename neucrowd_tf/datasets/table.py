@@ -58,7 +58,8 @@ def load(data_dir: Path | None = None, seed: int = 0, **options: Any) -> CrowdDa
     """
     files = TableFiles.of(**{name: options.pop(name) for name in FIELDS if name in options})
     tables = TableOptions.of(**options)
-    source, labels_file = Path(getattr(files, files.kind)), Path(str(files.annotations))
+    source = Path(getattr(files, files.kind))
+    labels_file = Path(str(files.annotations))
     table = _read(files, source, tables)
     items = table.items.tolist()
     reading = read_annotations(labels_file, tables, items=items, unmatched=files.unmatched)
@@ -71,7 +72,8 @@ def load(data_dir: Path | None = None, seed: int = 0, **options: Any) -> CrowdDa
         check_no_leak(table, crowd, source)
     test_is_truth = true is not None or files.test_truth is not None
     if files.test_truth is not None:
-        train, test = np.arange(len(table.rows)), _published_test(files, table, crowd, tables)
+        train = np.arange(len(table.rows))
+        test = _published_test(files, table, crowd, tables)
     else:
         chosen, labels = _drawn_rows(crowd, true, seed)
         train = np.setdiff1d(np.arange(len(table.rows)), chosen)
@@ -112,7 +114,10 @@ def _check_two_classes(crowd: Annotations, path: Path) -> None:
     """Raises DataError for labels of fewer than two classes."""
     used = crowd.vote_counts().sum(axis=0) > 0
     if used.sum() < 2:
-        received = f"only {spelt(crowd.class_names[used][0])}" if used.any() else "no labels"
+        if used.any():
+            received = f"only {spelt(crowd.class_names[used][0])}"
+        else:
+            received = "no labels"
         raise DataError(f"{path}: expected labels of at least two classes, received {received}")
 
 
@@ -120,7 +125,8 @@ def _published_test(
     files: TableFiles, training: FeatureTable, crowd: Annotations, options: TableOptions
 ) -> Split:
     """Returns the test split that the user gives."""
-    features, truth = Path(getattr(files, f"test_{files.kind}")), Path(str(files.test_truth))
+    features = Path(getattr(files, f"test_{files.kind}"))
+    truth = Path(str(files.test_truth))
     table = _read(files, features, options)
     missing = [f"there is no column {name!r}" for name in training.names if name not in table.names]
     extra = (name for name in table.names if name not in training.names)

@@ -72,7 +72,8 @@ def _is_whole(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, np.generic):
+        value = value.item()
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     # A whole number of hundreds of digits is finite, and none that computers reckon with.
     return number and abs(value) <= sys.float_info.max
@@ -124,7 +125,10 @@ def number(
 def one_of(*choices: str) -> Constraint:
     """Returns the constraint of a few names."""
     *first, last = map(repr, choices)
-    spelt = f"{', '.join(first)} or {last}" if first else last
+    if first:
+        spelt = f"{', '.join(first)} or {last}"
+    else:
+        spelt = last
     return Constraint(spelt, lambda value: isinstance(value, str) and value in choices, choices)
 
 
@@ -214,10 +218,19 @@ def _declaration(kind: type, field: dataclasses.Field[Any]) -> Declaration:
     owners = [base for base in kind.__mro__ if field.name in inspect.get_annotations(base)]
     hints = [_types(base)[field.name] for base in owners]
     annotated = [hint for hint in hints if typing.get_origin(hint) is Annotated]
-    metadata = annotated[0].__metadata__ if annotated else ()
-    nearest = hints[0].__origin__ if hints[0] in annotated else hints[0]
+    if annotated:
+        metadata = annotated[0].__metadata__
+    else:
+        metadata = ()
+    if hints[0] in annotated:
+        nearest = hints[0].__origin__
+    else:
+        nearest = hints[0]
     union = typing.get_origin(nearest) in (typing.Union, types.UnionType)
-    members = typing.get_args(nearest) if union else (nearest,)
+    if union:
+        members = typing.get_args(nearest)
+    else:
+        members = (nearest,)
     kinds = tuple(member for member in members if member is not types.NoneType)
     rule = next((item for item in metadata if isinstance(item, Constraint)), None)
     if metadata and rule is None:
@@ -294,7 +307,11 @@ def _plain(value: Any, kinds: Sequence[Any] = ()) -> Any:
     if type(value) in (list, tuple):
         plain = [_plain(entry) for entry in value]
         same = all(new is old for new, old in zip(plain, value, strict=True))
-        return value if same else type(value)(plain)
+        if same:
+            return value
+        return type(value)(plain)
     if isinstance(value, (np.integer, np.floating)):
         value = value.item()
-    return float(value) if float in kinds and int not in kinds and type(value) is int else value
+    if float in kinds and int not in kinds and type(value) is int:
+        return float(value)
+    return value

@@ -65,7 +65,10 @@ def parse(kind: type[Values], argv: Sequence[str], command: str = "") -> Values:
     for field in dataclasses.fields(kind):  # type: ignore[arg-type]
         value = values[field.name].value
         if value is not None:
-            chosen[field.name] = tuple(value) if isinstance(value, list) else value
+            if isinstance(value, list):
+                chosen[field.name] = tuple(value)
+            else:
+                chosen[field.name] = value
         elif field.default is dataclasses.MISSING:
             raise UsageError(f"--{field.name} is missing: {flags[field.name].meaning}")
     return kind(**chosen)
@@ -81,7 +84,9 @@ def help_text(kind: type, command: str) -> str:
 def described(kind: type) -> str:
     """Returns a class's docstring, "" without one: dataclasses then have a signature there."""
     text = inspect.cleandoc(kind.__doc__ or "")
-    return "" if text.startswith(f"{kind.__name__}(") else text
+    if text.startswith(f"{kind.__name__}("):
+        return ""
+    return text
 
 
 def _absl_flags(kind: type) -> absl_flags.FlagValues:
@@ -89,7 +94,10 @@ def _absl_flags(kind: type) -> absl_flags.FlagValues:
     values = absl_flags.FlagValues()
     flags = {flag.name: flag for flag in declared(kind)}
     for owner in kind.__mro__:
-        title = "Flags" if owner is kind else described(owner).partition("\n")[0].rstrip(".")
+        if owner is kind:
+            title = "Flags"
+        else:
+            title = described(owner).partition("\n")[0].rstrip(".")
         title = title or owner.__name__
         for flag in [flags.pop(name) for name in inspect.get_annotations(owner) if name in flags]:
             make: Any = absl_flags.MultiFlag if tuple in _entry_kinds(flag) else absl_flags.Flag
@@ -126,7 +134,8 @@ class _Parser(absl_flags.ArgumentParser):
     """Makes a flag's value of its text by a function, and checks it by a rule if there is one."""
 
     def __init__(self, convert: Callable[[str], Any], rule: Constraint | None = None) -> None:
-        self._convert, self._rule = convert, rule
+        self._convert = convert
+        self._rule = rule
         if rule not in (None, _TRUTH_VALUE):
             self.syntactic_help = rule.expected.removeprefix("None or ")
 
@@ -176,7 +185,10 @@ def split_list(text: str) -> tuple[str, ...]:
     The text `"Smith, A.",bot` has two entries.
     """
     try:
-        (entries,) = csv.reader([text], skipinitialspace=True, strict=True) if text else ([""],)
+        if text:
+            (entries,) = csv.reader([text], skipinitialspace=True, strict=True)
+        else:
+            (entries,) = ([""],)
     except (csv.Error, ValueError):  # a quotation mark within an entry
         entries = text.split(",")
     return tuple(entry.strip() for entry in entries)
@@ -219,7 +231,9 @@ def from_values(kind: type[Values], values: Mapping[str, Any]) -> Values:
 def _convert(flag: Declaration, value: Any) -> Any:
     entries = _entry_kinds(flag)
     if isinstance(value, list | tuple) and entries:
-        return tuple(value) if float in entries else tuple(map(str, value))
+        if float in entries:
+            return tuple(value)
+        return tuple(map(str, value))
     if isinstance(value, bool):
         fits = bool in flag.kinds
     elif isinstance(value, int | float):
@@ -227,7 +241,10 @@ def _convert(flag: Declaration, value: Any) -> Any:
     else:
         fits = isinstance(value, str | Path)
     if not fits:
-        choices = flag.rule.choices if flag.rule else ()
+        if flag.rule:
+            choices = flag.rule.choices
+        else:
+            choices = ()
         raise ValueError(f"must be {' or '.join(choices) or f'a value of type {_spelt(flag)}'}")
     return _parser(flag).parse(value if isinstance(value, bool) else str(value))
 
@@ -239,7 +256,8 @@ def _spelt(flag: Declaration) -> str:
 
 
 def _meaning(flag: Declaration) -> str:
-    default, text = flag.default, flag.meaning
+    default = flag.default
+    text = flag.meaning
     if flag.rule and flag.rule.choices:
         text = f"<{'|'.join(flag.rule.choices)}>: {text}"
     if default is dataclasses.MISSING:

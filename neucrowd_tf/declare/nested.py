@@ -47,9 +47,15 @@ def nest(
             if unused:
                 raise UsageError(f"{unused[0]}: has no effect on {name}, which is an object")
             continue
-        config = {"name": value} if isinstance(value, str) else dict(value)
+        if isinstance(value, str):
+            config = {"name": value}
+        else:
+            config = dict(value)
         chosen = kinds.get(config.get("name", next(iter(kinds))))
-        allowed = {field.name for field in declared(chosen)} if chosen else set()
+        if chosen:
+            allowed = {field.name for field in declared(chosen)}
+        else:
+            allowed = set()
         options = {o: v for o, v in options.items() if o in values or o in allowed}
         if options:
             merged[name] = {**config, **options}

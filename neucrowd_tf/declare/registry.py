@@ -46,7 +46,8 @@ class Method(Registered):
         number of fits with different seeds whose probabilities are averaged.
         """
         presets = {**self.defaults, **self.presets.get(dataset or "", {})}
-        presets |= self.stronger.get(dataset or "", {}) if bases == "stronger" else {}
+        if bases == "stronger":
+            presets |= self.stronger.get(dataset or "", {})
         arguments = self._arguments(hparams, presets)
         size = arguments.pop("ensemble", 1)
         whole(1).check("ensemble", size)
@@ -185,7 +186,9 @@ def registered(kind: Kind) -> dict[str, Any]:
 
 def _opened(listed: Any) -> Any:
     """Returns an entry; a registered method with what makes its estimators."""
-    return Method(**vars(listed)) if isinstance(listed, Registered) else listed
+    if isinstance(listed, Registered):
+        return Method(**vars(listed))
+    return listed
 
 
 def entries(kind: Kind) -> dict[str, Any]:

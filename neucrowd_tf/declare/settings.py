@@ -16,4 +16,6 @@ def frozen(value: Any) -> Any:
     """Returns a value of TOML or JSON with its lists as tuples."""
     if isinstance(value, dict):
         return {name: frozen(entry) for name, entry in value.items()}
-    return tuple(map(frozen, value)) if isinstance(value, list) else value
+    if isinstance(value, list):
+        return tuple(map(frozen, value))
+    return value

@@ -60,7 +60,10 @@ class Encoder(Persistent, BaseEstimator):
         if new:
             vectors |= self._stored(list(new))
             missing = [key for key in new if key not in vectors]
-            fresh = self._encoded([new[key] for key in missing]) if missing else iter(())
+            if missing:
+                fresh = self._encoded([new[key] for key in missing])
+            else:
+                fresh = iter(())
             pairs = ((key, next(fresh).tobytes()) for key in missing)
             while block := dict(itertools.islice(pairs, AT_ONCE)):
                 self._store(block)

@@ -23,7 +23,8 @@ from neucrowd_tf.io.files.reading import digest
 from neucrowd_tf.saving.transaction import transaction
 
 PACKAGE = "sentence-transformers:"
-MODEL, TOKENIZER = "model.onnx", "tokenizer.json"
+MODEL = "model.onnx"
+TOKENIZER = "tokenizer.json"
 # Where Hugging Face and sentence-transformers write how token vectors are pooled, and the length.
 CONFIGS = ("config.json", "sentence_bert_config.json", "1_Pooling/config.json")
 LONGEST = 512  # tokens, if no file says
@@ -129,7 +130,8 @@ def _of_folder(folder: Path) -> Encode:
     config: dict[str, Any] = {}
     try:
         for path in (folder / name for name in CONFIGS):
-            config |= json.loads(path.read_text("utf-8")) if path.is_file() else {}
+            if path.is_file():
+                config |= json.loads(path.read_text("utf-8"))
         tokenizer = tokenizers.Tokenizer.from_file(str(folder / TOKENIZER))
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1

@@ -27,7 +27,8 @@ from neucrowd_tf.saving.persistent import Persistent
 from neucrowd_tf.saving.transaction import transaction
 
 KINDS = ("word", "character")
-WORDS, CHARACTERS = (1, 2), (3, 5)  # the lengths of n-grams
+WORDS = (1, 2)  # the lengths of n-grams
+CHARACTERS = (3, 5)
 # Of an n-gram that one text alone has nothing can be learned; beyond this many texts.
 FEW_TEXTS = 50
 LEAST = 0.01  # of the largest singular value: components below are rounding
@@ -45,9 +46,12 @@ def fold(code: int) -> int:
     if code >= TABLE:
         return _SPACE
     small = chr(code).lower()
-    code = ord(small) if len(small) == 1 else code
+    if len(small) == 1:
+        code = ord(small)
     kind = unicodedata.category(chr(code))
-    return code if kind[0] in "LNM" or kind == "Pc" else _SPACE
+    if kind[0] in "LNM" or kind == "Pc":
+        return code
+    return _SPACE
 
 
 class _Folded(dict[int, int]):
@@ -68,7 +72,8 @@ def normalise(text: str) -> str:
 
 # The methods that are tried on a fold share its texts, and counting n-grams is most of the work.
 _REMEMBERED: OrderedDict[Hashable, dict[str, Any]] = OrderedDict()
-_MOST, _MOST_BYTES = 16, 1 << 28
+_MOST = 16
+_MOST_BYTES = 1 << 28
 _LOCK = threading.RLock()
 
 
@@ -159,7 +164,10 @@ class TextFeatures(Persistent, BaseEstimator):
 
     def _terms(self, texts: list[str]) -> dict[str, Any]:
         """Returns the n-grams and their weights."""
-        least = 2 if len(texts) > FEW_TEXTS else 1
+        if len(texts) > FEW_TEXTS:
+            least = 2
+        else:
+            least = 1
         if not any(normalise(text) for text in texts):
             raise DataError("texts: expected letters or digits in one of them, received none")
         results: dict[str, Any] = {}

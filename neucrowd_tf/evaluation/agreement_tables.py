@@ -46,15 +46,18 @@ def pairs(annotations: Annotations, least: int = MANY_SHARED) -> list[Pair]:
     index = np.full(annotations.num_annotators, -1)
     index[chosen] = np.arange(len(chosen))
     compared = index[annotations.annotators] >= 0
-    rows, columns = annotations.instances[compared], index[annotations.annotators[compared]]
-    labels, shape = annotations.labels[compared], (annotations.num_instances, len(chosen))
+    rows = annotations.instances[compared]
+    columns = index[annotations.annotators[compared]]
+    labels = annotations.labels[compared]
+    shape = (annotations.num_instances, len(chosen))
 
     def matrix(mask: NDArray[np.bool_]) -> csr_matrix:
         return csr_matrix((np.ones(mask.sum()), (rows[mask], columns[mask])), shape=shape)
 
     labelled = matrix(np.ones(len(rows), dtype=bool))
     shared = (labelled.T @ labelled).toarray()
-    same, chance = np.zeros_like(shared), np.zeros_like(shared)
+    same = np.zeros_like(shared)
+    chance = np.zeros_like(shared)
     for code in range(annotations.num_classes):
         of_class = matrix(labels == code)
         same += (of_class.T @ of_class).toarray()
@@ -91,9 +94,11 @@ def agreement_csvs(annotations: Annotations, scale: agreement.Scale = "nominal")
     Raises:
         DataError: no instance has two labels.
     """
-    votes, names = annotations.vote_counts(), titles(scale)
+    votes = annotations.vote_counts()
+    names = titles(scale)
     measured = agreement_intervals(votes, scale, numbers_of(annotations.class_names.tolist()))
-    by_class, items = agreement.class_agreement(votes), agreement.item_agreement(votes)
+    by_class = agreement.class_agreement(votes)
+    items = agreement.item_agreement(votes)
     coefficients = [(title, scale, *map(float, measured[name])) for name, title in names.items()]
     sizes = zip(annotations.class_names.tolist(), votes.sum(axis=0).tolist(), strict=True)
     classes = [

@@ -71,10 +71,12 @@ def annotators_csv(inference: Inference, predicted: NDArray[np.int64], estimator
         estimator: the fitted method, of which `annotator_accuracy_` `[R]` and
             `confusion_matrices_` `[R, C, C]` are used.
     """
-    crowd, skills = inference.crowd, inference.skills
+    crowd = inference.crowd
+    skills = inference.skills
     if skills is None:
         return to_csv(HEADER, [])
-    size, classes = crowd.num_annotators, crowd.num_classes
+    size = crowd.num_annotators
+    classes = crowd.num_classes
     labels = np.where(crowd.annotated | (inference.gold >= 0), inference.labels, -1)
     columns: dict[str, NDArray[Any]] = {
         "annotator": crowd.annotator_names,

@@ -28,7 +28,9 @@ def consensus_method(crowd: Annotations, scale: Scale = "nominal") -> str:
         return "majority_vote"
     if scale != "nominal" and crowd.num_annotations <= MOST_LABELS:
         return "ordinal"
-    return METHOD if crowd.num_annotations <= MOST_LABELS else LARGE_METHOD
+    if crowd.num_annotations <= MOST_LABELS:
+        return METHOD
+    return LARGE_METHOD
 
 
 def inferred(
@@ -49,10 +51,13 @@ def inferred(
     arrays: list[NDArray[Any]] = [crowd.vote_counts()]
     if crowd.has_identities:
         arrays = [crowd.instances, crowd.annotators, crowd.labels]
-    arrays += [] if gold is None else [gold]
+    if gold is not None:
+        arrays += [gold]
     models = set(sources.models) & set(map(str, crowd.annotator_names.tolist()))
-    arrays += [np.isin(crowd.annotator_names.astype(str), list(models))] if models else []
-    arrays += named_families(crowd, sources.families) if sources.families else []
+    if models:
+        arrays += [np.isin(crowd.annotator_names.astype(str), list(models))]
+    if sources.families:
+        arrays += named_families(crowd, sources.families)
     key = (method, crowd.num_instances, crowd.num_classes, bool(models), *map(array_digest, arrays))
     if key not in _inferred:
         with quietly():  # the method is not the user's choice

@@ -115,7 +115,9 @@ def _hold_out(
         if code != UNKNOWN:
             size = min(round(VALIDATION * len(of_class)), len(of_class) - 1)
             chosen.append(rng.permutation(of_class)[:size])
-    return np.sort(np.concatenate(chosen)) if chosen else np.zeros(0, dtype=np.intp)
+    if chosen:
+        return np.sort(np.concatenate(chosen))
+    return np.zeros(0, dtype=np.intp)
 
 
 def fold_dataset(
@@ -154,17 +156,26 @@ def fold_dataset(
             f" folds={folds}, fold={fold}, repeat={repeat}"
         )
     others = [split.features for split in annotated_parts(dataset)]
-    features, crowd = np.concatenate([dataset.features, *others]), whole_crowd(dataset)
+    features = np.concatenate([dataset.features, *others])
+    crowd = whole_crowd(dataset)
     votes = np.where(crowd.annotated, majority_labels(crowd.vote_counts(), "random", seed), UNKNOWN)
     truth = whole_truth(dataset)
     first = first_of_each(features)
-    features, crowd, votes = features[first], crowd[first], votes[first]
-    labels = votes if truth is None else truth[first]
+    features = features[first]
+    crowd = crowd[first]
+    votes = votes[first]
+    if truth is None:
+        labels = votes
+    else:
+        labels = truth[first]
     shuffle = int(np.random.default_rng([seed, repeat, 1]).integers(2**31))
     test = _test_rows(labels, folds, shuffle)[fold]
     outside = np.setdiff1d(np.arange(len(labels)), test)
     rng = np.random.default_rng([seed, repeat, fold, 2])
-    validation = _hold_out(votes, outside, rng) if hold_out else outside[:0]
+    if hold_out:
+        validation = _hold_out(votes, outside, rng)
+    else:
+        validation = outside[:0]
     train = np.setdiff1d(outside, validation)
 
     def split(rows: NDArray[np.intp], codes: NDArray[np.int64]) -> Split:

@@ -47,8 +47,10 @@ class InferredLabels:
     def columns(self) -> dict[str, Iterable[Any]]:
         """Returns the columns of labels.csv; votes are listed by class, the commonest first."""
         names = np.array([str(name) for name in self.crowd.class_names.tolist()], dtype=object)
-        votes, rows = self.crowd.vote_counts(), np.arange(len(self.probas))
-        best, model = self.labels, self.model_labels
+        votes = self.crowd.vote_counts()
+        rows = np.arange(len(self.probas))
+        best = self.labels
+        model = self.model_labels
         orders = np.argsort(-votes, axis=1, kind="stable")
         return {
             "task": self.crowd.instance_names,
@@ -71,7 +73,8 @@ class InferredLabels:
 
     def held_out_csv(self) -> str:
         """Returns oof.csv: the model's probabilities of the instances that it has not learned."""
-        tasks, probas = self.crowd.instance_names[self.held_out], self.model[self.held_out].T
+        tasks = self.crowd.instance_names[self.held_out]
+        probas = self.model[self.held_out].T
         names = [f"p_{name}" for name in self.crowd.class_names.tolist()]
         return columns_csv([("task", tasks), *zip(names, probas, strict=True)])
 
@@ -94,7 +97,8 @@ def held_out_predictions(
     """
     probas = np.array(training, dtype=np.float64)
     held_out = np.zeros(len(probas), dtype=bool)
-    folds, rows = getattr(estimator, "held_out_probas_", None), getattr(estimator, "rows_", None)
+    folds = getattr(estimator, "held_out_probas_", None)
+    rows = getattr(estimator, "rows_", None)
     if folds is not None and rows is not None and len(rows) == len(folds):
         predicted = np.isfinite(folds).all(axis=1)
         held_out[np.asarray(rows)[predicted]] = True
@@ -130,12 +134,16 @@ def infer_labels(
     held_out |= ~crowd.annotated
     scale = scale_of(estimator)
     consensus = inferred(crowd, gold, sources, scale).certainty
-    probas, num_tied = consensus.probas.copy(), consensus.num_tied.copy()
+    probas = consensus.probas.copy()
+    num_tied = consensus.num_tied.copy()
     rows = np.flatnonzero(held_out)
     if len(rows):
         certainty = certainty_without_gold(crowd, gold, sources, scale)
         probas[rows] = joint_probas(certainty, rows, model[rows])
-        num_tied[rows] = 1 if scale == "ordinal" else top_classes(probas[rows]).sum(axis=1)
+        if scale == "ordinal":
+            num_tied[rows] = 1
+        else:
+            num_tied[rows] = top_classes(probas[rows]).sum(axis=1)
     labels = probas.argmax(axis=1)
     labels[rows] = decided(probas[rows], scale)
     if gold is not None:

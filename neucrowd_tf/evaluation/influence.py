@@ -43,8 +43,10 @@ def _recalls(truth: Codes, scores: Array) -> Array:
 
 def _f1(truth: Codes, scores: Array) -> Array:
     size = scores.shape[1]
-    actual, predicted = np.eye(size)[truth], np.eye(size)[scores.argmax(axis=1)]
-    both, either = actual * predicted, actual + predicted
+    actual = np.eye(size)[truth]
+    predicted = np.eye(size)[scores.argmax(axis=1)]
+    both = actual * predicted
+    either = actual + predicted
     total = either.sum(axis=0)
     occurs = total > 0
     score = np.divide(2 * both.sum(axis=0), total, out=np.zeros(size), where=occurs)
@@ -70,7 +72,10 @@ def _placements(positive: NDArray[np.bool_], score: Array) -> Array:
     for members, opposite, sign in ((positive, sides[1], 1), (~positive, sides[0], -1)):
         ends = [np.searchsorted(opposite, score[members], side) for side in ("left", "right")]
         below = np.mean(ends, axis=0) / len(opposite)  # ties count half
-        placed[members] = below if sign > 0 else 1.0 - below
+        if sign > 0:
+            placed[members] = below
+        else:
+            placed[members] = 1.0 - below
     area = float(placed[positive].mean())
     weight = len(score) / np.where(positive, positive.sum(), (~positive).sum())
     return np.asarray(area + weight * (placed - area))

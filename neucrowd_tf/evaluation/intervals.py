@@ -103,10 +103,13 @@ def crossed_interval(differences: ArrayLike) -> Interval:
     """
     table = np.asarray(differences, dtype=np.float64)
     seeds, instances = table.shape
-    mean, by_seed, by_instance = table.mean(), table.mean(axis=1), table.mean(axis=0)
+    mean = table.mean()
+    by_seed = table.mean(axis=1)
+    by_instance = table.mean(axis=0)
     of_instances = seeds * by_instance.var(ddof=1)
     if seeds == 1:
-        squares, degrees = np.array([of_instances]), np.array([instances - 1])
+        squares = np.array([of_instances])
+        degrees = np.array([instances - 1])
         signs = np.array([1.0])
     else:
         of_seeds = instances * by_seed.var(ddof=1)

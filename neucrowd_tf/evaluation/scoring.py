@@ -33,7 +33,8 @@ def score_split(
     rows = np.flatnonzero(split.labels >= 0)
     if not len(rows):
         return {"size": 0}
-    labels, probabilities = split.labels[rows], probabilities[rows]
+    labels = split.labels[rows]
+    probabilities = probabilities[rows]
     scored = classification_metrics(labels, probabilities, class_names=class_names)
     return {"size": len(rows), **scored}
 
@@ -58,16 +59,21 @@ def score_test(
         gold: class codes of `whole_crowd`'s instances, -1 if unknown.
         sources: which annotators are models, or count once.
     """
-    test, crowd = dataset.test, dataset.test.annotations
+    test = dataset.test
+    crowd = dataset.test.annotations
     soft = soft_scores(dataset, probabilities, estimator)
     if dataset.test_is_truth or crowd is None or not crowd.has_identities:
-        basis = "truth" if dataset.test_is_truth else "majority vote"
+        if dataset.test_is_truth:
+            basis = "truth"
+        else:
+            basis = "majority vote"
         scored = score_split(test, probabilities, dataset.class_names) | soft
         if dataset.test_is_truth and crowd is not None and crowd.annotated.all():
             majority = majority_labels(crowd.vote_counts(), "random", 0)
             scored["majority_accuracy"] = float((probabilities.argmax(axis=1) == majority).mean())
         return test.labels, {"test": scored, "test_labels": basis}
-    rows, everyone = np.flatnonzero(crowd.annotated), whole_crowd(dataset).observed()
+    rows = np.flatnonzero(crowd.annotated)
+    everyone = whole_crowd(dataset).observed()
     places = everyone.num_instances - len(test) + rows  # test rows come last
     metrics, posterior = score_without_truth(
         everyone,
@@ -79,8 +85,14 @@ def score_test(
     )
     labels = np.full(len(test), UNKNOWN, dtype=np.int64)
     labels[rows] = posterior.argmax(axis=1)
-    checked = 0 if gold is None else int((gold[places] >= 0).sum())
-    meaning = MEANING if checked < LEAST_GOLD else GOLD_MEANING.format(checked)
+    if gold is None:
+        checked = 0
+    else:
+        checked = int((gold[places] >= 0).sum())
+    if checked < LEAST_GOLD:
+        meaning = MEANING
+    else:
+        meaning = GOLD_MEANING.format(checked)
     if checked:
         few = f"Of these items {checked} have gold labels; {LEAST_GOLD} would measure the accuracy."
         meaning = meaning.replace(NO_TRUTH, few)
@@ -100,7 +112,10 @@ def soft_scores(
         dataset, probabilities, estimator: see `score_test`.
     """
     crowd = dataset.test.annotations
-    scores = {} if crowd is None else soft_label_scores(crowd.vote_counts(), probabilities)
+    if crowd is None:
+        scores = {}
+    else:
+        scores = soft_label_scores(crowd.vote_counts(), probabilities)
     predict = getattr(estimator, "predict_annotators", None)
     if not scores or crowd is None or not crowd.has_identities or not callable(predict):
         return scores
@@ -141,7 +156,10 @@ def evaluate(
         rows = rows[votes[rows].sum(axis=1) > 0]
         labels = majority_labels(votes, "random", seed)
         right = labels[rows] == truth[rows]
-        figures["label_majority_vote"] = float(right.mean()) if len(rows) else None
+        if len(rows):
+            figures["label_majority_vote"] = float(right.mean())
+        else:
+            figures["label_majority_vote"] = None
     if callable(getattr(estimator, "evaluation", None)):
         figures |= estimator.evaluation(dataset)
     return figures

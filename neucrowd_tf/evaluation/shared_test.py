@@ -45,7 +45,9 @@ def shared_test_interval(
     scored = (instance_values(metric, labels[labelled], t.probabilities[labelled]) for t in tables)
     values = np.stack(list(scored))
     differences = values[: len(first)] - values[len(first) :]
-    return None if np.isnan(differences).any() else crossed_interval(differences)
+    if np.isnan(differences).any():
+        return None
+    return crossed_interval(differences)
 
 
 def _read(folder: Path) -> tuple[str, PredictionTable] | None:
@@ -69,5 +71,10 @@ def _parse(folder: Path, changed: tuple[int, ...]) -> tuple[str, PredictionTable
         table = read_predictions(folder / PREDICTIONS)
     except DataError:
         return None
-    digest = metrics.get("test_digest") if isinstance(metrics, dict) else None
-    return None if digest is None else (str(digest), table)
+    if isinstance(metrics, dict):
+        digest = metrics.get("test_digest")
+    else:
+        digest = None
+    if digest is None:
+        return None
+    return (str(digest), table)

@@ -28,7 +28,8 @@ def soft_label_scores(votes: ArrayLike, probabilities: ArrayLike) -> dict[str, f
         Leonardelli et al. (2023), SemEval-2023 task 11 (cross-entropy); the 2025 edition
         (Manhattan distance).
     """
-    counts, p = np.asarray(votes, dtype=np.float64), np.asarray(probabilities, dtype=np.float64)
+    counts = np.asarray(votes, dtype=np.float64)
+    p = np.asarray(probabilities, dtype=np.float64)
     several = counts.sum(axis=1) >= 2
     if not several.any():
         return {}

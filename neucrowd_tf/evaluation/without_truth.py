@@ -43,7 +43,8 @@ GOLD_MEANING = (
 LEAST_GOLD = 20  # labels from which the accuracy is measured by them
 LEAST = 1e-6  # a prediction's smallest probability
 PENALTY = 0.5
-SHIFTS, WEIGHTS = 24, 4  # draws of the crowd's shift, and of the predictions' weight for each
+SHIFTS = 24  # draws of the crowd's shift, and of the predictions' weight for each
+WEIGHTS = 4
 # The largest weight of the predictions as evidence. At 0 the model is as likely to be right as any
 # where it contradicts the crowd: it has learned the mistakes that annotators share. At 1 its
 # mistakes are independent of the crowd's. More than 1 is for crowds without shared mistakes, whose
@@ -89,9 +90,11 @@ def scaled_predictions(likelihoods: Array, probabilities: NDArray[Any]) -> Array
         likelihoods: `[M, C]` of each row's labels for each class, up to a factor per row.
         probabilities: `[M, C]` predictions of a model that has not seen these labels.
     """
-    size, every = likelihoods.shape[1], slice(None, None, -(-len(likelihoods) // MOST_FITTED))
+    size = likelihoods.shape[1]
+    every = slice(None, None, -(-len(likelihoods) // MOST_FITTED))
     logs = np.log(np.clip(np.asarray(probabilities, dtype=np.float64), LEAST, 1.0))
-    likely, some = np.log(np.clip(likelihoods[every], 1e-300, None)), logs[every]
+    likely = np.log(np.clip(likelihoods[every], 1e-300, None))
+    some = logs[every]
 
     def shares(values: Array, rows: Array) -> Array:
         return np.asarray(log_softmax(np.exp(values[0]) * rows + values[1:], axis=1))
@@ -123,7 +126,10 @@ def posteriors(certainty: Certainty, rows: Codes, probabilities: NDArray[Any]) -
     unlabelled = (certainty.votes[rows].sum(axis=1) == 0) & (certainty.gold[rows] < 0)
     for draw, shift in enumerate(certainty.shifts[:SHIFTS]):
         crowd = certainty.spread(certainty.right(shift))[rows]
-        labelled = crowd[~unlabelled] if not unlabelled.all() else np.full((1, crowd.shape[1]), 1.0)
+        if not unlabelled.all():
+            labelled = crowd[~unlabelled]
+        else:
+            labelled = np.full((1, crowd.shape[1]), 1.0)
         prior = np.maximum(labelled.mean(axis=0) / labelled.mean(axis=0).sum(), LEAST)
         crowd[unlabelled] = prior
         evidence = scaled_predictions(crowd / prior, probabilities) - np.log(prior)
@@ -172,8 +178,10 @@ class Judgement:
             minus: of those to compare with.
             level: of the interval.
         """
-        rows, checked = np.arange(len(self.gold)), self.gold >= 0
-        draws, blind = self.draws[name], self.blind[rows, self.predicted[name]]
+        rows = np.arange(len(self.gold))
+        checked = self.gold >= 0
+        draws = self.draws[name]
+        blind = self.blind[rows, self.predicted[name]]
         right = (self.predicted[name] == self.gold).astype(np.float64)
         if minus is not None:
             draws = draws - self.draws[minus]
@@ -207,10 +215,12 @@ def judge(
         balanced: whether accuracies are means over the classes.
     """
     predicted = predicted or {"model": probabilities.argmax(axis=1)}
-    gold = np.full(len(rows), -1, dtype=np.int64) if gold is None else gold
+    if gold is None:
+        gold = np.full(len(rows), -1, dtype=np.int64)
     drawn: dict[str, list[float]] = {name: [] for name in predicted}
     blind: Array = np.zeros(probabilities.shape)
-    rng, places = np.random.default_rng(3), np.arange(len(rows))
+    rng = np.random.default_rng(3)
+    places = np.arange(len(rows))
     for posterior in posteriors(certainty, rows, probabilities):
         blind += posterior / (SHIFTS * WEIGHTS)
         scale = np.ones(probabilities.shape[-1])
@@ -245,7 +255,8 @@ def joint_probas(certainty: Certainty, rows: Codes, probabilities: NDArray[Any])
         sharp = softmax(SHARPENED * np.log(np.maximum(joint, 1e-12)), axis=1)
         logs = np.log(np.maximum(with_shares(sharp, labelled, shares), 1e-300))
         joint[labelled] = softmax(logs / SHARPENED, axis=1)[labelled]
-    index, labels = np.arange(len(rows)), joint.argmax(axis=1)
+    index = np.arange(len(rows))
+    labels = joint.argmax(axis=1)
     mixed = JOINT_SHARE * joint + (1 - JOINT_SHARE) * certainty.probas[rows]
     mixed[index, labels] = np.maximum(mixed[index, labels], mixed.max(axis=1) + 1e-9)
     return np.where(labelled[:, None], mixed / mixed.sum(axis=1, keepdims=True), joint)
@@ -277,7 +288,10 @@ def score_without_truth(
         probable class. `accuracy_low` and `accuracy_high` are the accuracy's 80% interval.
     """
     certainty = certainty_without_gold(crowd, gold, sources)
-    checked = None if gold is None else gold[rows]
+    if gold is None:
+        checked = None
+    else:
+        checked = gold[rows]
     judgement = judge(certainty, rows, probabilities, gold=checked)
     accuracy = judgement.accuracy("model")
     metrics = classification_metrics(

@@ -50,9 +50,14 @@ class Asked(Rejection):
             advice: further lines.
             otherwise: lines that are printed if no proposal can be read.
         """
-        self.path, self.words, self.flags = path, words, dict(flags or {})
-        self.proposals, self.alternatives = proposals, dict(alternatives or {})
-        self.open_roles, self.advice, self.otherwise = open_roles, advice, otherwise
+        self.path = path
+        self.words = words
+        self.flags = dict(flags or {})
+        self.proposals = proposals
+        self.alternatives = dict(alternatives or {})
+        self.open_roles = open_roles
+        self.advice = advice
+        self.otherwise = otherwise
         super().__init__(check, str(error(check, path, advice="", **words)))
 
     def answered(self, complete: Callable[[Proposal], Proposal | None]) -> Rejection:
@@ -62,7 +67,10 @@ class Asked(Rejection):
             complete: returns a proposal with what it still lacks, or None if it cannot be read.
         """
         whole = list(filter(None, map(complete, self.proposals)))
-        lines = [f"  {self._command(whole[0])}"] if whole else [*self.otherwise]
+        if whole:
+            lines = [f"  {self._command(whole[0])}"]
+        else:
+            lines = [*self.otherwise]
         if not whole and self.open_roles:
             capitals = {role: WORDS[role].upper() for role in self.open_roles}
             template = self._command({f"{role}_column": word for role, word in capitals.items()})

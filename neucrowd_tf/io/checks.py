@@ -61,7 +61,10 @@ def error(name: str, path: str | Path, place: str = "", /, **words: Any) -> Reje
     """
     check = catalogue()[name]
     first, *commands = f"{check.problem} {check.fix}".format_map(words).split("\n")
-    where = f"{path}: {place}: " if place else f"{path}: "
+    if place:
+        where = f"{path}: {place}: "
+    else:
+        where = f"{path}: "
     return Rejection(name, "\n".join([f"{where}{first.strip()} [{name}]", *commands]))
 
 

@@ -79,9 +79,12 @@ class CodedLabels:
         Raises:
             DataError: names or labels that cannot be used.
         """
-        self.columns, self.options, self.path = columns, options, path
+        self.columns = columns
+        self.options = options
+        self.path = path
         self.notes: list[str] = []
-        self.items, self.annotators = Coded.of(columns.items), Coded.of(columns.annotators)
+        self.items = Coded.of(columns.items)
+        self.annotators = Coded.of(columns.annotators)
         self.labels = Coded.of(self._one_label_cells())
         self.rows = np.arange(len(self.items.codes))
         self.pairs: tuple[tuple[str, str], ...] | None = None
@@ -105,7 +108,11 @@ class CodedLabels:
 
     def _one_label_cells(self) -> Any:
         """Returns the column of labels; a list of one label is the label."""
-        labels, most = self.columns.labels, 1 if self.options.first else None
+        labels = self.columns.labels
+        if self.options.first:
+            most = 1
+        else:
+            most = None
         if isinstance(labels, tuple):
             return labels
         cells = (tuple(cell[:most]) if isinstance(cell, list) else (cell,) for cell in labels)
@@ -113,7 +120,9 @@ class CodedLabels:
 
     def _leave_out_missing(self) -> None:
         """Leaves out labels that are missing, or without item or annotator, and counts them."""
-        options, columns, labels = self.options, self.columns, self.labels
+        options = self.options
+        columns = self.columns
+        labels = self.labels
         coded = columns.coded and options.missing is None
         several = options.multi_label is not None and columns.rows_are_answers
         without_class = [several and has_no_class(name) for name in labels.names]
@@ -157,13 +166,17 @@ class CodedLabels:
 
         def place(code: int) -> str:
             hits = np.flatnonzero(side.codes == code)
-            return self.columns.place(int(self.rows[hits[0]])) if len(hits) else ""
+            if len(hits):
+                return self.columns.place(int(self.rows[hits[0]]))
+            return ""
 
         return place
 
     def _split(self) -> None:
         """Makes bins of ratings, and a yes/no question of each class of several in a cell."""
-        options, place, names = self.options, self.place(self.labels), self.labels.names
+        options = self.options
+        place = self.place(self.labels)
+        names = self.labels.names
         # In JSON a text is one label.
         single = [self.columns.structured and isinstance(name, str) for name in names]
         chosen = [name for name in names if isinstance(name, tuple)]
@@ -201,7 +214,8 @@ class CodedLabels:
             (self.items.codes[:, None] * width + np.arange(width)).ravel(),
         )
         repeated = np.repeat(np.arange(len(self.rows)), width)
-        self.annotators, self.rows = self.annotators.at(repeated, every=True), self.rows[repeated]
+        self.annotators = self.annotators.at(repeated, every=True)
+        self.rows = self.rows[repeated]
         self.labels = Coded(["no", "yes"], ones[self.labels.codes].ravel())
         self.options = dataclasses.replace(options, classes=("no", "yes"))
         listed = ", ".join(classes[:SHOWN]) + ", ..." * (len(classes) > SHOWN)
@@ -209,8 +223,11 @@ class CodedLabels:
 
     def _check(self) -> None:
         """Raises DataError for names and labels that cannot be used."""
-        path, options, names = self.path, self.options, self.labels.names
-        items, annotators = self.items.names, self.annotators.names
+        path = self.path
+        options = self.options
+        names = self.labels.names
+        items = self.items.names
+        annotators = self.annotators.names
         check_ids(path, "item", items, self.place(self.items))
         check_names(path, "annotator", annotators, self.place(self.annotators), options)
         check_ids(path, "annotator", annotators, self.place(self.annotators))

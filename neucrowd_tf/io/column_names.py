@@ -104,7 +104,10 @@ def named_columns(path: Path, columns: Sequence[str], names: Sequence[str], flag
     for name in names:
         pattern = re.compile(".*".join(map(re.escape, name.split("*"))))
         exact = name if name in columns else lower.get(name.casefold())
-        hits = [exact] if exact is not None else []
+        if exact is not None:
+            hits = [exact]
+        else:
+            hits = []
         if not hits and "*" in name:
             hits = [column for column in columns if pattern.fullmatch(column)]
         if not hits:
@@ -119,3 +122,26 @@ def flagged_columns(table: Table, options: TableOptions, role: str) -> list[str]
     """Returns the columns that the flag of a role ("task", "worker" or "label") names."""
     flag = f"{role}_column"
     return named_columns(table.path, table.columns, getattr(options, flag), flag)
+
+
+def crossed(columns: Sequence[str]) -> tuple[list[str], list[str]] | None:
+    """Returns the first and the last parts of columns' names, if each pair of parts is a column.
+
+    Such are `ann_tone,ann_topic,bob_tone,bob_topic`, and `ann,ann_conf,bob,bob_conf`, where a last
+    part is empty. One part may name annotators and the other one questions.
+    """
+    for at in re.finditer(r"[\W_]+|$", columns[0]):
+        start, end = columns[0][: at.start()], columns[0][at.start() :]
+        if not start:
+            continue
+        lasts = [
+            name[len(start) :]
+            for name in columns
+            if re.match(rf"{re.escape(start)}([\W_]|$)", name)
+        ]
+        firsts = [name[: len(name) - len(end)] for name in columns if name.endswith(end)]
+        firsts = [first for first in firsts if {first + last for last in lasts} <= {*columns}]
+        names = [first + last for first in firsts for last in lasts]
+        if len(firsts) > 1 and len(lasts) > 1 and sorted(names) == sorted(columns):
+            return firsts, lasts
+    return None

@@ -53,7 +53,8 @@ def answers_of(
     size = int(items.max(initial=-1)) + 1
     pair = items * len(annotators) + workers
     pairs = _count(pair)
-    answers, questions = [], []
+    answers = []
+    questions = []
     for column in columns:
         texts, codes = table.codes(column)
         present = np.array([bool(text.strip()) for text in texts], dtype=bool)[codes]
@@ -83,7 +84,7 @@ def are_many(repeated: int, size: int) -> bool:
 def telling_columns(table: Table, keys: NDArray[np.int64], rows: NDArray[np.int64]) -> list[str]:
     """Returns the fewest columns that tell apart rows of one key, [] if none do.
 
-    A column whose values are mostly different (an id, a text) tells everything apart and is none.
+    A column whose values are mostly different (an id, a text) tells all rows apart: it is not one.
 
     Args:
         table: the columns that may tell.
@@ -160,7 +161,8 @@ def is_mean(table: Table, column: str, others: Sequence[str]) -> bool:
         numbers.append(np.array(cells, dtype=np.float64)[codes])
     known = np.isfinite(numbers)
     rows = known[0] & known[1:].any(axis=0)
-    values, means = numbers[0][rows], np.nanmean(np.array(numbers[1:])[:, rows], axis=0)
+    values = numbers[0][rows]
+    means = np.nanmean(np.array(numbers[1:])[:, rows], axis=0)
     return bool((values % 1 > 0).any() and np.abs(values - means).max() < ROUNDED)
 
 
@@ -193,10 +195,17 @@ def one_hot_groups(table: Table, columns: Sequence[str]) -> list[str]:
             groups[named[1]].append(column)
     chosen = []
     for start, names in groups.items():
-        rows = zip(*(table[name] for name in names), strict=True)
-        if len(names) > 1 and len(table) and all(row.count("1") == 1 for row in rows):
+        if len(names) > 1 and is_one_hot(table, names):
             chosen.append(f"{start}*")
     return chosen
+
+
+def is_one_hot(table: Table, columns: Sequence[str]) -> bool:
+    """Whether columns have 0 and 1 only, and exactly one of them is 1 in each row."""
+    if not len(table) or any(not {*table.distinct(column)} <= {"0", "1"} for column in columns):
+        return False
+    rows = zip(*(table[column] for column in columns), strict=True)
+    return all(row.count("1") == 1 for row in rows)
 
 
 def sums_of(table: Table) -> tuple[str, list[str]]:

@@ -90,7 +90,9 @@ def read_features(
 
 def _held(rows: NDArray[Any]) -> NDArray[Any]:
     """Returns finite numbers in float32, if it holds them."""
-    return rows.astype(np.float32) if rescaling(rows) is None else rows.astype(np.float64)
+    if rescaling(rows) is None:
+        return rows.astype(np.float32)
+    return rows.astype(np.float64)
 
 
 def read_texts(path: Path, options: TableOptions = DEFAULTS) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -110,7 +112,8 @@ def read_texts(path: Path, options: TableOptions = DEFAULTS) -> tuple[NDArray[An
     items = item_ids(table, options)
     column = next((c for name in TEXTS for c in table.columns if c.casefold() == name), None)
     if column is None:
-        columns, advice = ", ".join(table.columns), f"Name the texts' column {TEXTS[0]}."
+        columns = ", ".join(table.columns)
+        advice = f"Name the texts' column {TEXTS[0]}."
         listed = f"The columns are {columns}"
         raise error("missing_role", path, roles="text", columns=listed, advice=advice)
     texts = np.array(table[column], dtype=object)
@@ -139,9 +142,9 @@ def _by_pandas(path: Path, options: TableOptions, names: list[str]) -> FeatureTa
         items = item_ids(Table(path, item, [frame[name].tolist() for name in item]), options)
     except (KeyError, OverflowError, ValueError):
         return None
-    return (
-        FeatureTable(as_name_array(items), _held(rows), names) if np.isfinite(rows).all() else None
-    )
+    if np.isfinite(rows).all():
+        return FeatureTable(as_name_array(items), _held(rows), names)
+    return None
 
 
 def _parquet_table(head: Table, features: Sequence[str]) -> Table:
@@ -150,7 +153,10 @@ def _parquet_table(head: Table, features: Sequence[str]) -> Table:
     for name, column in zip(head.columns, open_parquet(head.path).columns, strict=True):
         values = column.to_numpy()
         numeric = name in features and values.dtype.kind in "fiub"
-        plain = column.to_pylist() if values.dtype.kind == "O" else values.tolist()
+        if values.dtype.kind == "O":
+            plain = column.to_pylist()
+        else:
+            plain = values.tolist()
         cells.append(values if numeric else [cell_text(value) for value in plain])
     return Table(head.path, head.columns, cells)
 
@@ -215,7 +221,10 @@ def _read_array(path: Path) -> FeatureTable:
         raise broken(path, problem)
     if not np.isfinite(array).all():
         row, *column = np.argwhere(~np.isfinite(array))[0].tolist()
-        position = column[0] if len(column) == 1 else tuple(column)
+        if len(column) == 1:
+            position = column[0]
+        else:
+            position = tuple(column)
         details = {"column": position, "value": str(array[(row, *column)]), "advice": "Correct it"}
         raise error("bad_feature", path, f"row {row}", **details)
     names = [str(column) for column in range(array.shape[-1])]

@@ -23,7 +23,8 @@ from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import JOINT, Table, cell_text
 from neucrowd_tf.names import ROLES, roles_of
 
-ANY, ONE = "*", "?"
+ANY = "*"
+ONE = "?"
 MOST_LOOKED_AT = 100  # records whose fields are looked for
 MOST_DEPTH = 8  # of fields that are looked for
 FALSE = (None, False, 0, "", "false")  # values of keys that were not chosen
@@ -95,7 +96,10 @@ class _Reader:
             self.seen.update(paths)
             spread = isinstance(value, list) and not self.names.isdisjoint(paths)
             return [dict.fromkeys(paths, entry) for entry in (value if spread else [value])]
-        keyed = value if isinstance(value, dict) else {}
+        if isinstance(value, dict):
+            keyed = value
+        else:
+            keyed = {}
         groups = []
         for key, within in _grouped(keyed, paths).items():
             if key == ANY:
@@ -114,7 +118,10 @@ class _Reader:
             return [dict.fromkeys(here, chosen)]
         rows = []
         for key, value in keyed.items():
-            within = self.rows(value, below) if below else [{}]
+            if below:
+                within = self.rows(value, below)
+            else:
+                within = [{}]
             rows += [dict.fromkeys(here, key) | row for row in within]
         return rows
 
@@ -132,7 +139,10 @@ def _grouped(keyed: Record, paths: Paths) -> dict[str, dict[str, tuple[str, ...]
 def _side_by_side(groups: Sequence[list[Row]]) -> list[Row]:
     """Returns rows of the fields of one object: lists run in parallel, single values repeat."""
     sizes = {len(rows) for rows in groups if len(rows) != 1}
-    size = sizes.pop() if sizes else 1
+    if sizes:
+        size = sizes.pop()
+    else:
+        size = 1
     if sizes:
         raise ValueError("lists of different lengths")
     joined: list[Row] = [{} for _ in range(size)]
@@ -142,7 +152,10 @@ def _side_by_side(groups: Sequence[list[Row]]) -> list[Row]:
             if parallel and len(value) != size:
                 raise ValueError("lists of different lengths")
             for at, row in enumerate(joined):
-                row[field] = value[at] if parallel else value
+                if parallel:
+                    row[field] = value[at]
+                else:
+                    row[field] = value
         for row, more in zip(joined, rows if len(rows) == size > 1 else (), strict=False):
             row.update(more)
     return joined
@@ -207,7 +220,9 @@ def _beside(named: Sequence[str], fields: Sequence[Field]) -> list[str]:
 
 def _only(value: Any) -> Any:
     """Returns the entry of a list of one."""
-    return value[0] if isinstance(value, list) and len(value) == 1 else value
+    if isinstance(value, list) and len(value) == 1:
+        return value[0]
+    return value
 
 
 def _votes(rows: Sequence[Row], task: Sequence[str], label: str) -> LabelColumns | None:
@@ -225,7 +240,8 @@ def _votes(rows: Sequence[Row], task: Sequence[str], label: str) -> LabelColumns
     else:
         return None
     items = [JOINT.join(cell_text(row[name]) for name in task) for row in rows]
-    items = items if task else [str(number) for number in range(len(rows))]
+    if not task:
+        items = [str(number) for number in range(len(rows))]
     entries = [(at, name, count) for at, of in enumerate(votes) for name, count in of.items()]
     return LabelColumns(
         items=[items[at] for at, _, _ in entries],
@@ -248,7 +264,10 @@ def proposals_of(fields: Sequence[Field]) -> list[dict[str, str]]:
         if ONE in layout["label"]:
             pattern = re.escape(layout["label"]).replace(r"\?", r"[^.]+").replace(r"\*", r"[^.]+")
             hits = [path for path in paths if re.fullmatch(pattern, path)]
-            end = ".*" if layout["label"].endswith(ANY) else ""
+            if layout["label"].endswith(ANY):
+                end = ".*"
+            else:
+                end = ""
             labels = list(
                 dict.fromkeys(hit.rpartition(".")[0] + end if end else hit for hit in hits)
             )
@@ -256,7 +275,10 @@ def proposals_of(fields: Sequence[Field]) -> list[dict[str, str]]:
             flags = {f"{role}_column": layout[role] for role in ROLES if role in layout}
             flags["label_column"] = label
             with_question = {**flags, "question": layout.get("question", "")}
-            proposals += [with_question, flags] if "question" in layout else [flags]
+            if "question" in layout:
+                proposals += [with_question, flags]
+            else:
+                proposals += [flags]
 
     last = {path: path.rpartition(".")[2] for path in paths}
     last |= {path: last[path].removesuffix("s") for path, field in paths.items() if field.is_list}

@@ -72,7 +72,9 @@ def joined(folder: Path, files: Sequence[Path], parts: Sequence[LabelColumns]) -
 
 
 def _coded(column: Any) -> tuple[list[Any], NDArray[np.int64]]:
-    return column if isinstance(column, tuple) else encode(column)
+    if isinstance(column, tuple):
+        return column
+    return encode(column)
 
 
 def _concatenated(columns: Sequence[tuple[list[Any], NDArray[np.int64]]]) -> Column:

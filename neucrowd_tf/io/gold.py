@@ -50,7 +50,8 @@ def read_true_labels(
     hits = hits or [column for column in golds if column == "true_label"] or golds
     hits = hits or [column for column in table.columns if is_second(column, "label")]
     column = only_column(table, hits, "label", "label")
-    exact, codes = set(items), {name: code for code, name in enumerate(classes)}
+    exact = set(items)
+    codes = {name: code for code, name in enumerate(classes)}
     names = [name_of(name, exact) for name in ids]
     other = "the labels or features"
     labels = [name_of(cell, codes) for cell in table[column]]
@@ -62,7 +63,8 @@ def read_true_labels(
         path, rows, items, lambda at: table.place(labelled[at]), drop=drop, other=other
     )
     truth = np.full(len(items), -1, dtype=np.int64)
-    missing, extra = len(labels) - len(labelled), int((indices < 0).sum())
+    missing = len(labels) - len(labelled)
+    extra = int((indices < 0).sum())
     for row, place in zip(labelled, indices.tolist(), strict=True):
         label = labels[row]
         if place >= 0 and label not in codes:
@@ -76,8 +78,12 @@ def read_true_labels(
     if (truth < 0).all():
         raise error("no_labels", path, problem=f"; fill in the column {column!r}, it is empty")
     if missing or extra:
-        notes = [f"{missing:,} true labels are missing"] if missing else []
-        notes += [f"{extra:,} items without labels or features are left out"] if extra else []
+        if missing:
+            notes = [f"{missing:,} true labels are missing"]
+        else:
+            notes = []
+        if extra:
+            notes += [f"{extra:,} items without labels or features are left out"]
         report_on_stderr(f"{path.name}: {' and '.join(notes)}.")
     return truth
 
@@ -93,7 +99,8 @@ def read_gold(
     Raises:
         DataError: see `read_true_labels`; no item that has labels.
     """
-    items, classes = annotations.instance_names.tolist(), annotations.class_names.tolist()
+    items = annotations.instance_names.tolist()
+    classes = annotations.class_names.tolist()
     names = [str(item) for item in items], [str(name) for name in classes]
     true = read_true_labels(path, *names, options, drop=True)
     return {items[at]: classes[true[at]] for at in np.flatnonzero(true >= 0).tolist()}

@@ -61,7 +61,8 @@ class Head:
     kind: Kind
 
     def __init__(self, path: Path, options: TableOptions = DEFAULTS) -> None:
-        self.path, self.options = path, options
+        self.path = path
+        self.options = options
         self.columns: tuple[str, ...] = ()
         self.first: dict[str, Any] | None = None
         self.keys: tuple[str, ...] = ()
@@ -104,7 +105,10 @@ class Head:
         with open_bytes(self.path) as stream:
             start = stream.read(SAMPLE)
         check_readable(self.path, start)
-        encoding = "utf-16" if start.startswith(UTF16) else "utf-8-sig"
+        if start.startswith(UTF16):
+            encoding = "utf-16"
+        else:
+            encoding = "utf-8-sig"
         text = start.decode(encoding, "replace").lstrip()
         if text[:1] not in ("{", "[") or self.options.header == "none":
             self.kind = "table"
@@ -118,14 +122,23 @@ class Head:
         with contextlib.suppress(ValueError, RecursionError):  # the line is no whole JSON
             first = json.loads(line)
         lines = ending(self.path) in LINES or (first is not None and further_lines.strip())
-        self.kind = "lines" if text[0] == "{" and lines else "json"
+        if text[0] == "{" and lines:
+            self.kind = "lines"
+        else:
+            self.kind = "json"
         if self.kind == "json":
             first = self.value
             if isinstance(first, dict):
                 self.keys = tuple(first)
-            values = first.values() if isinstance(first, dict) else first
+            if isinstance(first, dict):
+                values = first.values()
+            else:
+                values = first
             first = next(iter(values), None)
-        self.first = first if isinstance(first, dict) else None
+        if isinstance(first, dict):
+            self.first = first
+        else:
+            self.first = None
 
     @property
     def has_records(self) -> bool:
@@ -213,7 +226,10 @@ def records_of(value: Any, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     Raises:
         DataError: a value that is not an object.
     """
-    values = value if isinstance(value, list) else [value]
+    if isinstance(value, list):
+        values = value
+    else:
+        values = [value]
     for number, record in enumerate(values, 1):
         yield _with_object(path, f"record {number}", record)
 

@@ -96,7 +96,9 @@ def read_image(path: Path, size: int | None = None) -> NDArray[np.float32]:
         reason = " ".join(str(bad).split())[:200]
         raise broken(path, f"this is not an image ({reason})") from None
     scaled = np.asarray(pixels / np.float32(DEEP if deep else 255.0), dtype=np.float32)
-    return np.repeat(scaled[..., None], 3, axis=2) if deep else scaled
+    if deep:
+        return np.repeat(scaled[..., None], 3, axis=2)
+    return scaled
 
 
 def image_folder(folder: str | Path, names: Sequence[Any], size: int) -> Any:

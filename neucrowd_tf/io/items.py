@@ -91,7 +91,10 @@ def item_ids(table: Table, options: TableOptions) -> list[str]:
     seen: dict[str, int] = {}
     for row, item in enumerate(ids):
         if not item.strip() or seen.setdefault(item, row) != row:
-            problem = f"item {item!r} occurs twice" if item.strip() else "the item has no id"
+            if item.strip():
+                problem = f"item {item!r} occurs twice"
+            else:
+                problem = "the item has no id"
             raise broken(table.path, problem, table.place(row))
     return ids
 
@@ -123,7 +126,10 @@ def matched(
     if len(unmatched) and (not drop or len(unmatched) == len(places)):
         advice = "Leave such items out with --unmatched=drop"
         if len(unmatched) == len(places):
-            advice = f"Ids there look like {items[0]!r}" if items else "There are no ids"
+            if items:
+                advice = f"Ids there look like {items[0]!r}"
+            else:
+                advice = "There are no ids"
         details = {"item": names[int(unmatched[0])], "count": len(items), "other": other}
         raise error("unmatched_item", path, place(int(unmatched[0])), advice=advice, **details)
     return places
@@ -138,7 +144,8 @@ def match_items(names: Sequence[str], items: Sequence[str]) -> NDArray[np.int64]
     positions = np.array([index_of.get(name, -1) for name in names], dtype=np.int64)
     if (positions >= 0).all():
         return positions
-    stems, uses = Counter(map(_stem, items)), Counter(map(_stem, names))
+    stems = Counter(map(_stem, items))
+    uses = Counter(map(_stem, names))
     place_of = {_stem(item): place for place, item in enumerate(items)}
     for at in np.flatnonzero(positions < 0).tolist():
         stem = _stem(names[at])
@@ -150,4 +157,6 @@ def match_items(names: Sequence[str], items: Sequence[str]) -> NDArray[np.int64]
 def _stem(name: str) -> str:
     """Returns an id without a file's ending of two to four letters and digits."""
     start, dot, end = name.rpartition(".")
-    return start if dot and 2 <= len(end) <= 4 and end.isalnum() and not end.isdigit() else name
+    if dot and 2 <= len(end) <= 4 and end.isalnum() and not end.isdigit():
+        return start
+    return name

@@ -86,7 +86,8 @@ def read_annotations(
         DataError: a file that cannot be used; the message ends with the id of a check.
         UsageError: an option that the file has no use for.
     """
-    path, options = Path(path), options or TableOptions(duplicates="error")
+    path = Path(path)
+    options = options or TableOptions(duplicates="error")
     coded = CodedLabels(read_columns(path, options), options, path)
     reading = _reading(coded, None if items is None else list(map(str, items)), unmatched)
     for line in reading.lines:
@@ -105,7 +106,10 @@ def read_columns(path: Path, options: TableOptions) -> LabelColumns:
         return joined(path, files, [read_columns(file, options) for file in files])
     if head.kind == "npy":
         return of_matrix(read_npy(path, MOST_CELLS), path)
-    importer = None if options.header == "none" or options.votes_columns else find(head)
+    if options.header == "none" or options.votes_columns:
+        importer = None
+    else:
+        importer = find(head)
     by_path = any("." in name for name in (*options.task_column, *options.worker_column))
     if importer is not None and not (by_path and head.has_records):
         return importer.read(head, options)  # type: ignore[no-any-return]
@@ -125,10 +129,15 @@ def _by_path(head: Head, options: TableOptions) -> LabelColumns:
     Raises:
         DataError: no fields are named; it proposes fields with which the records can be read.
     """
-    records = [("file", head.value)] if head.keys else list(head.records())
+    if head.keys:
+        records = [("file", head.value)]
+    else:
+        records = list(head.records())
     if options.task_column or options.worker_column or options.label_column:
         table = columns_of_fields(head.path, records, options)
-        return table if isinstance(table, LabelColumns) else columns_of(table, options)
+        if isinstance(table, LabelColumns):
+            return table
+        return columns_of(table, options)
 
     def complete(proposal: Proposal) -> Proposal | None:
         flags = TableOptions.of(**proposal)
@@ -136,7 +145,9 @@ def _by_path(head: Head, options: TableOptions) -> LabelColumns:
             table = columns_of_fields(head.path, records[:MOST_TRIED], flags)
         except DataError:
             return None
-        return proposal if isinstance(table, LabelColumns) else completed(table, flags, proposal)
+        if isinstance(table, LabelColumns):
+            return proposal
+        return completed(table, flags, proposal)
 
     fields = fields_of(record for _, record in records)
     otherwise = (
@@ -150,7 +161,9 @@ def _by_path(head: Head, options: TableOptions) -> LabelColumns:
 
 def _reading(coded: CodedLabels, items: list[str] | None, unmatched: str) -> Reading:
     """Returns the annotations of coded labels, over `items` if there are any, and the lines."""
-    path, names, columns = coded.path, coded.labels.names, coded.columns
+    path = coded.path
+    names = coded.labels.names
+    columns = coded.columns
     classes = classes_of(path, names, coded.options, coded.place(coded.labels))
     order = {name: code for code, name in enumerate(classes)}
     labels = np.array([order[name] for name in names], dtype=np.int64)[coded.labels.codes]
@@ -173,7 +186,8 @@ def _reading(coded: CodedLabels, items: list[str] | None, unmatched: str) -> Rea
             raise error("no_labels", path, problem="; all counts are 0")
         check_ids(path, "item", coded.items.names, coded.place(coded.items))
         instances, tasks = _instances(coded, items, unmatched)
-        votes, counted = np.zeros((len(tasks), len(classes)), dtype=np.int64), instances >= 0
+        votes = np.zeros((len(tasks), len(classes)), dtype=np.int64)
+        counted = instances >= 0
         np.add.at(votes, (instances[counted], labels[counted]), counts[counted])
         crowd = Annotations.from_votes(
             votes, instance_names=tasks, class_names=typed_names(classes)
@@ -189,7 +203,8 @@ def _instances(
     coded: CodedLabels, items: list[str] | None, unmatched: str
 ) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Returns the instance of each label, -1 if it is left out, and the instances' names."""
-    names, rows = coded.items.names, coded.columns.rows
+    names = coded.items.names
+    rows = coded.columns.rows
     if items is None:
         return coded.items.codes, typed_names(names)
     if rows:
@@ -199,7 +214,8 @@ def _instances(
     elif coded.pairs is not None:
         raise UsageError("--multi_label: training uses one question per item. Remove it.")
     else:
-        where, drop = coded.place(coded.items), unmatched == "drop"
+        where = coded.place(coded.items)
+        drop = unmatched == "drop"
         places = matched(coded.path, names, items, where, drop=drop, other="the features")
     instances = places[coded.items.codes]
     if lost := int((places < 0).sum()):

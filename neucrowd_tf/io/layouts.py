@@ -81,7 +81,9 @@ def settle(table: Table, options: TableOptions) -> Roles | None:
         if rejection.check == "several_questions":
             raise
     whole, _ = _without_extra_rows(table, options)
-    return decide(table, options) if len(whole) == len(table) else None
+    if len(whole) == len(table):
+        return decide(table, options)
+    return None
 
 
 def completed(
@@ -96,18 +98,25 @@ def completed(
     tried = dataclasses.replace(options, **{name: getattr(flags, name) for name in proposal})
     start = table.start(MOST_TRIED)
     try:
-        read = start if flags.header == "first" else start.without_header()
+        if flags.header == "first":
+            read = start
+        else:
+            read = start.without_header()
         CodedLabels(_columns_of(read, tried), tried, table.path)
     except Asked as asked:
         for further in asked.proposals if depth else ():
             whole = completed(table, options, {**proposal, **further}, depth - 1)
             if whole is not None:
                 return whole
-        return proposal if asked.check == "which_label" else None
+        if asked.check == "which_label":
+            return proposal
+        return None
     except UsageError:
         return None
     except Rejection as rejection:
-        return proposal if rejection.check in OF_VALUES else None
+        if rejection.check in OF_VALUES:
+            return proposal
+        return None
     return proposal
 
 
@@ -127,7 +136,8 @@ def _columns_of(table: Table, options: TableOptions) -> LabelColumns:
     if roles.layout in ("long", "one_hot"):
         long = roles.layout == "long"
         labels = table.coded(roles.label) if long else _one_hot(table, roles, options)
-        items, annotators = table.coded(roles.task), table.coded(roles.worker)
+        items = table.coded(roles.task)
+        annotators = table.coded(roles.worker)
         columns = LabelColumns(items, annotators, labels, table.place)
         role_columns["worker"] = ",".join(roles.worker)
     else:
@@ -140,7 +150,10 @@ def _columns_of(table: Table, options: TableOptions) -> LabelColumns:
     used = {*roles.task, *roles.worker, *roles.label}
     if empty := [name for name in table.columns if name not in used and not table.distinct(name)]:
         notes += (f"Columns without values: {few(empty)}.",)
-    width = 1 if roles.layout in ("long", "one_hot") else len(roles.label)
+    if roles.layout in ("long", "one_hot"):
+        width = 1
+    else:
+        width = len(roles.label)
 
     def ask(keys: NDArray[np.int64], places: NDArray[np.int64], counts: tuple[int, int]) -> None:
         ask_about_repeats(table, options, roles, keys, places // width, counts)
@@ -161,13 +174,19 @@ def _columns_of(table: Table, options: TableOptions) -> LabelColumns:
 
 def _texts(table: Table, task: Sequence[str], columns: Sequence[str]) -> dict[str, str]:
     """Returns what was labelled by item: a column called text, url or so, or one of long texts."""
-    names, items = table.coded(task) if task else ([], np.arange(len(table)))
+    if task:
+        names, items = table.coded(task)
+    else:
+        names, items = ([], np.arange(len(table)))
     size = len(names) or len(table)
     lengths: dict[str, float] = {}
     for column in columns:
         texts, codes = table.codes(column)
         different = sum(map(bool, texts))
-        pairs = len(np.unique(items * len(texts) + codes)) if different > 1 else 0
+        if different > 1:
+            pairs = len(np.unique(items * len(texts) + codes))
+        else:
+            pairs = 0
         if pairs == size:  # one for each item
             lengths[column] = sum(map(len, texts)) / len(texts)
     named = [column for column in lengths if is_text(column)]
@@ -184,7 +203,8 @@ def _without_extra_rows(table: Table, options: TableOptions) -> tuple[Table, tup
 
     A note says what was left out.
     """
-    columns, rows = table.columns, [*range(len(table))]
+    columns = table.columns
+    rows = [*range(len(table))]
     headers = _further_headers(table)
     rows = rows[headers:]
     notes: tuple[str, ...] = ()
@@ -194,8 +214,10 @@ def _without_extra_rows(table: Table, options: TableOptions) -> tuple[Table, tup
         column, _, value = options.question.partition("=")
         if column not in columns or value not in table.distinct(column):
             raise UsageError(f"--question: {table.path}: write it as column=value.")
-        cells, names = table[column], [name for name in columns if name != column]
-        rows, columns = [row for row in rows if cells[row] == value], tuple(names)
+        cells = table[column]
+        names = [name for name in columns if name != column]
+        rows = [row for row in rows if cells[row] == value]
+        columns = tuple(names)
     if len(rows) == len(table) and columns == table.columns:
         return table, notes
     return table.rows(rows).only(columns), notes
@@ -227,9 +249,13 @@ def _further_headers(table: Table) -> int:
 
 def _of_cells(table: Table, roles: Roles) -> LabelColumns:
     """Returns the labels, or counts of votes, of a table with several in a row."""
-    width, counts = len(roles.label), None
+    width = len(roles.label)
+    counts = None
     ids = roles.worker if roles.layout == "respondents" else roles.task
-    items = table.joined(ids) if ids else [str(row) for row in range(len(table))]
+    if ids:
+        items = table.joined(ids)
+    else:
+        items = [str(row) for row in range(len(table))]
     cells = _interleaved(table, roles.label)
     annotators: Sequence[str] = list(roles.label) * len(table)
 
@@ -241,7 +267,8 @@ def _of_cells(table: Table, roles: Roles) -> LabelColumns:
             if not re.fullmatch(r"\s*(\d{1,9}(\.0)?)?\s*", cell):
                 column = roles.label[at % width]
                 raise error("bad_count", table.path, place(at), column=column, value=cell)
-        counts, annotators = [int(float(cell.strip() or 0)) for cell in cells], []
+        counts = [int(float(cell.strip() or 0)) for cell in cells]
+        annotators = []
         cells = [_class_of(column, roles.label) for column in roles.label] * len(table)
     elif roles.layout == "pairs":
         annotators = _interleaved(table, roles.worker)
@@ -267,7 +294,9 @@ def _class_of(column: str, columns: Sequence[str]) -> str:
     """Returns the class that a column of counts or of 0 and 1 is about, without a common start."""
     start = os.path.commonprefix([*columns])  # noqa: RUF071
     cut = max(start.rfind(sign) for sign in "._ :") + 1
-    return column[cut:] if len(columns) > 1 else column
+    if len(columns) > 1:
+        return column[cut:]
+    return column
 
 
 def _one_hot(table: Table, roles: Roles, options: TableOptions) -> list[str | list[str]]:

@@ -25,7 +25,8 @@ def lines_of(coded: CodedLabels, crowd: Annotations, counts: NDArray[Any]) -> tu
         crowd: the annotations that were made of them.
         counts: `[C]` how many labels each class has in the file.
     """
-    columns, name = coded.columns, f"{coded.path.name}: {coded.columns.layout}, "
+    columns = coded.columns
+    name = f"{coded.path.name}: {coded.columns.layout}, "
     if columns.counts is not None:
         first = (
             f"{name}{sum(columns.counts):,} votes on {len(coded.items.names):,} items"
@@ -40,13 +41,15 @@ def lines_of(coded: CodedLabels, crowd: Annotations, counts: NDArray[Any]) -> tu
             f"{word} {columns.roles[role]}" for role, word in WORDS.items() if role in columns.roles
         )
         first = f"{name}{labels} of {items} by {annotators}" + (f"; {roles}" if roles else "")
-        first += f" ({columns.reason})" if columns.reason else ""
+        if columns.reason:
+            first += f" ({columns.reason})"
     return first, " ".join(_sentences(coded, crowd, counts)), *columns.notes
 
 
 def _sentences(coded: CodedLabels, crowd: Annotations, counts: NDArray[Any]) -> Iterator[str]:
     """Yields the sentences of the second line."""
-    columns, annotators = coded.columns, coded.annotators.names
+    columns = coded.columns
+    annotators = coded.annotators.names
     yield class_line(crowd.class_names.tolist(), counts)
     if columns.annotators_in_columns:
         yield f"Annotators: {few(annotators)}."

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from neucrowd_tf.errors import DataError, one_line
 from neucrowd_tf.io.tables.writing import number_cell, text_cell, to_csv
 
-TRUE, LIKELY = "true_label", "likely_label"  # the latter is the crowd's
+TRUE = "true_label"  # the latter is the crowd's
+LIKELY = "likely_label"
 HEADERS = [["task", name, "predicted"] for name in (TRUE, LIKELY, "label")]  # the last is of 0.1
 ROUNDED = 0.02  # what probabilities in bfloat16 are off one together
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from neucrowd_tf.io.asking import RUNNING, WORDS, Asked, Proposal, as_list, command_line
 from neucrowd_tf.io.column_names import (
     MISSING,
+    crossed,
     flagged_columns,
     is_gold,
     is_id,
@@ -38,6 +39,7 @@ from neucrowd_tf.io.column_values import (
     is_constant,
     is_fact,
     is_mean,
+    is_one_hot,
     is_recoded,
     one_hot_groups,
     sums_of,
@@ -111,7 +113,10 @@ def ask_about_repeats(
     used = {*roles.task, *roles.worker, *roles.label}
     decision = _Decision(table, options)
     others = [column for column in table.columns if column not in used]
-    telling = telling_columns(table.only(others), keys, rows) if others else []
+    if others:
+        telling = telling_columns(table.only(others), keys, rows)
+    else:
+        telling = []
     if telling or roles.layout == "wide":
         decision.ask_which_rows(roles, telling, counts)
     enough = roles.layout == "long" and counts[0] >= FEWEST_REPEATED
@@ -123,7 +128,9 @@ class _Decision:
     """The state of a decision: the columns of each role so far, and the columns left."""
 
     def __init__(self, table: Table, options: TableOptions) -> None:
-        self.table, self.options, self.path = table, options, table.path
+        self.table = table
+        self.options = options
+        self.path = table.path
         self.flags = {role: flagged_columns(table, options, role) for role in ROLES}
         self.taken = {role: list(columns) for role, columns in self.flags.items()}
 
@@ -196,7 +203,10 @@ class _Decision:
     def _is_judged(self, column: str) -> bool:
         """Whether a column is a text that others judge: of most items, and one for each item."""
         items = self.taken["task"] or [c for c in self.free if folded(c) == "id"]
-        size = len(set(self.table.joined(items))) if items else len(self.table)
+        if items:
+            size = len(set(self.table.joined(items)))
+        else:
+            size = len(self.table)
         alike = size == len(self.table) or is_constant(self.table, items, column)
         return alike and len(self.table.distinct(column)) > max(size / 2, 5)
 
@@ -216,7 +226,9 @@ class _Decision:
 
     def _long(self) -> Roles:
         """Returns the roles of a table with a column of annotators."""
-        table, taken, reason = self.table, self.taken, ""
+        table = self.table
+        taken = self.taken
+        reason = ""
         if not taken["task"]:
             ids = [column for column in self.free if folded(column) == "id"]
             if ids and len(table.distinct(ids[0])) < len(table):
@@ -238,7 +250,8 @@ class _Decision:
                 self._which(answers, "several columns could be the label")
         if missing := [role for role in ROLES if not taken[role]]:
             return self._ask(missing)
-        item, annotator = tuple(taken["task"]), tuple(taken["worker"])
+        item = tuple(taken["task"])
+        annotator = tuple(taken["worker"])
         return Roles("long", item, annotator, tuple(taken["label"]), reason)
 
     def _check_label(self, label: str, answers: list[str], questions: list[str]) -> None:
@@ -257,7 +270,10 @@ class _Decision:
         columns = f"Columns and their distinct values: {self._counts(answers or self.free)}"
         groups = one_hot_groups(self.table, self.free)
         patterns = answers if len(answers) == 1 else groups if len(groups) == 1 else []
-        proposals = [{"label_column": patterns[0]}] if patterns else []
+        if patterns:
+            proposals = [{"label_column": patterns[0]}]
+        else:
+            proposals = []
         words = {"problem": problem, "columns": columns}
         self._error("which_label", words, proposals, open_roles=["label"])
 
@@ -267,7 +283,10 @@ class _Decision:
         columns = named_columns(self.path, self.table.columns, names, "votes_columns")
         if not self.taken["task"]:
             hits = [c for c in roles_of(self.table.columns)["task"] if c not in columns]
-            self.taken["task"] = hits if len(hits) == 1 else []
+            if len(hits) == 1:
+                self.taken["task"] = hits
+            else:
+                self.taken["task"] = []
         return Roles("votes", tuple(self.taken["task"]), (), tuple(columns))
 
     def _pairs(self) -> Roles | None:
@@ -290,7 +309,10 @@ class _Decision:
             others = [column for column in self.table.columns if column not in used]
             ids = roles_of(others)["task"] or [c for c in others if folded(c) == "id"]
             unique = len(ids) == 1 and len(self.table.distinct(ids[0])) == len(self.table)
-            item = ids if unique else []
+            if unique:
+                item = ids
+            else:
+                item = []
         return Roles("pairs", tuple(item), tuple(groups[workers[0]]), tuple(groups[labels[0]]))
 
     def _wide(self, item: Sequence[str], *, named: bool = False) -> Roles | None:
@@ -301,6 +323,8 @@ class _Decision:
         if people or not unique or self._groups(columns, named=named) != [columns]:
             return None
         self._check_votes(["worker"])
+        self._check_crossed(columns, item)
+        self._check_one_hot(columns)
         return Roles("wide", tuple(item), (), tuple(columns))
 
     def _same_values(self) -> Roles | None:
@@ -318,7 +342,9 @@ class _Decision:
         values = [
             {*self.table.distinct(column)} - MISSING for column in (roles.label if roles else ())
         ]
-        return roles if all(v <= max(values, key=len) for v in values) else None
+        if all(v <= max(values, key=len) for v in values):
+            return roles
+        return None
 
     def _times(self) -> list[str]:
         """Returns the columns of times that a form has, if each row has another."""
@@ -368,22 +394,52 @@ class _Decision:
 
     def _respondents(self) -> Roles | None:
         """Returns the roles of a row per annotator, if a flag names a column of such."""
-        worker, label = self.flags["worker"], self.flags["label"]
+        worker = self.flags["worker"]
+        label = self.flags["label"]
         if self.taken["task"] or not worker:
             return None
-        groups = [label] if len(label) > 1 else self._groups(self.free, near=True)
+        if len(label) > 1:
+            groups = [label]
+        else:
+            groups = self._groups(self.free, near=True)
         if len(groups) > 1:
             self._which_group(groups)
         if not groups or len(set(self.table.joined(worker))) < len(self.table):
             return None
         return Roles("respondents", (), tuple(worker), tuple(groups[0]))
 
-    def _which_group(self, groups: Sequence[list[str]]) -> NoReturn:
-        """Asks for one of several groups of columns."""
+    def _which_group(
+        self, groups: Sequence[list[str]], task: Mapping[str, Sequence[str]] | None = None
+    ) -> NoReturn:
+        """Asks for one of several groups of columns, of which the items may be known."""
         problem = f"{len(groups)} groups of columns have different values"
         columns = f"Groups: {'; '.join(as_list(group) for group in groups)}"
         words = {"problem": problem, "columns": columns}
-        self._error("which_label", words, [_columns({"label": groups[0]})])
+        self._error("which_label", words, [_columns({**(task or {}), "label": groups[0]})])
+
+    def _check_crossed(self, columns: Sequence[str], item: Sequence[str]) -> None:
+        """Asks if the names of columns may join annotators and questions, see `crossed`."""
+        if (parts := crossed(columns)) is None:
+            return
+        firsts, lasts = parts
+        shown = [", ".join(part.strip(" _-.:") or "no ending" for part in side) for side in parts]
+        task = {"task": item} if item and not self.taken["task"] else {}
+        first = _columns({**task, "label": [first + lasts[0] for first in firsts]})
+        last = _columns({**task, "label": [firsts[0] + last for last in lasts]})
+        problem = f"columns' names join two lists ({'; '.join(shown)}), so one may be of questions"
+        alternatives = {f"If {shown[1]} are questions": first, f"If {shown[0]} are questions": last}
+        if "" in lasts:  # names with and without an ending: it is no annotator
+            bare = _columns({**task, "label": firsts})
+            alternatives = {"Those without the ending": bare}
+        alternatives["If each column is an annotator"] = _columns({**task, "label": columns})
+        words = {"problem": problem, "columns": f"Columns: {self._counts(columns)}"}
+        self._error("which_label", words, (), alternatives, open_roles=["label"])
+
+    def _check_one_hot(self, columns: Sequence[str]) -> None:
+        """Asks if columns of 0 and 1 are classes: exactly one is 1 in each of several rows."""
+        if len(self.table) >= FEWEST_REPEATED and is_one_hot(self.table, columns):
+            words = {"names": ", ".join(columns), "total": "1", "columns": self._listed("label")}
+            self._error("vote_counts", words, [{"votes_columns": as_list(columns)}])
 
     def _single(self, label: str) -> Roles | None:
         """Returns the roles of one annotator, after whom the column of labels is named."""
@@ -398,14 +454,21 @@ class _Decision:
         if not item or not are_texts or not 2 * classes <= len(self.table):
             return None
         unrepeated = len(set(self.table.joined(item))) == len(self.table)
-        return Roles("wide", tuple(item), (), (label,)) if unrepeated else None
+        if unrepeated:
+            return Roles("wide", tuple(item), (), (label,))
+        return None
 
     def ask_which_rows(
         self, roles: Roles, telling: Sequence[str], counts: tuple[int, int]
     ) -> NoReturn:
         """Asks which rows are meant; see `ask_about_repeats`."""
-        wide, names = roles.layout == "wide", ", ".join(telling)
-        item, tells = ",".join(roles.task) or "the row's number", "tell" if telling[1:] else "tells"
+        wide = roles.layout == "wide"
+        names = ", ".join(telling)
+        item = ",".join(roles.task) or "the row's number"
+        if telling[1:]:
+            tells = "tell"
+        else:
+            tells = "tells"
         if wide:
             problem = f"rows repeat the item ({item}), so the table is not wide"
         else:
@@ -414,18 +477,25 @@ class _Decision:
                 f"{counts[0]:,} of {counts[1]:,} pairs of {item} and {annotator} have several"
                 f" labels"
             )
-        problem += f"; {names} {tells} their rows apart" if telling else ""
+        if telling:
+            problem += f"; {names} {tells} their rows apart"
         items = {"task_column": as_list([*roles.task, *telling])}
         proposals: list[Proposal] = []
         people: list[Proposal] = [_columns({"worker": [c]}) for c in telling if is_person(c)]
-        question = self._question(telling[0], roles.task) if len(telling) == 1 else None
+        if len(telling) == 1:
+            question = self._question(telling[0], roles.task)
+        else:
+            question = None
         if wide:
             proposals = people + ([question] if question else [])
         elif question is not None and is_question(telling[0]):
             proposals = [question, items]
         elif telling:
             proposals = [items]
-        alternatives = {"One of them": question} if question and not people else {}
+        if question and not people:
+            alternatives = {"One of them": question}
+        else:
+            alternatives = {}
         advice = ["The last label of each pair: --duplicates=last"]
         if wide:
             advice = ["Name the annotators' column with --worker_column and one column of labels."]
@@ -450,10 +520,13 @@ class _Decision:
 
         Every item has to be asked nearly each of the questions.
         """
-        values, items = self.table.distinct(column), set(self.table.joined(item))
+        values = self.table.distinct(column)
+        items = set(self.table.joined(item))
         crossed = set(zip(self.table.joined(item), self.table[column], strict=True))
         complete = len(crossed) >= COMPLETE * len(values) * len(items)
-        return {"question": f"{column}={values[0]}"} if complete and values[1:] else None
+        if complete and values[1:]:
+            return {"question": f"{column}={values[0]}"}
+        return None
 
     # ------------------------------------------------------------- no header
 
@@ -503,9 +576,15 @@ class _Decision:
                 texts, codes = self.table.codes(column)
                 check_free_text(self.path, column, len(texts), len(codes))
         nouns = [WORDS[role] for role in missing]
-        roles = f"{', '.join(nouns[:-1])} and {nouns[-1]}" if nouns[1:] else nouns[0]
+        if nouns[1:]:
+            roles = f"{', '.join(nouns[:-1])} and {nouns[-1]}"
+        else:
+            roles = nouns[0]
         unknown = self.table.header and not any(map(is_known, self.table.columns))
-        advice = ["If the first line is data: --header=none."] if unknown else []
+        if unknown:
+            advice = ["If the first line is data: --header=none."]
+        else:
+            advice = []
         words = {"roles": roles, "columns": self._listed(*missing)}
         self._error("missing_role", words, proposals, open_roles=missing, advice=advice)
 
@@ -555,8 +634,13 @@ class _Decision:
         columns = self.taken["label"] or [
             c for c in self.free if 2 <= len(self.table.distinct(c)) <= MOST_ANSWERS
         ]
-        single = self._single(columns[0]) if len(columns) == 1 else None
-        return [_columns({"task": single.task, "label": single.label})] if single else []
+        if len(columns) == 1:
+            single = self._single(columns[0])
+        else:
+            single = None
+        if single:
+            return [_columns({"task": single.task, "label": single.label})]
+        return []
 
     def _likely(self, missing: list[str]) -> dict[str, list[str]]:
         """Returns a column for each missing role for which one is left."""
@@ -573,17 +657,26 @@ class _Decision:
             numbers = [column for column in items if folded(column) == "id"]
             return {"worker": (people or numbers or times)[:1]}
         if {"worker", "label"} <= set(missing) and alike:
-            if len(alike) > 1:
-                self._which_group(alike)
-            items = items or [c for c in unique if c in self.free and c not in alike[0]]
+            items = items or [
+                c for c in unique if c in self.free and not any(c in group for group in alike)
+            ]
             items = items or (likely if len(likely) == 1 else [])
-            task = {"task": items} if "task" in missing and len(items) == 1 else {}
+            if "task" in missing and len(items) == 1:
+                task = {"task": items}
+            else:
+                task = {}
+            if len(alike) > 1:
+                self._which_group(alike, task)
+            self._check_crossed(alike[0], items if len(items) == 1 else ())
+            self._check_one_hot(alike[0])
             return {**task, "label": alike[0]}
-        people, size = self.taken["worker"], len(self.table)
+        people = self.taken["worker"]
+        size = len(self.table)
         if "task" in missing and people:  # each annotator labels an item once
             once = [c for c in self.free if len(set(self.table.joined([c, *people]))) == size]
             once = [c for c in once if len(self.table.distinct(c)) < size]
-            filled |= {"task": once} if len(once) == 1 else {}
+            if len(once) == 1:
+                filled |= {"task": once}
         for role in [role for role in missing if role not in filled]:
             second = [column for column in self.free if is_second(column, role)]
             if len(second) == 1 and second not in filled.values():

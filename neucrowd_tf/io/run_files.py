@@ -11,10 +11,18 @@ from neucrowd_tf.io.files.records import Record
 from neucrowd_tf.io.images import IMAGES
 
 # metrics.json is written last: it marks a finished run.
-FINISHED, CONFIG, STATUS = "metrics.json", "config.json", "status.json"
-SAVED_MODEL, CHECKPOINTS, TENSORBOARD = "saved_model", "checkpoints", "tensorboard"
-HISTORY, EVALUATION, CURVES = "history.json", "evaluation.json", "curves.csv"
-PREDICTIONS, ANNOTATORS, TUNING = "predictions.csv", "annotators.csv", "tuning.csv"
+FINISHED = "metrics.json"
+CONFIG = "config.json"
+STATUS = "status.json"
+SAVED_MODEL = "saved_model"
+CHECKPOINTS = "checkpoints"
+TENSORBOARD = "tensorboard"
+HISTORY = "history.json"
+EVALUATION = "evaluation.json"
+CURVES = "curves.csv"
+PREDICTIONS = "predictions.csv"
+ANNOTATORS = "annotators.csv"
+TUNING = "tuning.csv"
 LABELS = "labels.csv"  # only with --dataset=table
 OUT_OF_FOLD = "oof.csv"  # only of methods that hold out every training item, as auto does
 REPORT = "report.html"
@@ -78,7 +86,9 @@ class ExportedNames(Record):
 def read_config(run: Path) -> Config:
     """Returns a run's config.json; an empty one without that file."""
     path = run / CONFIG
-    return Config.read(path) if path.exists() else Config(content={})
+    if path.exists():
+        return Config.read(path)
+    return Config(content={})
 
 
 def input_digest(name: str, path: Path) -> str:

@@ -69,7 +69,10 @@ class Table:
     )
 
     def __len__(self) -> int:
-        first = self.cells[0] if self.cells else []
+        if self.cells:
+            first = self.cells[0]
+        else:
+            first = []
         return len(first[1] if isinstance(first, tuple) else first)
 
     def __getitem__(self, column: str) -> list[str]:
@@ -99,12 +102,17 @@ class Table:
                 cells.append((column[0], column[1][rows]))
             else:
                 cells.append([column[row] for row in rows])
-        lines = None if self.lines is None else [self.lines[row] for row in rows]
+        if self.lines is None:
+            lines = None
+        else:
+            lines = [self.lines[row] for row in rows]
         return dataclasses.replace(self, cells=cells, lines=lines)
 
     def start(self, rows: int) -> Table:
         """Returns the first rows."""
-        return self if len(self) <= rows else self.rows(range(rows))
+        if len(self) <= rows:
+            return self
+        return self.rows(range(rows))
 
     def without_header(self) -> Table:
         """Returns the table with the header as the first row, and columns numbered from 1."""
@@ -114,18 +122,25 @@ class Table:
 
     def place(self, row: int) -> str:
         """Returns where row i (from 0) is: "line 3"."""
-        return f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
+        if self.lines is None:
+            return f"row {row + 1}"
+        return f"line {self.lines[row]}"
 
     def codes(self, column: str) -> tuple[list[str], Any]:
         """Returns the different texts of a column in order, and the code of each row."""
         if column not in self._codes:
             cells = self.cells[self.columns.index(column)]
-            self._codes[column] = cells if isinstance(cells, tuple) else encode(cells)
+            if isinstance(cells, tuple):
+                self._codes[column] = cells
+            else:
+                self._codes[column] = encode(cells)
         return self._codes[column]
 
     def coded(self, columns: Sequence[str]) -> tuple[list[str], Any]:
         """Returns `codes` of a column, or of several that are joined."""
-        return self.codes(columns[0]) if len(columns) == 1 else encode(self.joined(columns))
+        if len(columns) == 1:
+            return self.codes(columns[0])
+        return encode(self.joined(columns))
 
     def distinct(self, column: str) -> list[str]:
         """Returns the different texts of a column that are not empty."""
@@ -174,7 +189,10 @@ class _Parts:
             raise broken(path, "this is not a text", "line 1")
         if re.fullmatch(r'"?sep=."?[\s,;|]*', first, re.IGNORECASE):
             raise broken(path, f"{first.strip()!r} is a line of Excel's; remove it", "line 1")
-        lines = [first] if first else []
+        if first:
+            lines = [first]
+        else:
+            lines = []
         while lines and lines[-1].startswith("#") and len(lines) < MOST_COMMENTS:
             lines.append(stream.readline(LONGEST_LINE))
         _check_comments(path, lines, options)
@@ -199,14 +217,18 @@ class _Parts:
             if first is None:
                 raise error("no_labels", self.path, problem="; the file is empty")
             self._begin(first)
-            block = [] if self.named else [first]
+            if self.named:
+                block = []
+            else:
+                block = [first]
             line = self.reader.line_num - len(block)
             while True:
                 block += itertools.islice(self.reader, rows - len(block))
                 yield self._part(block, line)
                 if len(block) < rows:
                     return
-                block, line = [], self.reader.line_num
+                block = []
+                line = self.reader.line_num
         except csv.Error as bad:
             place = f"line {self.reader.line_num}"
             raise broken(self.path, f"this is not a row of a table ({bad})", place) from None
@@ -266,7 +288,10 @@ def _check_comments(path: Path, lines: Sequence[str], options: TableOptions) -> 
     if lines[-1].count(sign) == lines[-2].count(sign) > 0:
         lines = lines[:-1]
     if (count := len(lines) - 1) > 0:
-        place = "line 1" if count == 1 else f"lines 1 to {count}"
+        if count == 1:
+            place = "line 1"
+        else:
+            place = f"lines 1 to {count}"
         raise broken(path, "these are comments, which begin with #; remove them", place)
 
 
@@ -330,7 +355,10 @@ def arrow_batches(
 
     if ending(path) in PARQUET:
         with _parquet(path) as file:
-            use = list(range(file.num_row_groups)) if groups is None else list(groups)
+            if groups is None:
+                use = list(range(file.num_row_groups))
+            else:
+                use = list(groups)
             yield from file.iter_batches(1 << 18, use, list(columns), use_threads=False)
     elif plain and is_plain(path):
         head = next(csv_parts(path, options, 1))
@@ -350,7 +378,8 @@ def _open_plain(head: Table, columns: Sequence[str], options: TableOptions, kind
 
     with head.path.open(encoding="utf-8-sig") as stream:
         separator = separator_of(head.path, stream.readline(LONGEST_LINE), options)
-    types, skipped = dict.fromkeys(columns, kind), int(head.header)
+    types = dict.fromkeys(columns, kind)
+    skipped = int(head.header)
     reading = pa_csv.ReadOptions(
         use_threads=False, block_size=LARGE, column_names=head.columns, skip_rows=skipped
     )
@@ -452,7 +481,9 @@ def first_record(path: Path) -> dict[str, Any] | None:
         if not nested and not _features(schema):
             return None
         batch = next(file.iter_batches(1), None)
-    return {} if batch is None else _named(batch.to_pylist()[0], _features(schema))
+    if batch is None:
+        return {}
+    return _named(batch.to_pylist()[0], _features(schema))
 
 
 def parquet_records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -469,8 +500,13 @@ def parquet_records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def _features(schema: Any) -> dict[str, Any]:
     """Returns Hugging Face's features, {} if none of them has names of classes."""
     text = (schema.metadata or {}).get(b"huggingface", b"{}").decode()
-    features = json.loads(text).get("info", {}).get("features", {}) if CLASS_LABEL in text else {}
-    return features if isinstance(features, dict) else {}
+    if CLASS_LABEL in text:
+        features = json.loads(text).get("info", {}).get("features", {})
+    else:
+        features = {}
+    if isinstance(features, dict):
+        return features
+    return {}
 
 
 def _named(value: Any, feature: Any) -> Any:
@@ -480,12 +516,15 @@ def _named(value: Any, feature: Any) -> Any:
     if not isinstance(feature, dict):
         return value
     if feature.get("_type") == CLASS_LABEL and isinstance(value, int):
-        return feature["names"][value] if 0 <= value < len(feature["names"]) else None
+        if 0 <= value < len(feature["names"]):
+            return feature["names"][value]
+        return None
     within = feature.get("feature")
     if isinstance(value, list):
         return [_named(entry, within) for entry in value]
     if isinstance(value, dict):
-        within = within if isinstance(within, dict) else feature
+        if not isinstance(within, dict):
+            within = feature
         return {key: _named(entry, _listed(within.get(key), entry)) for key, entry in value.items()}
     return value
 
@@ -493,7 +532,9 @@ def _named(value: Any, feature: Any) -> Any:
 def _listed(feature: Any, value: Any) -> Any:
     """Returns the feature of a list: in a list of objects Hugging Face names that of an entry."""
     plain = isinstance(feature, dict) and "feature" not in feature
-    return {"feature": feature} if isinstance(value, list) and plain else feature
+    if isinstance(value, list) and plain:
+        return {"feature": feature}
+    return feature
 
 
 def _of_arrow(path: Path, names: Sequence[str], columns: Sequence[Any]) -> Table:
@@ -511,7 +552,10 @@ def _cells_of_arrow(column: Any) -> Column:
         pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)
     ):
         return [cell_text(value) for value in column.to_pylist()]
-    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    if isinstance(column, pa.ChunkedArray):
+        chunks = column.chunks
+    else:
+        chunks = [column]
     coded = pa.chunked_array(chunks, kind).dictionary_encode(null_encoding="encode")
     coded = coded.unify_dictionaries()
     if not coded.num_chunks:

@@ -24,7 +24,8 @@ _CUT = re.compile(r"[+-]?\d[.,]\d+[eE]\+?\d{2,3}")
 # Lists as NumPy spells them, without commas, or with the missing labels of Python and pandas.
 _LIST = re.compile(r"""\[(?:'[^']*'|"[^"]*"|nan|None|[\s,])*\]""")
 _NAMES = re.compile(r"\[.+,.+\]")  # two entries of a list at least
-_ENTRY, _ABUT = re.compile(r"""'([^']*)'|"([^"]*)\""""), re.compile(r"""(['"])\s+\1""")
+_ENTRY = re.compile(r"""'([^']*)'|"([^"]*)\"""")
+_ABUT = re.compile(r"""(['"])\s+\1""")
 # What may say that there is no label: a code, texts of Python and pandas, and signs for a blank
 # cell. They are classes, but with a line; signs are not beside "+", whose opposite "-" is.
 NOTHING = ("-1", "None", "<NA>", "NaT", "-", "--", "?", ".")
@@ -61,7 +62,10 @@ def check_characters(path: Path, kind: str, names: Sequence[str], place: Place) 
     for at, name in enumerate(names):
         if (bad := _CONTROL.search(name)) is not None:
             code = ord(bad[0])
-            mark = "the replacement character U+FFFD" if code == 0xFFFD else "a control character"
+            if code == 0xFFFD:
+                mark = "the replacement character U+FFFD"
+            else:
+                mark = "a control character"
             raise error("bad_characters", path, place(at), kind=kind, name=name, characters=mark)
 
 
@@ -92,7 +96,10 @@ def check_several(
     for sign in JOINTS if numbers_of(used) is None else ():
         joined = [n for n in used if sign in n and used.issuperset(map(str.strip, n.split(sign)))]
         if joined:
-            subject = "1 class is" if len(joined) == 1 else f"{len(joined)} classes are"
+            if len(joined) == 1:
+                subject = "1 class is"
+            else:
+                subject = f"{len(joined)} classes are"
             yield f"{subject} made of other classes: --multi_label={sign!r}."
             break
 
@@ -160,8 +167,12 @@ def split_cell(path: Path, name: str | tuple[str, ...], sign: str, place: str) -
         values = parse_value(text)  # as JSON or Python spells a list
         if text[:1] == "[" and (not isinstance(values, list) or _ABUT.search(text)):
             listed = _LIST.fullmatch(text) is not None
-            values = [a or b for a, b in _ENTRY.findall(text)] if listed else [[]]
-        values = values if isinstance(values, list) else [values]
+            if listed:
+                values = [a or b for a, b in _ENTRY.findall(text)]
+            else:
+                values = [[]]
+        if not isinstance(values, list):
+            values = [values]
         if any(isinstance(value, (dict, list)) for value in values):
             raise broken(path, f"{name[:60]!r} is not a list of classes", place)
         return [str(value) for value in values]
@@ -175,7 +186,9 @@ def numbers_of(names: Iterable[Any]) -> list[float] | None:
         values = [float(str(name)) for name in names]
     except ValueError:
         return None
-    return values if np.isfinite(values).all() else None
+    if np.isfinite(values).all():
+        return values
+    return None
 
 
 def without_point(names: Sequence[str]) -> list[str]:
@@ -214,7 +227,8 @@ def check_classes(
     numbers = numbers_of(names)
     if numbers is not None and not options.classes:
         if len(names) > MOST_ANSWERS:
-            low, high = min(numbers), max(numbers)
+            low = min(numbers)
+            high = max(numbers)
             raise error("ratings", path, count=len(names), low=low, high=high)
         if len(names) > FEW:
             lines.append(
@@ -244,7 +258,10 @@ def bin_names(path: Path, names: Sequence[str], bins: Sequence[float]) -> list[s
     if len(bins) == 1:
         edges = np.linspace(min(numbers), max(numbers), int(bins[0]) + 1)
     if min(numbers) < edges[0] or max(numbers) > edges[-1]:
-        other = min(numbers) if min(numbers) < edges[0] else max(numbers)
+        if min(numbers) < edges[0]:
+            other = min(numbers)
+        else:
+            other = max(numbers)
         raise error("unknown_class", path, label=f"{other:g}", classes=f"the bins {list(bins)}")
     place = np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, len(edges) - 2)
     return [f"{edges[at]:g} to {edges[at + 1]:g}" for at in place.tolist()]

@@ -38,7 +38,9 @@ _OF_FEATURES = ("predict_annotators", "transform", "staged_predict_proba", "gene
 
 def fitted_encoder(encoder: Any, items: NDArray[Any]) -> Any:
     """Returns a fitted encoder as it is, else a copy of it that is fitted to texts or images."""
-    return encoder if hasattr(encoder, "digest_") else clone(encoder).fit(items)
+    if hasattr(encoder, "digest_"):
+        return encoder
+    return clone(encoder).fit(items)
 
 
 @estimator
@@ -101,7 +103,8 @@ class TextClassifier(CrowdEstimator):
 
     def _check(self, *arguments: Any) -> TrainingData:
         data = super()._check(*arguments)
-        encoder, takes_sparse = self.encoder, getattr(self.estimator, "takes_sparse", False)
+        encoder = self.encoder
+        takes_sparse = getattr(self.estimator, "takes_sparse", False)
         if encoder is None:
             encoder = TextFeatures(seed=self.seed)
             if takes_sparse:
@@ -123,7 +126,8 @@ class TextClassifier(CrowdEstimator):
         validation = data.named_validation
         if validation is not None:
             validation = self.encoder_.transform(validation[0]), *validation[1:]
-        vectors, shared = self.encoder_.transform(data.features), contextlib.nullcontext()
+        vectors = self.encoder_.transform(data.features)
+        shared = contextlib.nullcontext()
         if self._networks is not None and hasattr(model, "reused"):
             shared = model.reused(self._networks)
         with shared:
@@ -138,19 +142,25 @@ class TextClassifier(CrowdEstimator):
 
     def _fit_sparse(self, data: TrainingData, run: Run) -> None:
         """Fits the estimator; other estimators' `fit` makes sparse features dense."""
-        model, encode = self.estimator_, self.encoder_.transform
+        model = self.estimator_
+        encode = self.encoder_.transform
         check_arguments(model)
         model._check_crowd(data.annotations)
         vectors = encode(data.features)
-        model.classes_, model.feature_names_in_, model.rescaling_ = self.classes_, None, None
-        model.feature_shape_, model.n_features_in_ = vectors.shape[1:], vectors.shape[1]
+        model.classes_ = self.classes_
+        model.feature_names_in_ = None
+        model.rescaling_ = None
+        model.feature_shape_ = vectors.shape[1:]
+        model.n_features_in_ = vectors.shape[1]
         pair = data.validation and (encode(data.validation[0]), data.validation[1])
         model._fit(dataclasses.replace(data, features=vectors, validation=pair), run)
         self.rows_ = data.rows
 
     def projection(self) -> NDArray[Any]:
         """Returns `[V + W, k]` from TF-IDF to what `inference_model` takes."""
-        return self.estimator_.head_.folded()[0] if self._sparse else self.encoder_.components_
+        if self._sparse:
+            return self.estimator_.head_.folded()[0]
+        return self.encoder_.components_
 
     def _predict_proba(self, features: NDArray[Any]) -> NDArray[Any]:
         vectors = self.encoder_.transform(features)
@@ -184,7 +194,8 @@ class TextClassifier(CrowdEstimator):
         if not self._sparse:
             return self.estimator_.inference_model()
         model = copy.copy(self.estimator_)
-        model.head_, model.feature_shape_ = model.head_.of_logits(), (len(self.classes_),)
+        model.head_ = model.head_.of_logits()
+        model.feature_shape_ = (len(self.classes_),)
         return model.inference_model()
 
     def text_layer(self) -> Any:

@@ -15,7 +15,9 @@ from neucrowd_tf.nn.standardise import constants
 # Layer i of a network with seed s draws its kernel from 1013 s + i and its masks from 1009 s + i.
 # Primes above any number of layers: no two layers of neighbouring seeds share one, and except for
 # seed 0 a kernel's is not that of the masks beside it.
-_KERNEL_STRIDE, _DROPOUT_STRIDE, _BIAS_STRIDE = 1013, 1009, 1019
+_KERNEL_STRIDE = 1013
+_DROPOUT_STRIDE = 1009
+_BIAS_STRIDE = 1019
 
 
 def make_optimizer(
@@ -63,7 +65,9 @@ def _schedule(rate: Any) -> Any:
     """Returns a learning rate as Keras takes it; of a configuration the schedule."""
     if isinstance(rate, Mapping):
         return keras.optimizers.schedules.deserialize({"config": {}, **rate})
-    return float(rate) if isinstance(rate, int) else rate
+    if isinstance(rate, int):
+        return float(rate)
+    return rate
 
 
 def check_activation(name: str) -> None:
@@ -109,7 +113,8 @@ def build_encoder(config: Any, input_dim: int, seed: int = 0, name: str = "encod
         NeuCrowd, sections 3.3.3 and 4.3 (two fully connected layers, dropout .2).
     """
     check_activation(config.activation)
-    units, dropout = config.hidden_units, config.dropout
+    units = config.hidden_units
+    dropout = config.dropout
     inputs = keras.Input((input_dim,), name="features")
     x = inputs
     for index, width in enumerate(units):

@@ -100,14 +100,22 @@ def _missing() -> list[str]:
 
     No variable is made for that: TensorFlow's threads could not be set afterwards.
     """
-    kinds: list[tuple[type, Sequence[str]]] = [
-        (keras.Model, ("_flatten_layers", "_initial_epoch", *_LISTS)),
-        (keras.optimizers.Adam, ("_learning_rate", "_trainable_variables", "_clip_gradients")),
-        (keras.optimizers.Adam, ("_get_variable_index", "_momentums", "_velocities", *_DECAY)),
-        (keras.callbacks.SwapEMAWeights, ("_ema_weights_in_model",)),
-        (context.Context, ("clear_kernel_cache",)),
+    adam = keras.optimizers.Adam
+    methods: list[tuple[type, str]] = [
+        (keras.Model, "_flatten_layers"),
+        (adam, "_clip_gradients"),
+        (adam, "_get_variable_index"),
+        (context.Context, "clear_kernel_cache"),
     ]
-    missing = [name for kind, wanted in kinds for name in wanted if name not in _names_in(kind)]
+    kinds: list[tuple[type, Sequence[str]]] = [
+        (keras.Model, ("_initial_epoch", *_LISTS)),
+        (adam, ("_learning_rate", "_trainable_variables", "_momentums", "_velocities", *_DECAY)),
+        (keras.callbacks.SwapEMAWeights, ("_ema_weights_in_model",)),
+    ]
+    missing = [name for kind, name in methods if not hasattr(kind, name)]
+    for kind, wanted in kinds:
+        names = _names_in(kind)
+        missing += [name for name in wanted if name not in names]
     try:
         maker_of(keras.Input((1,), name="looked_at"))
     except AttributeError as error:

@@ -34,7 +34,10 @@ def linear_model(
     dense.build((None, len(mean)))
     dense.set_weights([kernel, bias])
     inputs = keras.Input(shape, dtype="float32", name="features")
-    x = inputs if len(shape) == 1 else keras.layers.Flatten()(inputs)
+    if len(shape) == 1:
+        x = inputs
+    else:
+        x = keras.layers.Flatten()(inputs)
     x = constants(single, np.ones(len(mean)), "centre")(x)
     x = constants(mean - single, scale, "standardise")(x)
     return keras.Model(inputs, {"probabilities": dense(x)})

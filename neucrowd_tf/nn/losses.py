@@ -34,14 +34,20 @@ def pairwise_distances(embeddings: Any, others: Any = None, *, squared: bool = F
     in float32.
     """
     a = widened(embeddings)
-    b = a if others is None else widened(others)
+    if others is None:
+        b = a
+    else:
+        b = widened(others)
     # Distances do not change with the origin; moved to the middle, rounding does not swamp short
     # ones.
     centre = ops.stop_gradient(ops.mean(b, axis=0))
-    a, b = a - centre, b - centre
+    a = a - centre
+    b = b - centre
     square = ops.sum(a * a, axis=1)[:, None] + ops.sum(b * b, axis=1)[None, :]
     square = ops.maximum(square - 2.0 * ops.matmul(a, ops.transpose(b)), EPSILON)
-    return square if squared else ops.sqrt(square)
+    if squared:
+        return square
+    return ops.sqrt(square)
 
 
 def contrastive_loss(distances: Any, same: Any, *, margin: float = 1.0) -> Any:
@@ -134,7 +140,8 @@ def triplet_center_loss(labels: Any, distances: Any, *, margin: float = 1.0) -> 
         He, Zhou, Zhou, Bai, Bai (2018): Triplet-center loss for multi-view 3D object retrieval, eq.
         (5).
     """
-    distances, labels = widened(distances), flat_labels(labels)
+    distances = widened(distances)
+    labels = flat_labels(labels)
     same = ops.equal(
         ops.cast(labels, "int32")[:, None], ops.arange(distances.shape[1], dtype="int32")[None, :]
     )
@@ -172,7 +179,8 @@ class ClassCenters(keras.layers.Layer):
 
     def __init__(self, num_classes: int, seed: int = 0, **options: Any) -> None:
         super().__init__(**options)
-        self.num_classes, self.seed = num_classes, seed
+        self.num_classes = num_classes
+        self.seed = seed
         self.initializer = keras.initializers.RandomNormal(stddev=0.5, seed=seed)
 
     def build(self, input_shape: Any) -> None:

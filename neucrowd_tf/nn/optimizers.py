@@ -29,11 +29,15 @@ class FusedAdam(keras.optimizers.Adam):
         super().apply(grads, trainable_variables)
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        target = variable.value if isinstance(variable, keras.Variable) else variable
+        if isinstance(variable, keras.Variable):
+            target = variable.value
+        else:
+            target = variable
         if self.amsgrad or tf.distribute.has_strategy() or isinstance(gradient, tf.IndexedSlices):
             super().update_step(gradient, variable, learning_rate)
             return
-        moments, kind = moments_of(self, place_of(self, variable)), target.dtype
+        moments = moments_of(self, place_of(self, variable))
+        kind = target.dtype
         first, second = (tf.cast(power, kind) for power in vars(self)["_powers"])
         tf.raw_ops.ResourceApplyAdam(
             var=target.handle,

@@ -17,7 +17,9 @@ def widened(x: Any) -> Any:
     """
     tensor = ops.convert_to_tensor(x)
     half = keras.backend.standardize_dtype(tensor.dtype) == "float16"
-    return ops.cast(tensor, "float32") if half else tensor
+    if half:
+        return ops.cast(tensor, "float32")
+    return tensor
 
 
 def cosine_similarity(a: Any, b: Any) -> Any:
@@ -26,7 +28,8 @@ def cosine_similarity(a: Any, b: Any) -> Any:
     References:
         RLL, section III-A: r(x_i, x_*).
     """
-    a, b = widened(a), widened(b)
+    a = widened(a)
+    b = widened(b)
     dot = ops.sum(a * b, axis=-1)
     norms = ops.sum(ops.square(a), axis=-1) * ops.sum(ops.square(b), axis=-1)
     return dot * ops.rsqrt(ops.maximum(norms, EPSILON))
@@ -46,4 +49,6 @@ def euclidean_similarity(a: Any, b: Any, offset: float = 1.0) -> Any:
 
 def similarity(name: str, a: Any, b: Any, offset: float = 1.0) -> Any:
     """Returns "cosine" or "euclidean" similarity."""
-    return cosine_similarity(a, b) if name == "cosine" else euclidean_similarity(a, b, offset)
+    if name == "cosine":
+        return cosine_similarity(a, b)
+    return euclidean_similarity(a, b, offset)

@@ -58,7 +58,9 @@ def _place() -> int:
 def replicas() -> int:
     """Returns how many replicas share a step; 1 without a strategy."""
     context = tf.distribute.get_replica_context()
-    return 1 if context is None else int(context.num_replicas_in_sync)
+    if context is None:
+        return 1
+    return int(context.num_replicas_in_sync)
 
 
 def share_of(data: Any) -> Any:
@@ -75,7 +77,10 @@ def share_of(data: Any) -> Any:
     def share(rows: Any) -> Any:
         if not rows.shape.rank:
             return rows
-        size = tf.shape(rows)[0] if rows.shape[0] is None else rows.shape[0]
+        if rows.shape[0] is None:
+            size = tf.shape(rows)[0]
+        else:
+            size = rows.shape[0]
         return rows[size * place // count : size * (place + 1) // count]
 
     return tf.nest.map_structure(share, data)
@@ -103,7 +108,10 @@ def _of_first(strategy: Any) -> Callable[[Any], Any]:
     def reduced(local: Any) -> Any:
         context = tf.distribute.get_replica_context()
         # A function's argument is on no device, which reducing asks for.
-        value = tf.identity(local) if _place() == 0 else tf.zeros_like(local)
+        if _place() == 0:
+            value = tf.identity(local)
+        else:
+            value = tf.zeros_like(local)
         return context.all_reduce(tf.distribute.ReduceOp.SUM, value)
 
     @tf.function(autograph=False, reduce_retracing=True)

@@ -60,7 +60,8 @@ class TextVectors(keras.layers.Layer):
     def call(self, texts: Any) -> Any:
         """Returns `[M, k]`."""
         codes = tf.strings.unicode_decode(texts, "UTF-8")
-        flat, size = codes.flat_values, tf.size(self.folded)
+        flat = codes.flat_values
+        size = tf.size(self.folded)
         folded = tf.gather(self.folded, tf.minimum(flat, size - 1))
         codes = codes.with_flat_values(tf.where(flat < size, folded, _SPACE))
         words = tf.strings.split(tf.strings.unicode_encode(codes, "UTF-8"))
@@ -81,7 +82,8 @@ class TextVectors(keras.layers.Layer):
         in_table = codes >= 0
         keys = tf.boolean_mask(rows * terms + codes, in_table)
         keys, _, counts = tf.unique_with_counts(keys)
-        rows, codes = keys // terms, keys % terms
+        rows = keys // terms
+        codes = keys % terms
         # In float64: the features are standardised, which enlarges what rounding leaves of those
         # that hardly vary.
         weights = 1.0 + tf.math.log(tf.cast(counts, tf.float64))

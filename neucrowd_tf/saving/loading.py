@@ -67,13 +67,17 @@ def _unpack(value: Any, folder: Path, arrays: dict[str, np.ndarray]) -> Any:
         return np.fromiter(items, dtype=object, count=len(content))
     if kind in ("list", "tuple"):
         unpacked = [_unpack(item, folder, arrays) for item in content]
-        return tuple(unpacked) if kind == "tuple" else unpacked
+        if kind == "tuple":
+            return tuple(unpacked)
+        return unpacked
     if kind == "dict":
         return {_unpack(k, folder, arrays): _unpack(v, folder, arrays) for k, v in content}
     if kind == "annotations":
         fields = _unpack(content, folder, arrays)
         fields |= {name: as_name_array(x) for name, x in fields.items() if name.endswith("_names")}
-        return Annotations.from_votes(**fields) if "counts" in fields else Annotations(**fields)
+        if "counts" in fields:
+            return Annotations.from_votes(**fields)
+        return Annotations(**fields)
     if kind == "object":
         return load(folder / Path(content).name)
     if kind in ("keras", "keras_object"):

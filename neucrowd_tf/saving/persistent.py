@@ -168,5 +168,8 @@ def _annotation_parts(value: Annotations) -> dict[str, Any]:
     names = ["instance_names", "class_names"]
     if value.has_identities:
         names = ["instances", "annotators", "labels", "generated", "annotator_names", *names]
-    counts = {} if value.has_identities else {"counts": value.vote_counts()}
+    if value.has_identities:
+        counts = {}
+    else:
+        counts = {"counts": value.vote_counts()}
     return counts | {name: getattr(value, name) for name in names}

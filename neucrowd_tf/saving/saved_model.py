@@ -66,7 +66,10 @@ def export_saved_model(
     archive.track(model)
     if vectors is not None:
         archive.track(vectors)
-    first = model if vectors is None else vectors
+    if vectors is None:
+        first = model
+    else:
+        first = vectors
     if isinstance(first, keras.Model):
         entry = first.inputs[0]
         signature = tf.TensorSpec((None, *entry.shape[1:]), entry.dtype, name="features")
@@ -76,7 +79,10 @@ def export_saved_model(
         signature = tf.TensorSpec((None,), tf.string, name="texts")
     endpoint = serve if vectors is None else lambda items: serve(vectors(items))
     archive.add_endpoint("serving_default", endpoint, input_signature=[signature])
-    columns = None if feature_names is None else list(feature_names)
+    if feature_names is None:
+        columns = None
+    else:
+        columns = list(feature_names)
     names = {"classes": estimator.classes_.tolist(), "features": columns}
     if scale_of(estimator) == "ordinal":
         names["scale"] = "ordinal"

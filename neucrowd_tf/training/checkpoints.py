@@ -50,8 +50,11 @@ class Checkpoint:
 
     def __init__(self, model: keras.Model, run: Run, state: Stateful | None) -> None:
         """Resumes from the checkpoint; if it cannot be used, there is a warning."""
-        self.model, self.run, self.state = model, run, state
-        self.history, self.finished = History(), False
+        self.model = model
+        self.run = run
+        self.state = state
+        self.history = History()
+        self.finished = False
         self.weights: list[NDArray[Any]] = []
         self._saved = time.monotonic()
         if (arrays := run.saved(CHECKPOINT)) is not None:
@@ -59,13 +62,15 @@ class Checkpoint:
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         variables = model_variables(self.model)
-        values, weights = unpack("variables", arrays), unpack("best", arrays)
+        values = unpack("variables", arrays)
+        weights = unpack("best", arrays)
         record = from_text(arrays["record"])
         fitting = fits(variables, values) and (not weights or fits(self.model.variables, weights))
         if not fitting or set(record) != {"finished", *dataclasses.asdict(self.history)}:
             received = "another model's or another version's"
             return warn_unusable(Path(self.run.checkpoints or "", CHECKPOINT), received)
-        self.finished, self.history = record.pop("finished"), History(**record)
+        self.finished = record.pop("finished")
+        self.history = History(**record)
         self.weights = weights
         write_variables(variables, values)
         if self.state is not None:
@@ -93,7 +98,8 @@ class Checkpoint:
 
     def finish(self) -> None:
         """Marks the run as finished; the best weights are the model's by now."""
-        self.finished, self.weights = True, []
+        self.finished = True
+        self.weights = []
         self.save()
 
     def save(self) -> None:

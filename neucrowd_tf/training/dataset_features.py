@@ -38,7 +38,8 @@ class DatasetFeatures:
                 f"{subject}: expected a tf.data.Dataset of (features, index), received elements"
                 f" {spec}. dataset.enumerate().map(lambda index, x: (x, index)) adds the index."
             )
-        dataset = dataset.unbatch() if spec[1].shape.rank else dataset
+        if spec[1].shape.rank:
+            dataset = dataset.unbatch()
         self.dataset = dataset.map(lambda x, i: (tf.cast(x, tf.float32), tf.cast(i, tf.int32)))
         shape = self.dataset.element_spec[0].shape
         if not shape.rank or not shape.is_fully_defined():
@@ -47,7 +48,8 @@ class DatasetFeatures:
         if sorted(places) != list(range(len(places))):
             raise DataError(f"{subject}: expected each index from 0 to {len(places) - 1} once")
         self.shape = (len(places), *shape.as_list())
-        self.ndim, self.subject = len(self.shape), subject
+        self.ndim = len(self.shape)
+        self.subject = subject
 
     def __len__(self) -> int:
         return int(self.shape[0])

@@ -40,7 +40,9 @@ class History:
         # What is better by less than `min_delta` is never better, whatever decides between equals.
         if not (value - min_delta, -tie) > (self.best_value, -self.best_tie):
             return False
-        self.best_epoch, self.best_value, self.best_tie = self.epochs - 1, value, tie
+        self.best_epoch = self.epochs - 1
+        self.best_value = value
+        self.best_tie = tie
         return True
 
     def judge(
@@ -53,8 +55,14 @@ class History:
             value = (
                 0.0  # of a single class: undefined in every epoch, so that the tie break decides
             )
-        tie = values[f"val_{tie_break}"] if tie_break else 0.0
-        sign = -1.0 if monitor in ("loss", "log_loss") else 1.0
+        if tie_break:
+            tie = values[f"val_{tie_break}"]
+        else:
+            tie = 0.0
+        if monitor in ("loss", "log_loss"):
+            sign = -1.0
+        else:
+            sign = 1.0
         return self.offer(sign * value, tie, min_delta)
 
     def waited(self, patience: int | None) -> bool:

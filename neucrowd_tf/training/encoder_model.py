@@ -79,11 +79,15 @@ class EncoderModel(keras.Model):
 
     def logged(self, values: Any) -> Any:
         """Returns what a metric of the values is given: their mean over all replicas' parts."""
-        return values if replicas() == 1 else summed(self.global_mean(values))
+        if replicas() == 1:
+            return values
+        return summed(self.global_mean(values))
 
     def penalty(self, network: keras.Model) -> Any:
         """Returns the network's weight penalties, this replica's share of them."""
-        return tf.add_n(network.losses) / replicas() if network.losses else 0.0
+        if network.losses:
+            return tf.add_n(network.losses) / replicas()
+        return 0.0
 
     def train_step(self, data: Any) -> dict[str, Any]:
         with tf.GradientTape() as tape:

@@ -53,7 +53,10 @@ class MeanOfFits(CrowdEstimator):
                 )
         matrices: Any = [getattr(member, "confusion_matrices_", None) for member in self.members_]
         complete = all(each is not None for each in matrices)
-        self.confusion_matrices_ = np.mean(matrices, axis=0) if complete else None
+        if complete:
+            self.confusion_matrices_ = np.mean(matrices, axis=0)
+        else:
+            self.confusion_matrices_ = None
 
     def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
         return np.mean([member.predict_proba(features) for member in self.members_], axis=0)
@@ -76,7 +79,10 @@ class MeanOfFits(CrowdEstimator):
         for index, model in enumerate(models):
             model.name = f"member_{index}"
         answers = [model(inputs)["probabilities"] for model in models]
-        mean = answers[0] if len(answers) == 1 else keras.layers.Average()(answers)
+        if len(answers) == 1:
+            mean = answers[0]
+        else:
+            mean = keras.layers.Average()(answers)
         mean = keras.layers.Activation("linear", dtype="float32", name="probabilities")(mean)
         return keras.Model(inputs, {"probabilities": mean}, name="ensemble")
 

@@ -137,7 +137,8 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
             run = dataclasses.replace(run, callbacks=[*run.callbacks, *callbacks])
         with transaction(self):
             data = self._check(features, annotations, validation)
-            run = run if self.distributed else self._on_one_device(run)
+            if not self.distributed:
+                run = self._on_one_device(run)
             if run.checkpoints is not None and not run.owner:  # the outermost fit's
                 owner = owner_of(self, data.features, data.annotations, *(data.validation or ()))
                 run = dataclasses.replace(run, owner=owner)
@@ -158,7 +159,10 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         if run.strategy.num_replicas_in_sync > 1:
             problem = "trains on one device, the strategy's others stay idle"
             warn(f"{type(self).__name__}: {problem}", stacklevel=3)
-        checkpoints = run.checkpoints if run.first_worker else None
+        if run.first_worker:
+            checkpoints = run.checkpoints
+        else:
+            checkpoints = None
         return dataclasses.replace(run, strategy=None, checkpoints=checkpoints)
 
     def _check_together(self) -> None:
@@ -183,7 +187,10 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         annotations: Annotations | ArrayLike,
         validation: Sequence[Any] | None,
     ) -> TrainingData:
-        table = self._features(features, "features") if is_dataset(features) else features
+        if is_dataset(features):
+            table = self._features(features, "features")
+        else:
+            table = features
         table, crowd = align_annotations(table, annotations)
         x = self._features(table, "features")
         if len(x) != crowd.num_instances:
@@ -201,16 +208,24 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
                 UserWarning,
                 stacklevel=3,
             )
-            x, crowd = x[rows], crowd[rows]
+            x = x[rows]
+            crowd = crowd[rows]
         self.classes_ = crowd.class_names
-        self.feature_names_in_, self.rescaling_ = column_names(table), None
+        self.feature_names_in_ = column_names(table)
+        self.rescaling_ = None
         if isinstance(x, np.ndarray) and x.dtype != object:
             # What keeps its scale keeps float32's range.
             wanted = getattr(self, "standardise", True) is True
-            self.rescaling_ = rescaling(x) if wanted else None
+            if wanted:
+                self.rescaling_ = rescaling(x)
+            else:
+                self.rescaling_ = None
             x = as_single(x, "features", self.rescaling_)
         self.feature_shape_ = tuple(int(size) for size in x.shape[1:])
-        self.n_features_in_ = int(x.shape[-1]) if x.ndim > 1 else 1
+        if x.ndim > 1:
+            self.n_features_in_ = int(x.shape[-1])
+        else:
+            self.n_features_in_ = 1
         if validation is None:
             return TrainingData(x, crowd, None, rows)
         if not isinstance(validation, (tuple, list)) or not 2 <= len(validation) <= 3:
@@ -278,7 +293,10 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
             table, _ = split_names(features, subject, columns)
             features = arrange_columns(table, columns, subject)
         texts = self.takes_texts and not self.feature_shape_
-        x = check_texts(features, subject) if texts else self._features(features, subject)
+        if texts:
+            x = check_texts(features, subject)
+        else:
+            x = self._features(features, subject)
         if x.shape[1:] != tuple(self.feature_shape_):
             shape = ", ".join(map(str, self.feature_shape_))
             raise DataError(f"{subject}: expected shape [*, {shape}], received {x.shape}")
@@ -345,10 +363,14 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         Labels with an index are matched with the features by name.
         """
         self._require_fit()
-        columns, classes = self.feature_names_in_, self.classes_.tolist()
+        columns = self.feature_names_in_
+        classes = self.classes_.tolist()
         column = np.ndim(labels) == 2 and np.shape(labels)[1] == 1  # type: ignore[arg-type]
         if column and not isinstance(labels, Annotations):
-            labels = labels.iloc[:, 0] if hasattr(labels, "iloc") else np.ravel(labels)
+            if hasattr(labels, "iloc"):
+                labels = labels.iloc[:, 0]
+            else:
+                labels = np.ravel(labels)
         if isinstance(labels, Annotations) or np.ndim(labels) == 2:  # type: ignore[arg-type]
             if is_dataset(features):
                 crowd = as_annotations(labels, len(classes))
@@ -358,8 +380,12 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
             others = [name for name in crowd.class_names.tolist() if name not in classes]
             if crowd.class_names.tolist() != [*range(len(classes))] or not others:  # not codes
                 crowd = crowd.align(class_names=as_name_array([*classes, *others]))
-            codes, weights = crowd.vote_counts().argmax(axis=1), crowd.annotated.astype(float)
-            sample_weight = weights if sample_weight is None else weights * sample_weight
+            codes = crowd.vote_counts().argmax(axis=1)
+            weights = crowd.annotated.astype(float)
+            if sample_weight is None:
+                sample_weight = weights
+            else:
+                sample_weight = weights * sample_weight
         else:
             features, names = split_names(features, "features", columns)
             labels = align_labels(labels, features, names)

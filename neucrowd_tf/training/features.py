@@ -40,19 +40,26 @@ def standardise(
     def blocks() -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64] | None]]:
         for places, block in blocks_of(features, _ROWS):
             values = block.reshape(-1, width).astype(np.float64)
-            values = signed_square_root(values) if wanted == "square_root" else values
+            if wanted == "square_root":
+                values = signed_square_root(values)
             yield values, None if weights is None else weights[places, None]
 
     def total(values: NDArray[np.float64], weight: NDArray[np.float64] | None) -> NDArray[Any]:
         return np.asarray((values if weight is None else values * weight).sum(axis=0))
 
     rows = math.prod(features.shape) // width
-    count = rows if weights is None else weights.sum()
+    if weights is None:
+        count = rows
+    else:
+        count = weights.sum()
     mean = sum(total(values, weight) for values, weight in blocks()) / count
     squares = sum(total(np.square(values - mean), weight) for values, weight in blocks())
     deviation = np.sqrt(squares / count)
     exact = getattr(features, "dtype", None) == np.float64
-    least = rows * np.finfo(np.float64).eps if exact else CONSTANT
+    if exact:
+        least = rows * np.finfo(np.float64).eps
+    else:
+        least = CONSTANT
     return mean, np.where(deviation > least * np.abs(mean), deviation, 1.0)
 
 
@@ -81,13 +88,13 @@ def in_blocks(
 
     Without features it is called once with none, which gives the result its shape.
     """
-    result: NDArray[Any] | None = None
-    for places, block in blocks_of(features, rows):
-        values = np.asarray(function(block))
-        if result is None:
-            result = np.empty((len(features), *values.shape[1:]), values.dtype)
-        result[places] = values
-    assert result is not None  # `blocks_of` yields at least one block
+    blocks = blocks_of(features, rows)
+    places, block = next(blocks)  # there is one at least
+    values = np.asarray(function(block))
+    result = np.empty((len(features), *values.shape[1:]), values.dtype)
+    result[places] = values
+    for places, block in blocks:
+        result[places] = function(block)
     return result
 
 

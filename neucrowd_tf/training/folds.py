@@ -27,9 +27,10 @@ def stratified_folds(
         groups: `[N]`; rows of one group are in one fold.
     """
     rng = np.random.RandomState(seed)
-    assigned = (
-        _by_row(codes, folds, rng) if groups is None else _by_group(codes, folds, rng, groups)
-    )
+    if groups is None:
+        assigned = _by_row(codes, folds, rng)
+    else:
+        assigned = _by_group(codes, folds, rng, groups)
     return [np.flatnonzero(assigned == fold) for fold in range(folds)]
 
 
@@ -62,14 +63,18 @@ def _by_group(
     in_folds = np.zeros((folds, len(class_sizes)))
     fold_of = np.empty(len(distinct), dtype=np.intp)
     for group in np.argsort(-np.std(counts, axis=1), kind="stable"):
-        best, least, fewest = 0, np.inf, np.inf
+        best = 0
+        least = np.inf
+        fewest = np.inf
         for fold in range(folds):
             proposed = in_folds.copy()
             proposed[fold] += counts[group]
             uneven = np.mean(np.std(proposed / class_sizes[None], axis=0))
             rows = in_folds[fold].sum()
             if uneven < least or (np.isclose(uneven, least) and rows < fewest):
-                best, least, fewest = fold, uneven, rows
+                best = fold
+                least = uneven
+                fewest = rows
         in_folds[best] += counts[group]
         fold_of[order[group]] = best
     return fold_of[row_groups]

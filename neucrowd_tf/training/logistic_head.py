@@ -80,9 +80,12 @@ class LinearHead(Persistent, BaseEstimator):
 
     def of_logits(self) -> LinearHead:
         """Returns the head of features that are multiplied with `folded`'s weights already."""
-        head, size = LinearHead(), len(self.bias_)
-        head.mean_, head.scale_ = np.zeros(size), np.ones(size)
-        head.kernel_, head.bias_ = np.eye(size), self.folded()[1]
+        head = LinearHead()
+        size = len(self.bias_)
+        head.mean_ = np.zeros(size)
+        head.scale_ = np.ones(size)
+        head.kernel_ = np.eye(size)
+        head.bias_ = self.folded()[1]
         return head
 
 
@@ -118,12 +121,16 @@ def fit_logistic(
         standardise: whether to subtract the mean and divide by the standard deviation of `x` first.
         groups: `[N]`; rows of one group (copies of one instance) stay in one fold.
     """
-    weight = np.ones(len(codes)) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    if sample_weight is None:
+        weight = np.ones(len(codes))
+    else:
+        weight = np.asarray(sample_weight, np.float64)
     head = LinearHead()
     if issparse(x):
         length = float(x.multiply(x).sum()) / len(codes)
         scale = np.sqrt(length / SPARSE_COLUMNS) or 1.0
-        head.mean_, head.scale_ = np.zeros(x.shape[1]), np.full(x.shape[1], scale)
+        head.mean_ = np.zeros(x.shape[1])
+        head.scale_ = np.full(x.shape[1], scale)
     else:
         head.mean_, head.scale_ = scaling(np.asarray(x), standardise, weights=weight)
     z = head.standardised(x)
@@ -139,8 +146,14 @@ def fit_logistic(
             ]
         # Threads that wait for each other cost more than they give in matrices this small.
         with one_blas_thread():
-            head.scores_ = _path(splits, num_classes, Cs) if splits else []
-    best = int(np.argmax(head.scores_)) if head.scores_ else len(Cs) // 2
+            if splits:
+                head.scores_ = _path(splits, num_classes, Cs)
+            else:
+                head.scores_ = []
+    if head.scores_:
+        best = int(np.argmax(head.scores_))
+    else:
+        best = len(Cs) // 2
     head.C_ = float(Cs[best])
     with one_blas_thread():
         alone = _Split((z, codes, weight), (z, codes, weight))
@@ -163,14 +176,19 @@ class _Split(NamedTuple):
 
 
 def _rows(values: Any, rows: NDArray[Any] | None) -> Any:
-    return values if rows is None or values is None else values[rows]
+    if rows is None or values is None:
+        return values
+    return values[rows]
 
 
 def _folds(
     codes: NDArray[Any], groups: NDArray[Any] | None, seed: int
 ) -> list[tuple[NDArray[Any], NDArray[Any]]]:
     """Returns the rows of stratified folds, as many as the data allows; none for a single row."""
-    units = len(codes) if groups is None else len(np.unique(groups))
+    if groups is None:
+        units = len(codes)
+    else:
+        units = len(np.unique(groups))
     size = min(FOLDS, units, int(np.bincount(codes).max()))
     if size < 2:
         return []
@@ -189,7 +207,11 @@ def _weights(
     z = split.fitted[0]
     codes, weight = (_rows(values, split.train) for values in split.fitted[1:])
     present = np.unique(codes)
-    solver = "newton-cg" if issparse(z) else "lbfgs"  # a fifth of the time on sparse features
+    # a fifth of the time on sparse features
+    if issparse(z):
+        solver = "newton-cg"
+    else:
+        solver = "lbfgs"
     model = LogisticRegression(solver=solver, max_iter=MAX_ITERATIONS, warm_start=len(Cs) > 1)
     for strength in Cs:
         kernel = np.zeros((z.shape[1], num_classes))

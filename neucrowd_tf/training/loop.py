@@ -105,10 +105,12 @@ def train(
             stopped = stop_when and history.epochs and stop_when(history.logs)
             return bool(stopped) or history.waited(patience)
 
-        first, model.stop_training = history.epochs, ended()
+        first = history.epochs
+        model.stop_training = ended()
         if first < epochs and not model.stop_training:
             hooks = _begin(model, run, epochs, steps_per_epoch)
-            first, values = first_epoch(model) or first, dict[str, float]()
+            first = first_epoch(model) or first
+            values = dict[str, float]()
             iterator = iter(batches(first * steps_per_epoch))
             chosen = (monitor or "", tie_break, min_delta)
             for epoch in range(first, epochs):
@@ -123,7 +125,10 @@ def train(
                     if history.judge(values, *chosen) if monitor is not None else averaging(model):
                         checkpoint.weights = read_variables(model.variables)
                 model.stop_training = model.stop_training or ended()
-                loss = {"val_loss": values["val_log_loss"]} if "val_log_loss" in values else {}
+                if "val_log_loss" in values:
+                    loss = {"val_loss": values["val_log_loss"]}
+                else:
+                    loss = {}
                 hooks.on_epoch_end(epoch, {**loss, **values})
                 checkpoint.save_if_due()
                 if model.stop_training:
@@ -144,7 +149,8 @@ def _check(model: keras.Model, run: Run, *, staged: bool) -> None:
         run: of this training loop.
         staged: whether there is more to keep than weights: a best epoch, or a `Stateful`.
     """
-    averages, have = averaging(model), keras.callbacks
+    averages = averaging(model)
+    have = keras.callbacks
     no_save = type(model).save is keras.Model.save and not model.__module__.startswith("keras.")
     for each in run.callbacks:
         if isinstance(each, have.BackupAndRestore) and (staged or run.prefix or run.checkpoints):
@@ -199,7 +205,8 @@ def _steps(
     model: keras.Model, iterator: Iterator[Any], steps: int, run: Run, hooks: Any
 ) -> Mapping[str, Any]:
     """Takes an epoch's steps, or those before a callback ends training; returns the last logs."""
-    take, at_once = compiled_steps(model, run.strategy), model.steps_per_execution
+    take = compiled_steps(model, run.strategy)
+    at_once = model.steps_per_execution
     logs: Mapping[str, Any] = {}
     for step in range(0, steps, at_once):
         count = min(at_once, steps - step)
@@ -213,7 +220,10 @@ def _steps(
 
 def _check_finite(model: keras.Model, loss: float = 0.0) -> None:
     """Raises FloatingPointError for a loss or a weight that is not finite."""
-    names = ["the loss"] if not np.isfinite(loss) else []
+    if not np.isfinite(loss):
+        names = ["the loss"]
+    else:
+        names = []
     names += [
         f"the weight {variable.path}"
         for variable, value in zip(
@@ -242,4 +252,6 @@ def _figures(
         values |= {f"val_{name}": float(value) for name, value in evaluate().items()}
     if watch is not None:
         values |= {name: float(value) for name, value in watch().items()}
-    return agreed(run.strategy, values) if run.workers > 1 else values
+    if run.workers > 1:
+        return agreed(run.strategy, values)
+    return values

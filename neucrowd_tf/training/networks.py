@@ -187,7 +187,10 @@ def configuration(argument_name: str, value: Any, kinds: Kinds) -> Any:
         return value
     if _is_reference(value):
         return _referenced(argument_name, value)
-    options = {"name": value} if isinstance(value, str) else dict(value)
+    if isinstance(value, str):
+        options = {"name": value}
+    else:
+        options = dict(value)
     name = options.pop("name", next(iter(kinds)))
     if name not in kinds:
         raise UsageError(

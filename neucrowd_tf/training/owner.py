@@ -99,7 +99,9 @@ def _plain(value: Any, depth: int = 0) -> Any:
     if isinstance(value, (set, frozenset)):
         return sorted(json.dumps(inner(item)) for item in value)
     if isinstance(value, (np.generic, np.ndarray)):
-        return value.tolist() if np.size(value) < 1000 else array_digest(np.asarray(value))
+        if np.size(value) < 1000:
+            return value.tolist()
+        return array_digest(np.asarray(value))
     if isinstance(value, (bytes, complex)) or value is Ellipsis:
         return repr(value)
     if isinstance(value, functools.partial):
@@ -185,7 +187,9 @@ def _network(layer: Any, depth: int = 0) -> Any:
             return {str(key): renamed(item) for key, item in part.items()}
         if isinstance(part, (list, tuple)):
             return [renamed(item) for item in part]
-        return names.get(part, part) if isinstance(part, str) else _plain(part, depth + 1)
+        if isinstance(part, str):
+            return names.get(part, part)
+        return _plain(part, depth + 1)
 
     collect(config)
     functions = []

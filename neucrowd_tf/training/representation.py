@@ -132,7 +132,8 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
     learning_rate: LearningRate = 1e-3
     batch_size: BatchSize = 128
 
-    _check_together, transform = check_network, transform
+    _check_together = check_network
+    transform = transform
 
     # ----------------------------------------------------------------- what a subclass provides
 
@@ -182,10 +183,14 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
                 f" {self.classes_.tolist()[labels[places][0]]!r}"
             )
         mean, scale = standardise(split.features, self.standardise)
-        self.mean_, self.scale_ = mean.astype(np.float32), scale.astype(np.float32)
-        self.train_labels_, self.rows_, self.kept_ = labels, data.rows, places
+        self.mean_ = mean.astype(np.float32)
+        self.scale_ = scale.astype(np.float32)
+        self.train_labels_ = labels
+        self.rows_ = data.rows
+        self.kept_ = places
         validation, validation_labels = split.validation or (split.features, labels[places])
-        features, validation = self._scale(split.features), self._scale(validation)
+        features = self._scale(split.features)
+        validation = self._scale(validation)
         return EmbeddingData(
             features, labels[places], split.annotations, validation, validation_labels
         )
@@ -201,7 +206,8 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         judge = self._judge(model, data)
         rows = len(data.features)
         sample = np.linspace(0, rows - 1, min(rows, _MONITOR_ROWS)).astype(int)
-        features, labels = data.features[sample], data.labels[sample]
+        features = data.features[sample]
+        labels = data.labels[sample]
 
         def evaluate() -> dict[str, float]:
             head = self._head(model.embed(features), labels, (1.0,))
@@ -228,7 +234,8 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
             min_delta=self.min_delta,
             epoch_start=lambda epoch: self._before_epoch(model, data, epoch),
         )
-        self.history_, self.n_iter_ = history.logs, history.epochs
+        self.history_ = history.logs
+        self.n_iter_ = history.epochs
         self.best_epoch_ = history.best_epoch
         auc = history.logs["val_auc"][history.best_epoch or 0]
         size = len(data.validation_labels)
@@ -252,8 +259,12 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         Cs: Sequence[float],
         validation: tuple[NDArray[Any], NDArray[Any]] | None = None,
     ) -> LinearHead:
-        weight = compute_sample_weight("balanced", labels) if self.raw_head else None
-        size, scaled = len(self.classes_), not self.raw_head
+        if self.raw_head:
+            weight = compute_sample_weight("balanced", labels)
+        else:
+            weight = None
+        size = len(self.classes_)
+        scaled = not self.raw_head
         return fit_logistic(
             embedded, labels, size, Cs, validation, weight, self.seed, standardise=scaled
         )
@@ -287,7 +298,8 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         """Returns raw features -> standardise -> embed -> logistic regression as a Keras model."""
         size = len(self.classes_)
         dense = keras.layers.Dense(size, "softmax", dtype="float32", name="probabilities")
-        scaling, name = (self.mean_, self.scale_), type(self).__name__.lower()
+        scaling = (self.mean_, self.scale_)
+        name = type(self).__name__.lower()
         model = embedding_model(self.feature_shape_, scaling, encoder, dense, name)
 
         dense.set_weights(list(head.folded()))

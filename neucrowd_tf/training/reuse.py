@@ -25,7 +25,8 @@ class NetworkCache:
         """Returns what was built for an equal `spec`, or builds it."""
         if self._network is None or spec != self._spec:
             self.clear()  # room first: two large networks at a time are one too many
-            self._network, self._spec = build(), spec
+            self._network = build()
+            self._spec = spec
         return self._network  # type: ignore[no-any-return]
 
     def clear(self) -> None:
@@ -44,11 +45,15 @@ def reused(estimator: Any, cache: NetworkCache | None = None) -> Iterator[None]:
         cache: one of the caller's own, which keeps networks beyond the context.
     """
     before = estimator._networks
-    estimator._networks = NetworkCache() if cache is None else cache
+    if cache is None:
+        estimator._networks = NetworkCache()
+    else:
+        estimator._networks = cache
     try:
         yield
     finally:
-        estimator._networks, estimator._network = before, None
+        estimator._networks = before
+        estimator._network = None
 
 
 @contextlib.contextmanager

@@ -72,7 +72,10 @@ class Run:
 
     def stage(self, name: str) -> Run:
         """Returns the run of one stage (a round, a phase): its checkpoints and tags are its own."""
-        folder = None if self.checkpoints is None else self.checkpoints / name
+        if self.checkpoints is None:
+            folder = None
+        else:
+            folder = self.checkpoints / name
         return dataclasses.replace(self, checkpoints=folder, prefix=f"{self.prefix}{name}/")
 
     def raise_if_stopped(self) -> None:
@@ -84,7 +87,10 @@ class Run:
     def workers(self) -> int:
         """How many processes train together."""
         resolver = getattr(self.strategy, "cluster_resolver", None)
-        cluster = {} if resolver is None else resolver.cluster_spec().as_dict()
+        if resolver is None:
+            cluster = {}
+        else:
+            cluster = resolver.cluster_spec().as_dict()
         return sum(map(len, cluster.values())) or 1
 
     @property
@@ -106,7 +112,9 @@ class Run:
 
     def scope(self) -> contextlib.AbstractContextManager[Any]:
         """Returns the context in which variables are made."""
-        return contextlib.nullcontext() if self.strategy is None else self.strategy.scope()
+        if self.strategy is None:
+            return contextlib.nullcontext()
+        return self.strategy.scope()
 
     def steps_per_call(self, steps: int) -> int:
         """Returns what `compile(steps_per_execution=...)` should be given.
@@ -115,7 +123,9 @@ class Run:
 
         TensorFlow fails to run Keras' loop over steps when its body holds collective operations.
         """
-        return steps if self.strategy is None else 1
+        if self.strategy is None:
+            return steps
+        return 1
 
     def cached(
         self, name: str, compute: Callable[[], dict[str, NDArray[Any]]]

@@ -49,7 +49,10 @@ def optimizers_of(model: keras.Model) -> list[keras.optimizers.Optimizer]:
 def _with_inner(optimizers: Iterable[Any]) -> Iterator[Any]:
     """Yields optimizers and those that they hand variables to."""
     for each in optimizers:
-        inner = [each.inner_optimizer] if hasattr(each, "inner_optimizer") else []
+        if hasattr(each, "inner_optimizer"):
+            inner = [each.inner_optimizer]
+        else:
+            inner = []
         yield from (each, *inner, *getattr(each, "optimizers", ()))
 
 
@@ -196,7 +199,8 @@ def note_starts(model: keras.Model) -> None:
 
 def reset_optimizer(optimizer: Any) -> None:
     """Gives an optimizer the state and the learning rate that `note_starts` found."""
-    variables, starts = getattr(optimizer, "variables", ()), vars(optimizer).get("_starts", ())
+    variables = getattr(optimizer, "variables", ())
+    starts = vars(optimizer).get("_starts", ())
     for variable, start in zip(variables, starts, strict=False):
         variable.assign(start.value if isinstance(start, keras.Variable) else start)
 

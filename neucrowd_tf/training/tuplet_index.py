@@ -43,7 +43,10 @@ class TupletIndex:
         counts = np.bincount(labels)
         if classes is None:
             two = len(counts) == 2 and counts.min() > 0
-            classes = [1] if two else np.flatnonzero(counts >= 2).tolist()
+            if two:
+                classes = [1]
+            else:
+                classes = np.flatnonzero(counts >= 2).tolist()
         for c in classes:
             if counts[c] < 2:
                 raise DataError(
@@ -98,11 +101,14 @@ class TupletIndex:
         batch = tf.shape(uniforms)[0]
         which = tf.math.floormod(tf.range(batch), len(self.classes))
         bounds = tf.gather(tf.constant(self.blocks), which)
-        start, end = tf.gather(cumulative, bounds[:, 0]), tf.gather(cumulative, bounds[:, 1])
-        begin, total = tf.zeros_like(start), tf.fill(tf.shape(start), cumulative[-1])
+        start = tf.gather(cumulative, bounds[:, 0])
+        end = tf.gather(cumulative, bounds[:, 1])
+        begin = tf.zeros_like(start)
+        total = tf.fill(tf.shape(start), cumulative[-1])
         anchor, cut = self._pick(uniforms[:, 0], start, end, [], cumulative)
         positive, _ = self._pick(uniforms[:, 1], start, end, [cut], cumulative)
-        cuts, rows = [(start, end - start)], [anchor, positive]
+        cuts = [(start, end - start)]
+        rows = [anchor, positive]
         for slot in range(self.negatives):
             row, cut = self._pick(uniforms[:, 2 + slot], begin, total, cuts, cumulative)
             rows.append(row)
@@ -144,5 +150,6 @@ def _insert(cuts: list[tuple[Any, Any]], new: tuple[Any, Any]) -> list[tuple[Any
     for other_begin, other_length in cuts:
         first = begin < other_begin
         ordered.append((tf.where(first, begin, other_begin), tf.where(first, length, other_length)))
-        begin, length = tf.where(first, other_begin, begin), tf.where(first, other_length, length)
+        begin = tf.where(first, other_begin, begin)
+        length = tf.where(first, other_length, length)
     return [*ordered, (begin, length)]

@@ -52,8 +52,10 @@ class TupletModel(EncoderModel):
         """
         super().__init__(encoder, features)
         self.index = index
-        self.eta, self.weight_inside = eta, weight_inside
-        self.similarity_name, self.offset = similarity_name, offset
+        self.eta = eta
+        self.weight_inside = weight_inside
+        self.similarity_name = similarity_name
+        self.offset = offset
         self.anchor_in_sum = anchor_in_sum
         self.confidence = tf.constant(confidence, dtype=tf.float32)
         self.cumulative = self.add_weight(
@@ -116,7 +118,10 @@ class TupletModel(EncoderModel):
         relevance = self.relevance(anchors, embeddings)
         confidence = tf.gather(self.confidence, tuplets[:, 1:])
         if self.anchor_in_sum:
-            own = self.offset if self.similarity_name == "euclidean" else 1.0
+            if self.similarity_name == "euclidean":
+                own = self.offset
+            else:
+                own = 1.0
             relevance = tf.pad(relevance, [[0, 0], [0, 1]], constant_values=own)
             confidence = tf.gather(self.confidence, tf.roll(tuplets, -1, axis=1))
         inside = self.weight_inside

@@ -46,7 +46,8 @@ def hold_out(
     """
     if data.validation is not None:
         return data, np.arange(len(data.features))
-    labels = consensus_labels(data.annotations, seed) if labels is None else labels
+    if labels is None:
+        labels = consensus_labels(data.annotations, seed)
     if math.ceil(fraction * len(labels)) >= len(labels):
         raise DataError(
             f"annotations: {len(labels)} annotated instances are too few to hold out a share of"

@@ -79,7 +79,10 @@ class ControlledCrowdInG(CrowdInG):
 
     def _pretrain(self, data: TrainingData, run: Run) -> Any:
         x, codes = data.validation or (None, None)
-        self._validation = None if codes is None else (x, self.classes_[codes])
+        if codes is None:
+            self._validation = None
+        else:
+            self._validation = (x, self.classes_[codes])
         return super()._pretrain(data, run)
 
     def _dl_cl(self) -> CrowdLayer:

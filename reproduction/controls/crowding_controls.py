@@ -60,7 +60,8 @@ class RandomNegatives(Game):
     def select_pairs(self, epoch: Any, latent: Any) -> tuple[Pairs, Any]:
         """Returns authentic annotations, the selected cells with random labels, and the entropy."""
         pairs, mean_entropy = super().select_pairs(epoch, latent)
-        seed, classes = self.crowd.draw(epoch, Purpose.NOISE), latent.shape[1]
+        seed = self.crowd.draw(epoch, Purpose.NOISE)
+        classes = latent.shape[1]
         random = tf.random.stateless_uniform(
             tf.shape(pairs.labels), seed, maxval=classes, dtype=tf.int32
         )
@@ -76,7 +77,8 @@ class AuthenticClassifier(Game):
         """Takes a turn; the classifier's has all authentic annotations of the instances."""
         if players != ("classifier",):
             return super().generative_turn(players, epoch, instances, *others)
-        crowd, seed = self.crowd, self.crowd.draw(epoch, Purpose.CLASSIFIER)
+        crowd = self.crowd
+        seed = self.crowd.draw(epoch, Purpose.CLASSIFIER)
         among = np.flatnonzero(np.isin(crowd.instances, instances))
         columns = (crowd.instances, crowd.annotators, crowd.labels)
         authentic = tuple(tf.gather(column, among) for column in columns)
@@ -138,8 +140,10 @@ class HeldOut(Game):
 
     def withhold(self, annotations: Annotations, seed: int) -> None:
         """Reserves the cells of withheld annotations and of as many empty ones."""
-        rng, observed = np.random.default_rng(seed), self.crowd.observed.copy()
-        self.withheld, self._negatives = annotations, None
+        rng = np.random.default_rng(seed)
+        observed = self.crowd.observed.copy()
+        self.withheld = annotations
+        self._negatives = None
         observed[annotations.instances, annotations.annotators] = True
         self.reserved = np.empty(len(annotations.labels), np.int32)
         for index, annotator in enumerate(annotations.annotators):
@@ -151,9 +155,13 @@ class HeldOut(Game):
         """Returns what the discriminative module learns from, and remembers the negatives."""
         pairs, mean_entropy = super().select_pairs(epoch, latent)
         cells = np.stack([pairs.instances, pairs.annotators])[:, ~np.asarray(pairs.authentic)]
-        negatives, before = np.ravel_multi_index(cells, self.crowd.observed.shape), self._negatives
+        negatives = np.ravel_multi_index(cells, self.crowd.observed.shape)
+        before = self._negatives
         self._negatives = negatives
-        self.repeated = np.nan if before is None else float(np.isin(negatives, before).mean())
+        if before is None:
+            self.repeated = np.nan
+        else:
+            self.repeated = float(np.isin(negatives, before).mean())
         return pairs, mean_entropy
 
     def discriminator_turn(self, epoch: Any, latent: Any, passes: int) -> dict[str, Any]:
@@ -161,9 +169,11 @@ class HeldOut(Game):
         logs = super().discriminator_turn(epoch, latent, passes)
         if self.stage != "game":
             return logs
-        seed, everyone = self.crowd.draw(epoch, Purpose.SURVEY), tf.range(len(latent))
+        seed = self.crowd.draw(epoch, Purpose.SURVEY)
+        everyone = tf.range(len(latent))
         drawn = np.asarray(self.draw(self.crowd.inputs, everyone, latent, seed).labels)
-        instances, annotators = self.withheld.instances, self.withheld.annotators
+        instances = self.withheld.instances
+        annotators = self.withheld.annotators
 
         def scores(instances: Any, labels: Any) -> NDArray[np.float32]:
             columns = [tf.constant(column, tf.int32) for column in (instances, annotators, labels)]

@@ -152,19 +152,24 @@ class ReleasedReward(Game):
 
     def reward(self, inputs: Any, latent: Any, labels: Any) -> tuple[Any, Any]:
         """Returns -log D, and it minus lambda (log Q + mu), both `[B, R]`."""
-        encoded, hparams = self.discriminator.encode(*inputs), self.hparams
+        encoded = self.discriminator.encode(*inputs)
+        hparams = self.hparams
         d = tf.sigmoid(at_labels(self.discriminator.all_pairs(*encoded), labels))
         loss = -tf.math.log((d + REWARD_SHIFT) / (1.0 + REWARD_SHIFT))
         log_q = self.auxiliary.all_pairs(*encoded, labels)
         likelihood = latent_log_likelihood(latent[:, None, :], log_q)
-        constant = 0.0 if isinstance(hparams.multiplier, str) else float(hparams.multiplier)
+        if isinstance(hparams.multiplier, str):
+            constant = 0.0
+        else:
+            constant = float(hparams.multiplier)
         return loss, loss - hparams.information * (likelihood + constant)
 
 
 class Uncapped(Game):
     """Importance ratios are as eqs. 5 and 6 have them."""
 
-    ratio_cap, ratio_floor = math.inf, float(np.finfo(np.float32).tiny)
+    ratio_cap = math.inf
+    ratio_floor = float(np.finfo(np.float32).tiny)
 
 
 class Nats(Game):
@@ -213,8 +218,10 @@ class Batches(Game):
 
     def play_epoch(self, epoch: Any) -> dict[str, Any]:
         """Plays an epoch; the logs are those of its last batch."""
-        full_crowd, counts = self.crowd, self.counts
-        size, batch = len(full_crowd.observed), self.hparams.batch_size
+        full_crowd = self.crowd
+        counts = self.counts
+        size = len(full_crowd.observed)
+        batch = self.hparams.batch_size
         if size <= batch:
             return super().play_epoch(epoch)
         seed = np.asarray(full_crowd.draw(epoch, Purpose.ORDER))
@@ -224,7 +231,8 @@ class Batches(Game):
             self.crowd = part_of(full_crowd, rows)
             self.counts = selection_counts(self.crowd.observed)
             logs = super().play_epoch(epoch * len(batches) + index)
-        self.crowd, self.counts = full_crowd, counts
+        self.crowd = full_crowd
+        self.counts = counts
         return logs
 
 
@@ -270,7 +278,9 @@ class ReleasedGenerator(Generator):
     batch's own moments are used in the game alone.
     """
 
-    middle, embedding, hidden_width = 64, 20, 128
+    middle = 64
+    embedding = 20
+    hidden_width = 128
 
     def __init__(
         self, feature_size: int, annotator_size: int, num_classes: int, **options: Any
@@ -298,7 +308,9 @@ class ReleasedGenerator(Generator):
         """Returns the annotators' part of the hidden layer, `[R, e] -> [R, h]`."""
         embedded = self.annotator_norm(self.annotator_embedding(annotators), training=self.playing)
         hidden = self.from_annotator(embedded)
-        return hidden if self.use_annotators else tf.zeros_like(hidden)
+        if self.use_annotators:
+            return hidden
+        return tf.zeros_like(hidden)
 
 
 class ReleasedDiscriminator(Discriminator):
@@ -329,14 +341,18 @@ class ReleasedDiscriminator(Discriminator):
         return super().encode(tf.nn.relu(self.first(features)), annotators)
 
     def _scores(self, v: Any, u: Any, matrices: Any) -> Any:
-        u, v = self.drop(u, training=True), self.drop(v, training=True)
-        k, classes = self.embedding_size, self.num_classes
+        u = self.drop(u, training=True)
+        v = self.drop(v, training=True)
+        k = self.embedding_size
+        classes = self.num_classes
         maps = tf.matmul(u, tf.reshape(tf.transpose(matrices, [1, 0, 2]), [k, classes * k]))
         return tf.einsum("pcl,pl->pc", tf.reshape(maps, [-1, classes, k]), v)
 
     def all_pairs(self, v: Any, u: Any, matrices: Any) -> Any:
         """Returns the logits of D of every label of every pair, `[B, R, C]`."""
-        instances, annotators, k = tf.shape(v)[0], tf.shape(u)[0], self.embedding_size
+        instances = tf.shape(v)[0]
+        annotators = tf.shape(u)[0]
+        k = self.embedding_size
         v = tf.reshape(tf.repeat(v, annotators, axis=0), [-1, k])
         u = tf.reshape(tf.tile(u, [instances, 1]), [-1, k])
         shape = [instances, annotators, self.num_classes]
@@ -376,7 +392,8 @@ class ReleasedAuxiliary(Auxiliary):
 class ReleasedNetworks(Game):
     """Generator, discriminator and auxiliary network of the released code."""
 
-    generator_class, discriminator_class = ReleasedGenerator, ReleasedDiscriminator
+    generator_class = ReleasedGenerator
+    discriminator_class = ReleasedDiscriminator
     auxiliary_class = ReleasedAuxiliary
 
     def __init__(self, *args: Any, **options: Any) -> None:

@@ -21,7 +21,9 @@ from reproduction.controls.slots import SlotDropout
 
 # The values of src/trainRLL.py; of its two rates and two widths the larger ones, which were not
 # compared. Its penalty of 2, halved by TensorFlow, is added to the sum over a batch.
-BATCH, PENALTY, TUPLETS = 256, 2.0, 60_000
+BATCH = 256
+PENALTY = 2.0
+TUPLETS = 60_000
 RELEASED: dict[str, Any] = {
     "hidden_units": (256, 32),
     "normal_biases": True,

@@ -21,14 +21,16 @@ from neucrowd_tf.training.tuplets import TupletModel
 from reproduction.controls.slots import SlotDropout
 
 # The prior of every label, positive or negative.
-ALPHA, BETA = 3.0, 2.0
+ALPHA = 3.0
+BETA = 2.0
 # Passes over all pairs between two looks at the validation loss.
 PASSES = 10
 # The point of the grid of source/train.py with the lowest loss of validation groups of hotel, of
 # those that were tried (docs/papers/rll.md). Its penalty, halved by TensorFlow, is added
 # to the sum over a batch. Features are standardised, as the scaling of the authors' is not known
 # and their code stops at a higher validation loss without.
-BATCH, PENALTY = 512, 1.5
+BATCH = 512
+PENALTY = 1.5
 RELEASED: dict[str, Any] = {
     "hidden_units": (32, 16),
     "embedding_dropout": True,
@@ -64,7 +66,8 @@ def all_pairs(seed: int, positives: int, batch: int, width: int) -> Any:
         order = tf.constant([seed, pairs], tf.int64)
         pair = tf.random.experimental.index_shuffle(position, seed=order, max_index=pairs - 1)
         # The middle of the interval of an anchor, and of one of the others as its positive.
-        first, second = pair // (positives - 1), pair % (positives - 1)
+        first = pair // (positives - 1)
+        second = pair % (positives - 1)
         members = [(first, positives), (second, positives - 1)]
         chosen = [(tf.cast(row, tf.float64) + 0.5) / size for row, size in members]
         draw_seed = tf.stack([tf.constant(seed, tf.int64), step % passes])
@@ -126,7 +129,8 @@ class PrintedRLL(RLL):
     ) -> NDArray[np.float32]:
         if self.confidence == "majority":
             return super()._confidence(votes, labels)
-        alpha, beta = 0.0, 0.0
+        alpha = 0.0
+        beta = 0.0
         if self.confidence == "bayesian":
             alpha = self.prior_mass * float(labels.mean())
             beta = self.prior_mass - alpha

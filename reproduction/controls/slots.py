@@ -29,14 +29,20 @@ class SlotDropout:
         masks = [isinstance(layer, keras.layers.Dropout) for layer in layers]
         first = 0
         if all(isinstance(layer, keras.layers.Dense | keras.layers.Dropout) for layer in layers):
-            first = masks.index(True) if any(masks) else len(layers)
+            if any(masks):
+                first = masks.index(True)
+            else:
+                first = len(layers)
         features, positions = self.distinct(rows)
         for layer in layers[:first]:
             features = layer(features)
         embedded = tf.gather(features, tf.reshape(positions, [-1]))
         if first:
             for layer, mask in zip(layers[first:], masks[first:], strict=True):
-                embedded = layer(embedded, training=True) if mask else layer(embedded)
+                if mask:
+                    embedded = layer(embedded, training=True)
+                else:
+                    embedded = layer(embedded)
         else:
             embedded = network(embedded, training=True)
         return tf.reshape(tf.cast(embedded, tf.float32), [*rows.shape, embedded.shape[-1]])

@@ -208,7 +208,11 @@ def test_a_refit_tells_how_the_epoch_was_chosen_and_whether_either_collapsed(
         self.history_, self.start_, self.n_iter_ = {"loss": [float(epochs)]}, None, epochs
         self.best_epoch_, self.collapsed_ = 2, stage == collapses
 
+    def predict(self: CrowdInG, features: Any) -> Any:
+        return np.full((len(features), len(self.classes_)), 1 / len(self.classes_))
+
     monkeypatch.setattr(CrowdInG, "_train", train)
+    monkeypatch.setattr(CrowdInG, "_predict_proba", predict)
     model = CrowdInG(epochs=7)
     with pytest.warns(UserWarning, match="collapsed"):
         model.fit(crowd[0], crowd[1])

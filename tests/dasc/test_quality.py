@@ -55,6 +55,7 @@ def test_rounds_are_scored_after_the_fit():
             "imbalance_ratio": [3.0, 2.0],
             "concentration": [0.5, 0.0],
             "exhausted": [[1], []],
+            "quota": [[1, 1], []],
         },
         round_accuracy_=[0.5, 0.6],
         best_round_=0,

@@ -50,33 +50,35 @@ class Played:
             setattr(self.game, name, keras.optimizers.SGD(RATE))
         self.z = self.classifier(self.x).numpy()
         self.y = rng.integers(8, size=(N, R)).astype("int32")
-        self.G, self.judges = crowding.Generator(), crowding.Judges(crowding.label_correlation(Y))
+        self.G = crowding.Generator()
+        self.D = crowding.Discriminator(crowding.label_correlation(Y))
+        self.Q = crowding.Auxiliary()
         self.noise = pair_noise(fold(SEED, 0), [N, R, crowding.noise_size]).numpy()
         self.G(self.x[:, None], self.e, self.z[:, None], self.noise)
-        self.judges(self.x[:, None], self.e, self.y)
+        self.judged()
         g, d, q = self.game.generator, self.game.discriminator, self.game.auxiliary
         both = [
             (self.G.embed_x, g.instance_embedding),
             (self.G.embed_e, g.annotator_embedding),
             (self.G.from_x, g.from_instance),
             (self.G.from_e, g.from_annotator),
-            (self.G.from_z, g.from_classifier),
+            (self.G.from_z_hat, g.from_classifier),
             (self.G.from_noise, g.from_noise),
             (self.G.scores, g.scores),
-            (self.judges.encode_x, d.instance_encoder),
-            (self.judges.encode_e, d.annotator_encoder),
-            (self.judges.embed_label, q.label_embedding),
-            (self.judges.from_label, q.from_label),
-            (self.judges.from_x, q.from_instance),
-            (self.judges.from_e, q.from_annotator),
-            (self.judges.scores, q.scores),
+            (self.D.encode_x, d.instance_encoder),
+            (self.D.encode_e, d.annotator_encoder),
+            (self.Q.embed_label, q.label_embedding),
+            (self.Q.from_label, q.from_label),
+            (self.Q.from_x, q.from_instance),
+            (self.Q.from_e, q.from_annotator),
+            (self.Q.scores, q.scores),
         ]
         self.variables = [
             (ours, theirs)
             for one, other in both
             for ours, theirs in zip(one.weights, other.weights, strict=True)
         ]
-        self.variables += [(self.judges.M, d.matrices), (self.judges.W, d.mixing)]
+        self.variables += [(self.D.M, d.matrices), (self.D.W, d.mixing)]
         self.variables += list(
             zip(self.classifier.weights, self.game.classifier.weights, strict=True)
         )
@@ -85,9 +87,14 @@ class Played:
             ours.assign(theirs)
         self.z = self.classifier(self.x).numpy()
 
+    def judged(self) -> tuple[Any, Any]:
+        """The logits of D and log Q, of all instances by all annotators."""
+        logits, encodings = self.D(self.x[:, None], self.e)
+        return logits, self.Q(*encodings, self.y)
+
     def logged(self) -> tuple[Any, Any]:
         """Labels as if drawn, by the package and by the example."""
-        rewards = crowding.rewards(self.judges, self.x[:, None], self.e, self.y, self.z[:, None])
+        rewards = crowding.rewards(self.D, self.Q, self.x[:, None], self.e, self.y, self.z[:, None])
         L_G, delta = (values.numpy() for values in rewards)
         G_0 = np.random.default_rng(5).uniform(1e-4, 0.5, size=(N, R)).astype("float32")
         theirs = Logged(np.arange(N, dtype=np.int32), self.z, self.y, G_0, L_G, delta)
@@ -123,15 +130,15 @@ def test_its_defaults_are_the_packages() -> None:
 
 def test_graph_and_networks(played: Played, table: Any, alike: Compare) -> None:
     game, x, e = played.game, played.x, played.e
-    alike([played.judges.correlation], [game.discriminator.correlation])
+    alike([played.D.correlation], [game.discriminator.correlation])
     encoded = game.discriminator.encode(x, e)
-    logits, log_q = played.judges(x[:, None], e, played.y)
+    logits, log_q = played.judged()
     alike([logits], [game.discriminator.all_pairs(*encoded)])
     alike([log_q], [game.auxiliary.all_pairs(*encoded, played.y)])
     hidden = game.generator.hidden(x, e, played.noise)
     theirs = tf.nn.log_softmax(game.generator.logits(hidden, played.z[:, None]))
     alike([played.G(x[:, None], e, played.z[:, None], played.noise)], [theirs])
-    ours = crowding.rewards(played.judges, x[:, None], e, played.y, played.z[:, None])
+    ours = crowding.rewards(played.D, played.Q, x[:, None], e, played.y, played.z[:, None])
     alike(ours, game.reward((x, e), played.z, played.y))
 
 
@@ -161,8 +168,8 @@ def test_the_step_of_the_discriminative_module(played: Played, table: Any, alike
     game = played.game
     played.compare(
         alike,
-        lambda: crowding.judges_loss(played.judges, *batch),
-        [played.judges],
+        lambda: crowding.judges_loss(played.D, played.Q, *batch),
+        [played.D, played.Q],
         lambda: game.discriminative_passes((played.x, played.e), pairs, SEED, tf.constant(1)),
     )
 

@@ -33,7 +33,7 @@ def test_assurance_and_safe_examples(voted: Any, alike: Compare) -> None:
     z = np.random.default_rng(2).normal(size=(60, 4))
     safe = neucrowd.safe_examples(z, data.labels, assurance)
     assert 0.2 < safe.mean() < 0.8
-    assert (safe == package._safe_examples(z, data.labels)).all()
+    assert (safe == package._safe_examples(z, data.labels, package.assurance_)).all()
 
 
 @pytest.mark.parametrize("choose", [False, True])

@@ -91,7 +91,8 @@ def fit(request: Request, engine: Engine) -> dict[str, Any]:
             resume a fit of other annotations or settings.
     """
     began = time.perf_counter()
-    output, report = request.output, request.report
+    output = request.output
+    report = request.report
     if request.method not in METHODS:
         raise UsageError(
             f"method: {request.method!r} cannot read by parts. Use one of {', '.join(METHODS)}."
@@ -114,7 +115,8 @@ def fit(request: Request, engine: Engine) -> dict[str, Any]:
         f" {shards.num_annotators:,} annotators, {shards.num_classes} classes, in"
         f" {len(shards.sizes)} shards: {read:.1f} s"
     )
-    model, state = None, State(converged=True)
+    model = None
+    state = State(converged=True)
     if request.method != "majority_vote":
         method: Any = AGGREGATORS[request.method]()
         model = method.latent_model(shards.num_classes)
@@ -212,9 +214,16 @@ def _iterate(
     The parameters are on the disk before the sums under them are computed, with the objectives of
     the iterations before.
     """
-    work, scale = request.output / WORK, shards.num_annotations
-    max_iter = method.max_iter if request.max_iter is None else request.max_iter
-    tol = method.tol if request.tol is None else request.tol
+    work = request.output / WORK
+    scale = shards.num_annotations
+    if request.max_iter is None:
+        max_iter = method.max_iter
+    else:
+        max_iter = request.max_iter
+    if request.tol is None:
+        tol = method.tol
+    else:
+        tol = request.tol
     state = State(path=max(work.glob("parameters-*.npz"), default=None))
     state.parameters, history = _load(state.path, model.parameters_type)
     state.history = history.tolist()
@@ -224,7 +233,10 @@ def _iterate(
         sums = total(engine.map(job, groups(len(shards.sizes))))
         if state.path is not None:
             state.history.append(model.objective(sums, state.parameters))
-            rise = state.history[-1] - state.history[-2] if len(state.history) > 1 else np.inf
+            if len(state.history) > 1:
+                rise = state.history[-1] - state.history[-2]
+            else:
+                rise = np.inf
             request.report(
                 f"iteration {len(state.history)}: objective {state.history[-1]:.8g}, change"
                 f" {rise / scale:.2g} per annotation, {time.perf_counter() - began:.2f} s"
@@ -233,7 +245,8 @@ def _iterate(
             if state.converged or len(state.history) >= max_iter:
                 return state
         state.parameters = model.m_step(sums, state.parameters)
-        last, state.path = state.path, work / f"parameters-{len(state.history) + 1:05d}.npz"
+        last = state.path
+        state.path = work / f"parameters-{len(state.history) + 1:05d}.npz"
         save_arrays(state.path, {**_arrays(state.parameters), "history": np.array(state.history)})
         if last is not None:
             last.unlink()

@@ -43,7 +43,8 @@ from neucrowd_tf.names import typed_names
 # Annotations of a shard: small enough that a few are in memory at once, large enough that adding
 # up the sums of all shards takes little beside making them.
 SHARD_ROWS = 4_000_000
-FEWEST, MOST = 8, 4096
+FEWEST = 8
+MOST = 4096
 MOST_CLASSES = 1 << 15
 RECORD = "shards.json"
 
@@ -122,7 +123,10 @@ def make_shards(source: Source, settings: dict[str, Any], folder: Path, engine: 
     missing = sum(lost for _, _, lost in vocabularies)
     first = source.files[0].absolute()
     spelt = list(map(str, annotators.to_pylist()))
-    _, of_workers, of_labels = source.parts[0].columns if source.parts else ((), (), ())
+    if source.parts:
+        _, of_workers, of_labels = source.parts[0].columns
+    else:
+        _, of_workers, of_labels = ((), (), ())
     if set(of_workers) & set(spelt) and set(of_labels) & labels.keys():
         raise error("header_again", first)
     classes, lines = check_vocabulary(first, spelt, labels, missing, stored.options)
@@ -136,7 +140,8 @@ def make_shards(source: Source, settings: dict[str, Any], folder: Path, engine: 
     coded = pa.array(classes, pa.large_string())
     job = functools.partial(scatter, folder, coded, _text(stored), buckets)
     runs = [run for files in engine.map(job, enumerate(stored.parts)) for run in files]
-    rule, sizes = stored.options.duplicates or "last", (len(annotators), len(classes))
+    rule = stored.options.duplicates or "last"
+    sizes = (len(annotators), len(classes))
     sort = functools.partial(gather, folder, runs, *sizes, first, rule)
     tasks, annotations, twice = zip(*engine.map(sort, range(buckets)), strict=True)
     shutil.rmtree(folder / "runs")

@@ -122,7 +122,10 @@ def find_source(path: Path, options: TableOptions = DEFAULTS) -> Source:
         f"{word} {JOINT.join(names)}"
         for word, names in zip(("item", "annotator", "label"), columns, strict=True)
     )
-    reason = f" ({roles.reason})" if roles is not None and roles.reason else ""
+    if roles is not None and roles.reason:
+        reason = f" ({roles.reason})"
+    else:
+        reason = ""
     lines = (f"{path.name}: long table; {words}{reason}",)
     return Source(parts, rows, files, state_of(files), options, lines)
 
@@ -137,7 +140,9 @@ def _roles(file: Path, options: TableOptions) -> Roles | None:
     if options.header == "first" and find(head) is not None:
         return None
     roles = settle(head_of(file, options), options)
-    return roles if roles is not None and roles.layout == "long" and roles.task else None
+    if roles is not None and roles.layout == "long" and roles.task:
+        return roles
+    return None
 
 
 def _in_memory(file: Path, options: TableOptions) -> Source:
@@ -169,12 +174,14 @@ def _files(path: Path) -> list[Path]:
 
 def _spans(sizes: list[int]) -> Iterator[tuple[int, int]]:
     """Yields first and last of consecutive row groups that have about `RUN_ROWS` together."""
-    first, rows = 0, 0
+    first = 0
+    rows = 0
     for last, size in enumerate(sizes, 1):
         rows += size
         if rows >= RUN_ROWS or last == len(sizes):
             yield first, last
-            first, rows = last, 0
+            first = last
+            rows = 0
 
 
 def batches(piece: Part, wanted: tuple[str, ...] = COLUMNS) -> Iterator[tuple[pa.Table, int]]:
@@ -189,10 +196,15 @@ def batches(piece: Part, wanted: tuple[str, ...] = COLUMNS) -> Iterator[tuple[pa
     Raises:
         DataError: rows that are not those of a table, or an id that a spreadsheet spoilt.
     """
-    held, size, lost = [], 0, 0
+    held = []
+    size = 0
+    lost = 0
     for batch in _read(piece, wanted):
         present = _present(batch, piece.options)
-        table = batch if present is None else batch.filter(present)
+        if present is None:
+            table = batch
+        else:
+            table = batch.filter(present)
         lost += len(batch) - len(table)
         if "task" in wanted:
             _check_items(table["task"], piece.file)
@@ -200,16 +212,22 @@ def batches(piece: Part, wanted: tuple[str, ...] = COLUMNS) -> Iterator[tuple[pa
         size += len(table)
         if size >= RUN_ROWS:
             yield pa.concat_tables(held), lost
-            held, size, lost = [], 0, 0
+            held = []
+            size = 0
+            lost = 0
     if held:
         yield pa.concat_tables(held), lost
 
 
 def _read(piece: Part, wanted: tuple[str, ...]) -> Iterator[pa.Table]:
     """Yields the wanted columns of a part as whole numbers or text."""
-    file, named = piece.file, dict(zip(COLUMNS, piece.columns, strict=True))
+    file = piece.file
+    named = dict(zip(COLUMNS, piece.columns, strict=True))
     names = list(dict.fromkeys(name for role in wanted for name in named[role]))
-    groups = None if piece.groups is None else range(*piece.groups)
+    if piece.groups is None:
+        groups = None
+    else:
+        groups = range(*piece.groups)
     rows = 0
     try:
         for batch in arrow_batches(file, names, piece.options, groups=groups):
@@ -263,7 +281,8 @@ def _present(table: pa.Table, options: TableOptions) -> pa.ChunkedArray | None:
     """Returns which rows have a label, an item and an annotator; None for all of them."""
     absent = None
     for role in table.column_names:
-        column, words = table[role], {""}
+        column = table[role]
+        words = {""}
         if role == "label":
             words |= {*(MISSING if options.missing is None else options.missing)}
         values: list[Any] = sorted(words)
@@ -276,8 +295,13 @@ def _present(table: pa.Table, options: TableOptions) -> pa.ChunkedArray | None:
         missing = pc.is_null(column)
         if values:
             missing = pc.is_in(column, value_set=pa.array([*values, None], column.type))
-        absent = missing if absent is None else pc.or_(absent, missing)
-    return pc.invert(absent) if pc.any(absent).as_py() else None
+        if absent is None:
+            absent = missing
+        else:
+            absent = pc.or_(absent, missing)
+    if pc.any(absent).as_py():
+        return pc.invert(absent)
+    return None
 
 
 def _check_items(items: pa.ChunkedArray, file: Path) -> None:
@@ -295,7 +319,9 @@ def vocabulary(piece: Part) -> tuple[pa.Array, Counter[str], int]:
     Raises:
         DataError: what `batches` raises.
     """
-    annotators, labels, missing = [], Counter[str](), 0
+    annotators = []
+    labels = Counter[str]()
+    missing = 0
     for table, lost in batches(piece, COLUMNS[1:]):
         annotators.append(pc.unique(table["worker"]))
         for item in pc.value_counts(table["label"].combine_chunks()):
@@ -333,11 +359,16 @@ def check_vocabulary(
     counts = np.array(list(labels.values()))
     notes = [*values.check_several(path, names, place)]
     notes += values.check_classes(path, "label", names, counts, options)
-    notes += values.nothing_said(names, counts, ()) if options.missing is None else []
+    if options.missing is None:
+        notes += values.nothing_said(names, counts, ())
     values.check_names(path, "label", names, place, options)
     line = class_line(names, counts)
-    missed = [f"{missing:,} labels are missing."] if missing else []
-    missed += ["All labels are the same."] if len(names) == 1 else []
+    if missing:
+        missed = [f"{missing:,} labels are missing."]
+    else:
+        missed = []
+    if len(names) == 1:
+        missed += ["All labels are the same."]
     return values.classes_of(path, names, options, place), [" ".join([line, *notes, *missed])]
 
 

@@ -28,11 +28,14 @@ def activelab_scores(crowd: Annotations, probas: NDArray[np.float64]) -> NDArray
     votes = crowd.vote_counts().astype(np.float64)
     if (votes.sum(axis=1) > 1).any():
         model = Crowdlab().fit(crowd, probabilities=calibrated(probas, votes))
-        quality, weights, model_weight = model.quality_, model.weights_, model.model_weight_
+        quality = model.quality_
+        weights = model.weights_
+        model_weight = model.model_weight_
     else:  # No agreement to weigh annotators by: the classifier judges the labels.
         labels = (votes + probas / 2.0).argmax(axis=1)
         quality = probas[np.arange(len(labels)), labels]
-        weights, model_weight = np.ones(crowd.num_annotators), 1.0
+        weights = np.ones(crowd.num_annotators)
+        model_weight = 1.0
     total = model_weight + np.bincount(
         crowd.instances, weights=weights[crowd.annotators], minlength=crowd.num_instances
     )

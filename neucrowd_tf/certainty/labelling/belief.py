@@ -70,7 +70,8 @@ def without_lean(
         probas: `[N, C]` of the inferred labels; those that are certain stay.
         votes: `[N, C]` vote counts.
     """
-    size, rows = probas.shape[1], np.arange(len(probas))
+    size = probas.shape[1]
+    rows = np.arange(len(probas))
     labels = probas.argmax(axis=1)
     splits = np.unique(np.sort(votes, axis=1), axis=0, return_inverse=True)[1].reshape(-1)
     scores = logit(np.clip(probas.max(axis=1), LEAST, 1.0 - LEAST))

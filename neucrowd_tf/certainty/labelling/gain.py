@@ -53,7 +53,8 @@ class Answers(NamedTuple):
         """
         by_class = np.ascontiguousarray(probas.T)[:, :, None]
         label = by_class[0] * self.chances[0]
-        after, noise = label.copy(), by_class[0] * self.noise[0]
+        after = label.copy()
+        noise = by_class[0] * self.noise[0]
         for share, chances, entropy in zip(
             by_class[1:], self.chances[1:], self.noise[1:], strict=True
         ):

@@ -91,10 +91,23 @@ def make_plan(
         least_gain: labels with less gain per cost are not asked for.
     """
     size = crowd.num_annotators
-    can = np.ones(size, dtype=bool) if free is None else free
-    price = np.ones(size) if costs is None else costs
-    labels = budget / float(price[can].mean()) if can.any() else 0.0  # that the budget pays for
-    cap = math.ceil(EVEN_SHARES * labels / max(can.sum(), 1)) if most_each is None else most_each
+    if free is None:
+        can = np.ones(size, dtype=bool)
+    else:
+        can = free
+    if costs is None:
+        price = np.ones(size)
+    else:
+        price = costs
+    # that the budget pays for
+    if can.any():
+        labels = budget / float(price[can].mean())
+    else:
+        labels = 0.0
+    if most_each is None:
+        cap = math.ceil(EVEN_SHARES * labels / max(can.sum(), 1))
+    else:
+        cap = most_each
     open_to = np.tile(can, (crowd.num_instances, 1))
     open_to[crowd.instances, crowd.annotators] = False
     weights = list(belief.probas[:, None])  # of each task, see `worths`
@@ -180,7 +193,8 @@ def reason(
         request: the label.
     """
     names = [str(name) for name in crowd.class_names.tolist()]
-    row, counts = belief.probas[request.task], votes[request.task]
+    row = belief.probas[request.task]
+    counts = votes[request.task]
     likely = np.argsort(-row, kind="stable")[:2].tolist()
     votes_text = ", ".join(
         f"{int(counts[c])} {names[c]!r}" for c in np.argsort(-counts, kind="stable") if counts[c]

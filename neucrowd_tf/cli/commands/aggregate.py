@@ -123,7 +123,10 @@ def ordered_method(model: OrdinalConsensus, crowd: Annotations) -> str:
         return text
     away = ", ".join(f"{value:.3f} ({name})" for name, value in model.distances_.items())
     nearest = min(model.distances_.values())
-    why = "" if model.distances_[model.chosen_] == nearest else " (none is surely nearer)"
+    if model.distances_[model.chosen_] == nearest:
+        why = ""
+    else:
+        why = " (none is surely nearer)"
     return f"ordinal, {text}{why}; mean distance of held-out annotations in classes: {away}"
 
 
@@ -149,10 +152,16 @@ def _reads_by_parts(flags: Aggregate) -> bool:
     path = flags.annotations
     if flags.engine is not None or not path.exists():
         return flags.engine is not None
-    head = Head(path) if path.is_dir() or ending(path) in TABLES else None
+    if path.is_dir() or ending(path) in TABLES:
+        head = Head(path)
+    else:
+        head = None
     if head is None or head.has_records or find(head) is not None:
         return False
-    files = tables_in(path) if path.is_dir() else [path]
+    if path.is_dir():
+        files = tables_in(path)
+    else:
+        files = [path]
     if _names_a_folder(flags.output) and (path.is_dir() or ending(path) in PARQUET):
         return True
     large = sum(map(rows_about, files)) >= MOST_ROWS
@@ -175,7 +184,10 @@ def _aggregate_by_parts(flags: Aggregate) -> list[str]:
             _fit(flags, parts)
             stream.writelines(_csv_of_parts(parts / "labels"))
         return []
-    parts = output if _names_a_folder(output) else output.with_name(f"{output.name}.parts")
+    if _names_a_folder(output):
+        parts = output
+    else:
+        parts = output.with_name(f"{output.name}.parts")
     with hinted(RESUME):
         _fit(flags, parts)
     if parts != output:
@@ -241,7 +253,9 @@ def labels_csv(
         pairs: the item and the class of each instance, if cells had several labels.
         ordered: whether to add the expected class: as a number, otherwise by its place from 1.
     """
-    crowd, probas, classes = inference.crowd, inference.probas, inference.crowd.class_names
+    crowd = inference.crowd
+    probas = inference.probas
+    classes = inference.crowd.class_names
     rows = np.flatnonzero(crowd.annotated | (inference.gold >= 0))
     labels = inference.labels[rows]
     columns: dict[str, Iterable[object]] = {"task": crowd.instance_names[rows]}
@@ -266,7 +280,9 @@ def expected_values(inference: Inference, places: NDArray[np.float64]) -> NDArra
 
     They are those of the probabilities; if labels are medians, means without annotators' biases.
     """
-    model, crowd, gold = inference.model, inference.crowd, inference.gold
+    model = inference.model
+    crowd = inference.crowd
+    gold = inference.gold
     values = model.probas_ @ places
     if isinstance(model, OrdinalConsensus) and model.chosen_ == "median" and not inference.families:
         means = np.clip(unbiased_means(crowd, places), places.min(), places.max())
@@ -288,11 +304,13 @@ def annotators_csv(
     for the annotators in `models`, otherwise `person`. The confusion matrix is counted against the
     recalibrated probabilities; its rows sum to one.
     """
-    crowd, skills = inference.crowd, inference.skills
+    crowd = inference.crowd
+    skills = inference.skills
     if skills is None:
         raise ValueError("annotators are not known")
     errors = error_matrices(crowd.one_hot(), inference.probas, 1e-9)
-    names, classes = crowd.annotator_names.tolist(), crowd.class_names.tolist()
+    names = crowd.annotator_names.tolist()
+    classes = crowd.class_names.tolist()
     by_code = {row.annotator: row for row in tests}
     tested = [by_code.get(code) for code in range(len(names))]
     notes = [row.note if row else "" for row in tested]

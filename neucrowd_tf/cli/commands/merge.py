@@ -25,7 +25,8 @@ def run(flags: Merge) -> list[str]:
     inputs = {"--annotations": flags.annotations, "--labels": flags.labels}
     check_outputs({"--output": flags.output}, inputs)
     table = _triples(flags.annotations, flags)
-    size, before = len(table), _names(table)
+    size = len(table)
+    before = _names(table)
     beside = ending(flags.labels) in TABLES
     new = _triples(flags.labels, options_beside(flags.labels, flags) if beside else flags)
     changed = sum(table.get(pair, label) != label for pair, label in new.items())

@@ -73,9 +73,14 @@ class Scorer:
         self._dtype = spec.dtype
         self.takes_texts = spec.dtype == tf.string
         names = ExportedNames.read(folder / NAMES)
-        self.encoder, self.scale = names.encoder, names.scale
-        self.classes, self.feature_names = as_name_array(names.classes), names.features
-        columns = len(self.feature_names) if self.feature_names and len(self.shape) == 1 else None
+        self.encoder = names.encoder
+        self.scale = names.scale
+        self.classes = as_name_array(names.classes)
+        self.feature_names = names.features
+        if self.feature_names and len(self.shape) == 1:
+            columns = len(self.feature_names)
+        else:
+            columns = None
         if len(self.classes) != size or columns not in (None, *self.shape):
             raise DataError(f"{folder / NAMES}: names of another model. {ExportedNames.REMEDY}")
 
@@ -198,8 +203,14 @@ def _scored(flags: Predict) -> tuple[Scorer, NDArray[Any], NDArray[Any]]:
     if scorer.takes_texts:
         raise DataError(f"{flags.model}: a model of texts. Use --texts instead.")
     if flags.images is not None:
-        height, width = scorer.shape[:2] if len(scorer.shape) == 3 else (0, -1)
-        size = height if height == width else None
+        if len(scorer.shape) == 3:
+            height, width = scorer.shape[:2]
+        else:
+            height, width = (0, -1)
+        if height == width:
+            size = height
+        else:
+            size = None
         tasks, rows = read_images(flags.images, size)
         return scorer, tasks, arrange(rows, [], scorer, flags.images)
     source = Path(flags.features or "")

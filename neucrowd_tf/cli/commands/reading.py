@@ -24,8 +24,11 @@ def check_size(path: Path, crowd: Annotations) -> None:
     Raises:
         DataError: they would not fit into the memory of a usual machine.
     """
-    classes, annotators, items = crowd.num_classes, crowd.num_annotators, crowd.num_instances
-    matrices, probabilities = classes * classes * annotators, items * classes
+    classes = crowd.num_classes
+    annotators = crowd.num_annotators
+    items = crowd.num_instances
+    matrices = classes * classes * annotators
+    probabilities = items * classes
     text = f"{classes:,} classes"
     if matrices >= probabilities:
         text += f" x {classes:,} x {annotators:,} annotators: confusion matrices"

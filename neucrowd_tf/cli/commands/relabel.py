@@ -45,7 +45,8 @@ def run(flags: Relabel) -> list[str]:
         UsageError, DataError: flags or data that cannot be used.
     """
     path, options, sources = _source(flags)
-    predictions, notes = flags.probabilities, []
+    predictions = flags.probabilities
+    notes = []
     if predictions is None and flags.run is not None and (flags.run / OUT_OF_FOLD).is_file():
         predictions = flags.run / OUT_OF_FOLD
         notes.append(f"{predictions}: the model's out-of-fold predictions are used.")
@@ -54,22 +55,33 @@ def run(flags: Relabel) -> list[str]:
     check_outputs({"--output": flags.output}, inputs)
     needs = "relabel needs one label per annotator."
     reading, gold = read_labels(path, options, flags.gold, scale=flags.scale, identities=needs)
-    labels, method = reading.annotations, "ordinal" if flags.scale == "ordinal" else METHOD
+    labels = reading.annotations
+    if flags.scale == "ordinal":
+        method = "ordinal"
+    else:
+        method = METHOD
     models = named_models(sources.models, labels.annotator_names)
     crowd = labels.with_annotators(flags.ask)
     names = list(map(str, crowd.annotator_names.tolist()))
     people = np.array([name not in models for name in names])
-    free = np.isin(names, flags.ask) if flags.ask else people
+    if flags.ask:
+        free = np.isin(names, flags.ask)
+    else:
+        free = people
     if not free.any():
         raise UsageError(
             f"--model_annotator: all {len(names)} annotators are models. Name people who can label"
             " with --ask, or leave out the flag to ask models again."
         )
-    costs = None if flags.cost is None else _costs(flags.cost, names, free, options)
+    if flags.cost is None:
+        costs = None
+    else:
+        costs = _costs(flags.cost, names, free, options)
     inference = infer(labels, method, gold, flags.seed, models=models, families=sources.families)
     if fresh := names[inference.crowd.num_annotators :]:
         notes.append(f"without labels yet: {', '.join(map(repr, fresh))}")
-    probas, evidence = inference.probas, None
+    probas = inference.probas
+    evidence = None
     if method == METHOD and (inference.gold >= 0).sum() < FEWEST_GOLD:
         probas = without_lean(probas, labels.vote_counts())
     belief = belief_of(crowd, probas, people)
@@ -122,7 +134,8 @@ def _accuracy(
     if evidence is None:
         return certainty.accuracy()
     rows = np.flatnonzero(inference.crowd.annotated)
-    labels, means = belief.probas.argmax(axis=1)[rows], []
+    labels = belief.probas.argmax(axis=1)[rows]
+    means = []
     for shift in certainty.shifts[:MODEL_DRAWS]:
         drawn = with_evidence(certainty.spread(certainty.right(shift)), evidence)
         means.append(drawn[rows, labels].mean())
@@ -158,7 +171,8 @@ def _csv(
     texts: Mapping[str, str],
 ) -> str:
     """Returns a row per request, with its cost and its item's text if there are any."""
-    tasks, annotators = crowd.instance_names.tolist(), crowd.annotator_names.tolist()
+    tasks = crowd.instance_names.tolist()
+    annotators = crowd.annotator_names.tolist()
     votes = crowd.vote_counts()
     columns = {
         "task": [tasks[request.task] for request in plan],
@@ -196,7 +210,10 @@ def _summary(
         f"{len(plan):,} labels of {len({r.task for r in plan}):,} items by"
         f" {len({r.annotator for r in plan}):,} annotators"
     )
-    line += f", cost {prices.sum():g}." if costs is not None else "."
+    if costs is not None:
+        line += f", cost {prices.sum():g}."
+    else:
+        line += "."
     if prices.sum() + prices.max(initial=1.0) <= budget:
         line += f" No further label of the budget of {budget:,} is useful or can be asked for."
     if REACHED[0] * gains.max(initial=0.0) < NO_GAIN:
@@ -212,7 +229,10 @@ def _summary(
             100 * REACHED[0] * gains[at].sum() / prices[at].sum()
             for at in (slice(step), slice(-step, None))
         )
-        unit = "labels" if costs is None else "of cost"
+        if costs is None:
+            unit = "labels"
+        else:
+            unit = "of cost"
         lines.append(
             f"Items corrected per 100 {unit}: {first:.1f} by the first {step:,}, {last:.1f} by the"
             f" last {step:,}. Stop when that costs more than it is worth (--least_gain)."

@@ -31,7 +31,8 @@ class CurveRecorder:
     """
 
     def __init__(self, path: Path, dataset: CrowdDataset) -> None:
-        self.path, self.dataset = path, dataset
+        self.path = path
+        self.dataset = dataset
         self.estimator: Any = None
         self.rows: dict[tuple[str, str], list[str]] = {}
         if path.exists():
@@ -41,7 +42,10 @@ class CurveRecorder:
     def after(self, stage: str, epoch: int) -> None:
         """Adds a row for an epoch of a stage, if there is a model to score."""
         model = self.estimator
-        shown = model.watched(stage) if hasattr(model, "watched") else model
+        if hasattr(model, "watched"):
+            shown = model.watched(stage)
+        else:
+            shown = model
         if getattr(shown, "model_", None) is None:
             return
         parts = (

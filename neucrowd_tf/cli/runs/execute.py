@@ -134,7 +134,8 @@ def check_supported(method: registry.Method, dataset: CrowdDataset) -> None:
 
 def training_annotations(method: registry.Method, dataset: CrowdDataset) -> Annotations:
     """Returns the crowd's annotations, for gold methods the true labels as one annotator's."""
-    crowd, truth = dataset.annotations, dataset.truth
+    crowd = dataset.annotations
+    truth = dataset.truth
     if not method.uses_truth or truth is None:
         return crowd
     rows = np.flatnonzero(truth >= 0)
@@ -160,7 +161,10 @@ def _failure(error: Exception, hparams: dict[str, Any]) -> Outcome:
     if isinstance(error, (ValueError, TypeError)) and text.partition(":")[0] in hparams:
         return Outcome(FAILED, reason=f"--hparam: {text}", fixable=True)
     fixable = isinstance(error, (DataError, UsageError))
-    kind = "" if fixable else f"{type(error).__name__}: "
+    if fixable:
+        kind = ""
+    else:
+        kind = f"{type(error).__name__}: "
     return Outcome(FAILED, reason=f"{kind}{text}", fixable=fixable)
 
 
@@ -168,7 +172,9 @@ class _Execution:
     """Fits the method of a run and writes its files."""
 
     def __init__(self, work: Work, dataset: CrowdDataset, strategy: Any = None) -> None:
-        self.work, self.dataset, self.strategy = work, dataset, strategy
+        self.work = work
+        self.dataset = dataset
+        self.strategy = strategy
         self.folder = work.folder
         self.method = registry.method(work.key.method)
         self.annotations = training_annotations(self.method, dataset)
@@ -189,7 +195,10 @@ class _Execution:
 
         A finished run keeps its timings.
         """
-        earlier = self.work.metrics() if self.work.finished else None
+        if self.work.finished:
+            earlier = self.work.metrics()
+        else:
+            earlier = None
         resumed = (self.folder / run_files.CHECKPOINTS).is_dir()
         run = self.run(logs=True)
         estimator, timings = self._fitted(run)
@@ -204,7 +213,10 @@ class _Execution:
             model = self.folder / run_files.SAVED_MODEL
             export_saved_model(estimator, model, self.dataset.feature_names)
         timings |= {"resumed": resumed, "peak_memory_mb": process.peak_memory_mb()}
-        metrics["timings"] = timings if earlier is None else earlier.timings
+        if earlier is None:
+            metrics["timings"] = timings
+        else:
+            metrics["timings"] = earlier.timings
         if self.work.options.report is not False:
             self._report(metrics, scale_of(estimator))
         write_json(self.folder / run_files.FINISHED, metrics)
@@ -212,7 +224,8 @@ class _Execution:
 
     def run(self, *, logs: bool = False) -> RecordedRun:
         """Returns the surroundings of the fit: checkpoints, logs and curves."""
-        curves, options = self.folder / run_files.CURVES, self.work.options
+        curves = self.folder / run_files.CURVES
+        options = self.work.options
         return RecordedRun(
             checkpoints=self.folder / run_files.CHECKPOINTS,
             tensorboard=self.folder / run_files.TENSORBOARD if logs else None,
@@ -240,24 +253,31 @@ class _Execution:
         if self.encoder is None and not is_text(self.dataset.features):
             return estimator
         if getattr(estimator, "takes_texts", False):
-            return estimator if self.encoder is None else estimator.set_params(encoder=self.encoder)
+            if self.encoder is None:
+                return estimator
+            return estimator.set_params(encoder=self.encoder)
         return TextClassifier(self.encoder, estimator=estimator, seed=key.seed)
 
     def _configured(self, hparams: dict[str, Any]) -> Any:
         """Returns the unfitted estimator and writes config.json."""
         estimator = self.estimator(hparams)
-        described = estimator.estimator if isinstance(estimator, TextClassifier) else estimator
+        if isinstance(estimator, TextClassifier):
+            described = estimator.estimator
+        else:
+            described = estimator
         write_json(self.folder / run_files.CONFIG, self.work.config(self.dataset, described))
         return estimator
 
     def _fitted(self, run: RecordedRun) -> tuple[Any, dict[str, Any]]:
         """Returns the tuned and fitted estimator, and the seconds of both."""
         check_supported(self.method, self.dataset)
-        work, timings = self.work, {}
+        work = self.work
+        timings = {}
         estimator = self._configured(work.hparams)
         if work.options.tune:
             began = time.perf_counter()
-            seed, tune = work.key.seed, work.options.tune
+            seed = work.key.seed
+            tune = work.options.tune
             configurations = candidates(work.space or self.method.space, work.hparams, tune, seed)
             search = Search(self._trial, self.dataset, self.annotations, seed, work.options.tune_by)
             best = search.best(configurations, self.folder / run_files.TUNING)
@@ -293,7 +313,9 @@ class _Execution:
     def _report(self, metrics: dict[str, Any], scale: Scale) -> None:
         """Writes report.html; an error in it is a warning and does not fail the run."""
         try:
-            folder, dataset, gold = self.folder, self.dataset, self._gold()
+            folder = self.folder
+            dataset = self.dataset
+            gold = self._gold()
             write_report(folder, dataset, metrics, sources=self.sources, gold=gold, scale=scale)
         except Exception as error:
             if isinstance(error, OSError) and error.errno in FATAL:
@@ -302,12 +324,20 @@ class _Execution:
 
     def _results(self, estimator: Any) -> dict[str, Any]:
         """Predicts, writes the result files, and returns the metrics."""
-        dataset, folder, key = self.dataset, self.folder, self.work.key
+        dataset = self.dataset
+        folder = self.folder
+        key = self.work.key
         probabilities = np.asarray(estimator.predict_proba(dataset.test.features))
-        gold, sources, scale = self._gold(), self.sources, scale_of(estimator)
+        gold = self._gold()
+        sources = self.sources
+        scale = scale_of(estimator)
         labels, scored = score_test(dataset, probabilities, estimator, gold, sources)
-        test, predicted = dataset.test.names, estimator._decide(probabilities)
-        column = TRUE if scored["test_labels"] == "truth" else LIKELY
+        test = dataset.test.names
+        predicted = estimator._decide(probabilities)
+        if scored["test_labels"] == "truth":
+            column = TRUE
+        else:
+            column = LIKELY
         text = predictions_csv(test, labels, predicted, probabilities, dataset.class_names, column)
         write_text(folder / run_files.PREDICTIONS, text)
         training = np.asarray(estimator.predict_proba(dataset.features))
@@ -336,7 +366,10 @@ class _Execution:
         if dataset.validation is not None:
             validated = np.asarray(estimator.predict_proba(dataset.validation.features))
             metrics["validation"] = score_split(dataset.validation, validated, dataset.class_names)
-            basis = "truth" if dataset.validation_is_truth else "majority vote"
+            if dataset.validation_is_truth:
+                basis = "truth"
+            else:
+                basis = "majority vote"
             metrics["validation_labels"] = basis
         for name in ("n_iter_", "best_epoch_", "one_step_", "trained_", "recommendation_"):
             if getattr(estimator, name, None) is not None:

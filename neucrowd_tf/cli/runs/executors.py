@@ -45,7 +45,8 @@ class Processes:
     """
 
     def __init__(self, width: int, modules: Sequence[str]) -> None:
-        self.width, self._modules = width, tuple(modules)
+        self.width = width
+        self._modules = tuple(modules)
         self._threads = ThreadPoolExecutor(width)
         self._of_thread = threading.local()
         self._closed = False

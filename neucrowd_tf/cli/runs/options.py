@@ -194,5 +194,8 @@ def _problems(o: Options) -> Iterator[str]:
         if path is None or (name == "annotations" and path.is_dir()):  # SageMaker's export
             continue
         if not (path.is_dir() if name in folders else path.is_file()):
-            kind = "folder" if name in folders else "file"
+            if name in folders:
+                kind = "folder"
+            else:
+                kind = "file"
             yield f"--{name}={path}: {'not a' if path.exists() else 'no such'} {kind}"

@@ -60,7 +60,8 @@ def load_dataset(name: str, data_dir: str | Path | None = None, seed: int = 0) -
 def listing() -> str:
     """Returns a line for each method, each dataset and each suite."""
     lines: list[str] = []
-    methods, datasets = registry.entries("method"), registry.entries("dataset")
+    methods = registry.entries("method")
+    datasets = registry.entries("dataset")
     for title, items in (
         ("Methods", [methods[name] for name in sorted(methods)]),
         ("Datasets", [datasets[name] for name in sorted(datasets)]),
@@ -68,7 +69,8 @@ def listing() -> str:
     ):
         width = max((len(item.name) for item in items), default=0)
         shown = [f"  {item.name:<{width}}  {item.summary}" for item in items]
-        lines += [f"{title}:", *shown, ""] if items else []
+        if items:
+            lines += [f"{title}:", *shown, ""]
     return "\n".join(lines[:-1])
 
 
@@ -93,7 +95,10 @@ def hyper_parameters(
             raise UsageError(f"--{flag}={full}: {owner} is not among --method.")
         if name == "seed":
             raise UsageError(f"--{flag}=seed: use --seed.")
-        takers = [owner] if dot else list(names)
+        if dot:
+            takers = [owner]
+        else:
+            takers = list(names)
         users = [method for method in takers if name in (names[method] or [name])]
         if not users:
             every = {item for method in takers for item in names[method] or ()} - {"seed"}

@@ -99,8 +99,10 @@ def _tf_config() -> tuple[int, bool]:
     text = os.environ.get("TF_CONFIG", "")
     try:
         config = json.loads(text)
-        task, cluster = config["task"], config["cluster"]
-        kind, index = task["type"], int(task["index"])
+        task = config["task"]
+        cluster = config["cluster"]
+        kind = task["type"]
+        index = int(task["index"])
         cluster[kind][index]
         count = sum(map(len, cluster.values()))
         if index < 0:

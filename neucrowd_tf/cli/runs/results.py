@@ -24,7 +24,9 @@ from neucrowd_tf.io.tables.writing import number_cell, to_csv
 COLUMNS = ("dataset", "method", "seed", *METRICS, "fit_seconds", "peak_memory_mb", "status")
 FURTHER_COLUMNS = (TRAIN_ACCURACY, "fold", "repeat")  # each only if a run has it
 GROUPED = ("dataset", "method")  # the first columns of summary.csv
-OK, SKIPPED, FAILED = "ok", "skipped", "failed"
+OK = "ok"
+SKIPPED = "skipped"
+FAILED = "failed"
 RIVALS = ("mv_lr", "ds_lr")
 COMPARED = ("accuracy", "auc")
 NO_INTERVAL = Interval(math.nan, math.nan, math.nan)
@@ -34,13 +36,17 @@ Row = dict[str, str]
 
 def make_row(key: RunKey, status: str, metrics: Mapping[str, Any] | None = None) -> Row:
     """Returns a row of results.csv; without metrics.json's content, metric cells are empty."""
-    test, timings = (metrics or {}).get("test") or {}, (metrics or {}).get("timings") or {}
+    test = (metrics or {}).get("test") or {}
+    timings = (metrics or {}).get("timings") or {}
     row = {name: str(value) for name, value in key.record().items()} | {"status": status}
     row |= {name: number_cell(test.get(name)) for name in METRICS}
     row[TRAIN_ACCURACY] = number_cell((metrics or {}).get(TRAIN_ACCURACY))
     for name, digits in (("fit_seconds", 3), ("peak_memory_mb", 1)):
         value = timings.get(name)
-        row[name] = "" if value is None else f"{value:.{digits}f}"
+        if value is None:
+            row[name] = ""
+        else:
+            row[name] = f"{value:.{digits}f}"
     return row
 
 
@@ -136,7 +142,10 @@ def summarise(
     """
     groups: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows:
-        evaluation = "cv" if row.get("fold") else "split"
+        if row.get("fold"):
+            evaluation = "cv"
+        else:
+            evaluation = "split"
         groups.setdefault((row["dataset"], row["method"], evaluation), []).append(row)
     records = []
     for (dataset, method, evaluation), mine in groups.items():
@@ -146,9 +155,15 @@ def summarise(
         for metric in (*METRICS, TRAIN_ACCURACY):
             record |= _spread(mine, metric)
         seconds = list(_values(mine, "fit_seconds").values())
-        record["fit_seconds_mean"] = float(np.mean(seconds)) if seconds else math.nan
+        if seconds:
+            record["fit_seconds_mean"] = float(np.mean(seconds))
+        else:
+            record["fit_seconds_mean"] = math.nan
         for rival in dict.fromkeys((*RIVALS, *baselines)):
-            theirs = [] if rival == method else groups.get((dataset, rival, evaluation), [])
+            if rival == method:
+                theirs = []
+            else:
+                theirs = groups.get((dataset, rival, evaluation), [])
             for metric in COMPARED:
                 record |= _comparison(mine, theirs, metric, rival, output_dir)
         records.append(record)
@@ -158,14 +173,22 @@ def summarise(
 def _ratio(rows: Iterable[Row]) -> float:
     """Returns test over training instances of cross-validated rows, 0 for a split's."""
     last = max((int(row.get("fold") or 0) for row in rows if row.get("fold")), default=None)
-    return 0.0 if last is None else 1 / max(1, last)
+    if last is None:
+        return 0.0
+    return 1 / max(1, last)
 
 
 def _spread(mine: list[Row], metric: str) -> dict[str, float]:
     """Returns mean, standard deviation and interval of a metric over runs."""
     values = list(_values(mine, metric).values())
-    interval = mean_interval(values, test_train_ratio=_ratio(mine)) if values else NO_INTERVAL
-    deviation = float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
+    if values:
+        interval = mean_interval(values, test_train_ratio=_ratio(mine))
+    else:
+        interval = NO_INTERVAL
+    if len(values) > 1:
+        deviation = float(np.std(values, ddof=1))
+    else:
+        deviation = math.nan
     spread = {f"{metric}_mean": interval.estimate, f"{metric}_std": deviation}
     return spread | bounds(metric, interval)
 
@@ -207,19 +230,28 @@ def _comparison(
     def placed(rows: list[Row]) -> Runs:
         def folder(seed: str) -> Path | None:
             key = RunKey(rows[0]["dataset"], rows[0]["method"], int(seed))
-            return None if output_dir is None else key.folder(output_dir, 0)
+            if output_dir is None:
+                return None
+            return key.folder(output_dir, 0)
 
         return {run: (value, folder(run[0])) for run, value in _values(rows, metric).items()}
 
-    ours, others = placed(mine), placed(theirs)
+    ours = placed(mine)
+    others = placed(theirs)
     over_seeds, over_instances = compare(ours, others, metric, _ratio(mine))
     crossed = over_instances is not NO_INTERVAL
-    interval = over_instances if crossed else over_seeds
+    if crossed:
+        interval = over_instances
+    else:
+        interval = over_seeds
     stem = f"{metric}_minus_{rival}"
     pairs = len(ours.keys() & others.keys())
     over = ""
     if pairs:
-        over = "runs and instances" if crossed else "runs"
+        if crossed:
+            over = "runs and instances"
+        else:
+            over = "runs"
     figures: dict[str, Any] = {stem: interval.estimate, **bounds(stem, interval)}
     return figures | {f"{stem}_over": over, f"{metric}_beats_{rival}": _beats(interval, pairs)}
 
@@ -230,7 +262,9 @@ def _beats(interval: Interval, pairs: int) -> str:
         return ""
     if interval.low > 0:
         return "yes"
-    return "no" if interval.high < 0 else "undecided"
+    if interval.high < 0:
+        return "no"
+    return "undecided"
 
 
 def summary_csv(
@@ -277,7 +311,8 @@ def summary_table(
     cells = (_cells(record, stems) for record in summarise(rows, output_dir, baselines))
     columns = list(zip(head, *cells, strict=True))
     columns = [column for column in columns if any(set(cell) - {"-", "/"} for cell in column[1:])]
-    lines, notes = list(zip(*columns, strict=True)), []
+    lines = list(zip(*columns, strict=True))
+    notes = []
     if any("[" in cell for line in lines for cell in line[3:7]):
         notes.append("[]: 95% interval of the mean over runs, within the metric's range")
     if any(name.startswith("beats") for name in lines[0]):
@@ -317,17 +352,27 @@ def _cells(record: dict[str, Any], compared: Sequence[str]) -> tuple[str, ...]:
     """Returns the cells of a record for `summary_table`."""
 
     def shown(value: float, text: str) -> str:
-        return "-" if math.isnan(value) else text
+        if math.isnan(value):
+            return "-"
+        return text
 
     def spread(metric: str) -> str:
         mean, low, high = (record[f"{metric}_{name}"] for name in ("mean", "low", "high"))
-        top = math.inf if metric == "log_loss" else 1.0
-        interval = f" [{max(low, 0.0):.3f}, {min(high, top):.3f}]" if high >= mean else ""
+        if metric == "log_loss":
+            top = math.inf
+        else:
+            top = 1.0
+        if high >= mean:
+            interval = f" [{max(low, 0.0):.3f}, {min(high, top):.3f}]"
+        else:
+            interval = ""
         return shown(mean, f"{mean:.3f}{interval}")
 
     def difference(stem: str) -> str:
-        value, text = record[stem], f"{record[stem]:+.3f}"
-        low, high = record[f"{stem}_low"], record[f"{stem}_high"]
+        value = record[stem]
+        text = f"{record[stem]:+.3f}"
+        low = record[f"{stem}_low"]
+        high = record[f"{stem}_high"]
         text += shown(low, f" [{low:+.3f}, {high:+.3f}]").removesuffix("-")
         return shown(value, text)
 

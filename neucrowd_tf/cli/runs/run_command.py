@@ -51,7 +51,9 @@ def run(options: Options, modules: tuple[str, ...] = ()) -> int:
         say(plugins.listing())
         return 0
     with hinted(RESUME):
-        return _run_suites(options, modules) if options.suite else _run(options, modules)
+        if options.suite:
+            return _run_suites(options, modules)
+        return _run(options, modules)
 
 
 def _run(options: Options, modules: tuple[str, ...]) -> int:
@@ -84,7 +86,9 @@ def _run_suites(options: Options, modules: tuple[str, ...]) -> int:
     ]
     if failures:
         _print("\n".join([f"{len(failures)} failed:", *failures]))
-    return 1 if failures else 0
+    if failures:
+        return 1
+    return 0
 
 
 def _notes(outcomes: Mapping[RunKey, Outcome]) -> list[str]:
@@ -94,7 +98,10 @@ def _notes(outcomes: Mapping[RunKey, Outcome]) -> list[str]:
     meanings = {name: m["test_meaning"] for name, m in by_dataset.items() if "test_meaning" in m}
     notes = [f"{name}: {meaning}" for name, meaning in sorted(meanings.items())]
     if voted:
-        hint = " (--truth names a file with true ones)" if voted == {"table"} else ""
+        if voted == {"table"}:
+            hint = " (--truth names a file with true ones)"
+        else:
+            hint = ""
         names = ", ".join(sorted(voted))
         notes.append(f"Test labels of {names} are majority votes, not the truth{hint}.")
     return notes
@@ -102,7 +109,8 @@ def _notes(outcomes: Mapping[RunKey, Outcome]) -> list[str]:
 
 def _places(options: Options, folders: Sequence[Path]) -> Iterator[str]:
     """Yields where the results, TensorBoard logs, reports and SavedModels of these runs are."""
-    out, forms = options.output_dir, ["csv", *filter(None, [options.table])]
+    out = options.output_dir
+    forms = ["csv", *filter(None, [options.table])]
     tables = [out / "results.csv", *(out / f"summary.{form}" for form in forms)]
     yield f"\nResults:     {', '.join(str(path) for path in tables)}"
     yield f"TensorBoard: tensorboard --logdir {out}"

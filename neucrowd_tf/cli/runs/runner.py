@@ -50,7 +50,8 @@ def works(options: Options, progress: bool | None = None, label: str = "") -> li
     folds: Iterable[tuple[int | None, int | None]] = [(None, None)]
     if options.evaluation == "cv":
         folds = list(product(range(options.repeats), range(options.folds)))
-    asked, runs = [], product(options.dataset, options.seeds, folds, options.method)
+    asked = []
+    runs = product(options.dataset, options.seeds, folds, options.method)
     for dataset, seed, fold, method in runs:
         key = RunKey(dataset, method, seed, *fold)
         asked.append(Work(key, hparams[method], options, progress, label, spaces[method]))
@@ -59,7 +60,10 @@ def works(options: Options, progress: bool | None = None, label: str = "") -> li
 
 def dataset_options(options: Options, name: str) -> dict[str, Any]:
     """Returns the arguments of a dataset's loader that the flags give."""
-    flags = {**options.tables, **options.layout} if name == "table" else {}
+    if name == "table":
+        flags = {**options.tables, **options.layout}
+    else:
+        flags = {}
     return flags | dict(options.dataset_option)
 
 
@@ -69,7 +73,9 @@ _loaded: list[tuple[Any, CrowdDataset]] = []
 
 def load(work: Work) -> CrowdDataset:
     """Returns the dataset of a run, with cross-validation that of its fold."""
-    options, key, seed = work.options, work.key, work.key.seed
+    options = work.options
+    key = work.key
+    seed = work.key.seed
     simulated = registry.entry("dataset", key.dataset).simulated
     which = (options, key.dataset, seed if simulated else 0)
     if not _loaded or _loaded[0][0] != which:
@@ -109,7 +115,8 @@ def plan(options: Options, works: Iterable[Work]) -> tuple[list[Work], list[Work
         DataError: the output folder's results.csv or summary.csv is another file.
     """
     check_tables(options.output_dir)
-    finished, to_run = list[Work](), list[Work]()
+    finished = list[Work]()
+    to_run = list[Work]()
     others = functools.cache(functools.partial(finished_runs, options.output_dir))
     for work in works:
         work.check()
@@ -207,7 +214,10 @@ def make_all(
             row = make_row(work.key, outcome.status, outcome.metrics)
             add_rows(work.options.output_dir, [row], work.options.baseline)
             minutes = (time.monotonic() - began) / done * (len(works) - done) / 60
-            left = f", about {minutes:.0f} min left" if keep_going else ""
+            if keep_going:
+                left = f", about {minutes:.0f} min left"
+            else:
+                left = ""
             report(f"[{done}/{len(works)}{left}] {work.label}{work.key}: {describe(outcome)}")
             yield work, outcome
     _loaded.clear()
@@ -257,7 +267,8 @@ def describe(outcome: Outcome) -> str:
     """Returns how a run ended, in a line."""
     if outcome.status != OK or outcome.metrics is None:
         return f"{outcome.status}: {outcome.reason}"
-    test, seconds = outcome.metrics["test"], outcome.metrics["timings"]["fit_seconds"]
+    test = outcome.metrics["test"]
+    seconds = outcome.metrics["timings"]["fit_seconds"]
     recommended = outcome.metrics.get("recommendation")
     interval = ""
     if "accuracy_low" in test:
@@ -271,7 +282,9 @@ def describe(outcome: Outcome) -> str:
     if outcome.metrics.get("trained") is False:
         shown.append("did not train (validation AUC as after one step)")
     line = ", ".join([*shown, f"{seconds:.1f} s"])
-    return line if recommended is None else f"{line}\n{recommended['text']}"
+    if recommended is None:
+        return line
+    return f"{line}\n{recommended['text']}"
 
 
 def exit_code(outcomes: dict[RunKey, Outcome]) -> int:
@@ -279,4 +292,6 @@ def exit_code(outcomes: dict[RunKey, Outcome]) -> int:
     states = [outcome.status for outcome in outcomes.values()]
     if FAILED in states:
         return 1
-    return 2 if states and all(state == SKIPPED for state in states) else 0
+    if states and all(state == SKIPPED for state in states):
+        return 2
+    return 0

@@ -39,8 +39,14 @@ def candidates(
     searched = {name: list(values) for name, values in sorted(space.items()) if name not in fixed}
     if isinstance(trials, str):  # "grid"
         return list(ParameterGrid(searched))
-    total = math.prod(map(len, searched.values())) if searched else 0
-    drawn = ParameterSampler(searched, min(trials - 1, total), random_state=seed) if total else ()
+    if searched:
+        total = math.prod(map(len, searched.values()))
+    else:
+        total = 0
+    if total:
+        drawn = ParameterSampler(searched, min(trials - 1, total), random_state=seed)
+    else:
+        drawn = ()
     return [{}, *drawn]
 
 
@@ -76,8 +82,12 @@ class Search:
         It is scored on the validation split or, without one or if `by` is "crowd", by
         cross-validation against the crowd's majority vote.
         """
-        features, annotations = self.dataset.features, self.annotations
-        pair = self.dataset.validation_pair() if self.by == "validation" else None
+        features = self.dataset.features
+        annotations = self.annotations
+        if self.by == "validation":
+            pair = self.dataset.validation_pair()
+        else:
+            pair = None
         if pair is not None:
             estimator = self.fit(setting, features, annotations, pair)
             codes = encode_labels(pair[1], self.dataset.class_names)
@@ -105,7 +115,8 @@ class Search:
         Raises:
             Exception: the last trial's error, if no trial could be scored.
         """
-        rows, problem = [], None
+        rows = []
+        problem = None
         best: tuple[float, dict[str, Any]] | None = None
         for number, setting in enumerate(settings):
             parameters = json.dumps(setting, sort_keys=True, default=repr)

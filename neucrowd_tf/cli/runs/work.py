@@ -66,7 +66,10 @@ class RunKey:
         return {name: value for name, value in parts.items() if value is not None}
 
     def __str__(self) -> str:
-        fold = "" if self.fold is None else f" repeat {self.repeat} fold {self.fold}"
+        if self.fold is None:
+            fold = ""
+        else:
+            fold = f" repeat {self.repeat} fold {self.fold}"
         return f"{self.dataset} {self.method} seed {self.seed}{fold}"
 
 
@@ -200,7 +203,8 @@ class Work:
         now = jsonable(self.settings())
         files = now.get("digests", {})
         for folder, config in others:
-            before, theirs = dict(config.settings), config.settings.get("digests") or {}
+            before = dict(config.settings)
+            theirs = config.settings.get("digests") or {}
             names = {*files, *theirs} - {"encoder", "gold"}
             differ = [name for name in sorted(names) if files.get(name) != theirs.get(name)]
             if folder.parent == self.folder.parent and folder != self.folder:
@@ -246,7 +250,8 @@ class Work:
 
     def settings(self) -> dict[str, Any]:
         """Returns everything but the code that the result depends on."""
-        options, method = self.options, registry.entry("method", self.key.method)
+        options = self.options
+        method = registry.entry("method", self.key.method)
         counts = dict.fromkeys(SETTINGS, True) | {
             "folds": options.evaluation == "cv",
             "tune_by": options.tune and options.tune_by != "validation",
@@ -273,12 +278,17 @@ class Work:
 
     def files(self) -> dict[str, Path]:
         """Returns the user's files and folders that the run reads, by the names of the flags."""
-        files = dict(self.options.tables) if self.key.dataset == "table" else {}
-        files |= {} if self.options.gold is None else {"gold": self.options.gold}
+        if self.key.dataset == "table":
+            files = dict(self.options.tables)
+        else:
+            files = {}
+        if not (self.options.gold is None):
+            files |= {"gold": self.options.gold}
         if self.options.encoder is not None:
             parts = self.options.encoder.split(":", 2)
             path = Path(parts[-1] if parts[0] == "keras" else self.options.encoder)
-            files |= {"encoder": path} if path.exists() else {}
+            if path.exists():
+                files |= {"encoder": path}
         return files
 
     def config(self, dataset: CrowdDataset, estimator: Any) -> dict[str, Any]:
@@ -304,7 +314,9 @@ def preset_name(dataset: str, encoder: Any) -> str | None:
 
     Presets for images have convolutions, and vectors have no pixels.
     """
-    return None if getattr(encoder, "takes", "") == "images" else dataset
+    if getattr(encoder, "takes", "") == "images":
+        return None
+    return dataset
 
 
 def data_statistics(dataset: CrowdDataset) -> dict[str, Any]:

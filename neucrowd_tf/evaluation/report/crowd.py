@@ -27,9 +27,12 @@ from neucrowd_tf.io.values import numbers_of
 
 # Agreement on fewer items than this is shown, but not judged.
 LEAST_OVERLAP = 30
-MOST_ANNOTATORS, MOST_PAIRS, MOST_ITEMS = 200, 8, 60  # in the tables
+MOST_ANNOTATORS = 200  # in the tables
+MOST_PAIRS = 8
+MOST_ITEMS = 60
 # Of the labels to collect: items x annotators x classes x classes, and labels.
-MOST_PLANNED, MOST_REQUESTS = 30_000_000, 500
+MOST_PLANNED = 30_000_000
+MOST_REQUESTS = 500
 # Annotators' shares of right labels are shown by class for so many classes.
 MOST_CLASSES = 12
 # Why there is no verdict on an annotator.
@@ -60,7 +63,8 @@ def crowd_sections(
         texts: what was labelled, by the name of the instance.
     """
     described = statistics.describe(annotations)
-    inference, models = inferred(annotations, gold, sources, scale), list(sources.models)
+    inference = inferred(annotations, gold, sources, scale)
+    models = list(sources.models)
     values: dict[str, Any] = {"annotators": None, "relabelling": None}
     if annotations.has_identities:
         people = ~np.isin(annotations.annotator_names.astype(str), models)
@@ -101,15 +105,22 @@ def _agreement(
     people = inference.people
     if annotations.has_identities:
         compared = pairs(crowd)
-        labels = people.labels if people else None
+        if people:
+            labels = people.labels
+        else:
+            labels = None
         _, lines = compare_models(annotations, models, labels)
     names = annotations.annotator_names.tolist()
     classes = [shown(name, 24) for name in annotations.class_names.tolist()]
     checked: list[Judge] = []
     if models and annotations.has_identities:
-        probas = people.model.probas_ if people else None
+        if people:
+            probas = people.model.probas_
+        else:
+            probas = None
         checked = judges(annotations, models, probas, inference.gold)
-        checked = checked if any(one.items for one in checked) else []
+        if not any(one.items for one in checked):
+            checked = []
     by_class = zip(
         classes, counts.sum(axis=0).tolist(), agreement.class_agreement(counts), strict=True
     )
@@ -143,21 +154,24 @@ def _requests(inference: Inference, people: NDArray[np.bool_]) -> dict[str, Any]
     belief = belief_of(crowd, inference.probas, people)
     budget = int(np.clip(crowd.num_annotations // 10, 10, MOST_REQUESTS))
     plan = make_plan(crowd, belief, budget, free=people)
-    tasks, names = crowd.instance_names.tolist(), crowd.annotator_names.tolist()
+    tasks = crowd.instance_names.tolist()
+    names = crowd.annotator_names.tolist()
     grounds = (crowd, belief, crowd.vote_counts())
     rows = [
         (tasks[ask.task], names[ask.annotator], REACHED[0] * ask.gain, reason(*grounds, ask))
         for ask in plan[:MOST_ITEMS]
     ]
     labelled = (crowd.annotated | (inference.gold >= 0)).sum()
-    now, gains = inference.certainty.accuracy(), np.array([ask.gain for ask in plan])
+    now = inference.certainty.accuracy()
+    gains = np.array([ask.gain for ask in plan])
     then = Estimate(*accuracy_after(now, gains, int(labelled)))
     return {"rows": rows, "total": len(plan), "now": interval(now), "then": interval(then)}
 
 
 def _annotators(inference: Inference) -> dict[str, Any]:
     """Returns the annotators: the unreliable ones, then the others from the most skilled on."""
-    crowd, skills = inference.crowd, inference.skills
+    crowd = inference.crowd
+    skills = inference.skills
     if skills is None:
         raise ValueError("a crowd with identities has skills")
     suspect = skills.note == verdicts.UNRELIABLE_NOTE
@@ -180,7 +194,8 @@ def _annotators(inference: Inference) -> dict[str, Any]:
         by_class = zip(classes[:MOST_CLASSES], recalls[code], strict=False)
         row["recalls"] = ", ".join(f"{name} {percent(recall)}" for name, recall in by_class)
         rows.append(row)
-    noted, names = skills.note.tolist(), crowd.annotator_names.tolist()
+    noted = skills.note.tolist()
+    names = crowd.annotator_names.tolist()
     return {
         "rows": rows,
         "total": len(order),
@@ -197,7 +212,8 @@ def _annotators(inference: Inference) -> dict[str, Any]:
 
 def _items(inference: Inference) -> dict[str, Any]:
     """Returns the labelled items without gold labels, the least certain consensus label first."""
-    crowd, labels = inference.crowd, inference.labels
+    crowd = inference.crowd
+    labels = inference.labels
     counts = crowd.vote_counts()
     rows = np.flatnonzero(crowd.annotated & (inference.gold < 0))
     probability = inference.probas[rows, labels[rows]]

@@ -60,7 +60,8 @@ def model_sections(
             "left_out": [row for row in tried if row["score"] is None],
         }
     if len(rows):
-        truth, probabilities = table.labels[rows], table.probabilities[rows]
+        truth = table.labels[rows]
+        probabilities = table.probabilities[rows]
         values |= _scores(truth, probabilities, classes, metrics)
     return values
 
@@ -97,7 +98,8 @@ def _scores(
 
 def _calibration(truth: NDArray[np.int64], scores: NDArray[np.float64]) -> list[dict[str, float]]:
     """Returns mean confidence and accuracy, with its interval, by bin of confidence."""
-    confidence, right = scores.max(axis=1), scores.argmax(axis=1) == truth
+    confidence = scores.max(axis=1)
+    right = scores.argmax(axis=1) == truth
     last = CALIBRATION_BINS - 1
     bins = np.minimum((confidence * CALIBRATION_BINS).astype(int), last)
     rows = []

@@ -26,7 +26,9 @@ def number(value: Any, digits: int = 3) -> str:
     if value is None or np.isnan(value):
         return "–"
     if isinstance(value, (bool, np.bool_)):
-        return "yes" if value else "no"
+        if value:
+            return "yes"
+        return "no"
     if isinstance(value, (int, np.integer)):
         return f"{int(value):,}"
     return f"{value:z,.{1 if abs(value) >= 100 else digits}f}".replace("-", "−")
@@ -34,4 +36,6 @@ def number(value: Any, digits: int = 3) -> str:
 
 def percent(value: float) -> str:
     """Returns a share as a percentage, or a dash for NaN."""
-    return "–" if np.isnan(value) else f"{100 * value:.1f}%"
+    if np.isnan(value):
+        return "–"
+    return f"{100 * value:.1f}%"

@@ -53,7 +53,8 @@ ADDED = {
     ),
 }
 GROUPING = "Grouping: the mean confidence in the labels, by class"
-WIDTH, HEIGHT = 400, 150  # of a drawing, in its own units
+WIDTH = 400  # of a drawing, in its own units
+HEIGHT = 150
 LINES = 4
 
 
@@ -75,7 +76,9 @@ def training_sections(folder: Path) -> dict[str, Any]:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    return dict(read_json(path)) if path.exists() else {}
+    if path.exists():
+        return dict(read_json(path))
+    return {}
 
 
 def chart(
@@ -97,8 +100,13 @@ def chart(
     if not drawn:
         return None
     heights = [height for points in drawn.values() for _, height in points]
-    low, high, last = min(heights), max(heights), max(points[-1][0] for points in drawn.values())
-    scale = HEIGHT / (high - low) if high > low else 0.0
+    low = min(heights)
+    high = max(heights)
+    last = max(points[-1][0] for points in drawn.values())
+    if high > low:
+        scale = HEIGHT / (high - low)
+    else:
+        scale = 0.0
     lines = [
         {
             "label": PLAIN[name],
@@ -130,7 +138,10 @@ def by_step(evaluation: Mapping[str, Any], classes: Sequence[Any]) -> list[dict[
                 steps.append({})
             plain = PLAIN.get(name, name.replace("_", " "))
             steps[number_of_round] |= _named(plain, value, classes)
-    last = steps[-1] if steps else {}
+    if steps:
+        last = steps[-1]
+    else:
+        last = {}
     for name, value in evaluation.items():
         if name in PLAIN:
             last |= _named(PLAIN[name], value, classes)

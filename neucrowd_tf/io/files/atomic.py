@@ -69,7 +69,8 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
         if named and not Path(str(error.filename)).name.startswith(f".{target.name}."):
             raise  # of another file, which was written meanwhile
         reason = error.strerror or str(error)  # the user knows nothing of a temporary name
-        reason += FREE_SOME if error.errno in FULL else ""
+        if error.errno in FULL:
+            reason += FREE_SOME
         raise OSError(error.errno, reason, str(path)) from None
 
 
@@ -109,7 +110,8 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
     target = resolved(path)
     _make_folder(target.parent)
     temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent))
-    fresh, old = temporary / "new", temporary / "old"
+    fresh = temporary / "new"
+    old = temporary / "old"
     unfinished.add(temporary)
     try:
         fresh.mkdir()

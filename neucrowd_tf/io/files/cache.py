@@ -11,4 +11,6 @@ VARIABLE = "NEUCROWD_CACHE"
 def cache_dir() -> Path:
     """Returns the cache folder: `$NEUCROWD_CACHE`, or `~/.cache/neucrowd_tf`."""
     named = os.environ.get(VARIABLE)
-    return Path(named) if named else Path.home() / ".cache" / "neucrowd_tf"
+    if named:
+        return Path(named)
+    return Path.home() / ".cache" / "neucrowd_tf"

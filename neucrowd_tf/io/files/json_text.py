@@ -37,4 +37,6 @@ def jsonable(value: Any, spelt: Callable[[Any], Any] = lambda value: value) -> A
         return None
     if isinstance(value, Path):
         return str(value)
-    return value if isinstance(value, (bool, int, float, str, type(None))) else spelt(value)
+    if isinstance(value, (bool, int, float, str, type(None))):
+        return value
+    return spelt(value)

@@ -20,7 +20,8 @@ from typing import IO, Any, TextIO
 
 from neucrowd_tf.io.checks import error, unreadable
 
-GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
+GZIP = b"\x1f\x8b"
+ZIP = b"PK\x03\x04"
 UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 MOST_BYTES = 1 << 32  # that a packed file may unpack to
 PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
@@ -68,10 +69,12 @@ def check_readable(path: Path, start: bytes) -> None:
         (what for sign, what in FOREIGN.items() if start.startswith(sign)), ("", "")
     )
     if start[257:262] == b"ustar":
-        kind, advice = "a tar archive", "Unpack it and name one of its files"
+        kind = "a tar archive"
+        advice = "Unpack it and name one of its files"
     half = start[1::2], start[::2]
     if not start.startswith(UTF16) and len(start) > 3 and any(not any(side) for side in half):
-        kind, advice = "text in UTF-16 without a mark", "Save the file as UTF-8"
+        kind = "text in UTF-16 without a mark"
+        advice = "Save the file as UTF-8"
     if kind:
         raise unreadable(path, f"this is {kind}", advice)
 
@@ -106,7 +109,10 @@ def check_regular(path: Path, kind: str = "a file", *, folders: bool = True) -> 
     folder = stat.S_ISDIR(status.st_mode)
     if stat.S_ISREG(status.st_mode) or (folders and folder):
         return
-    other = "a folder" if folder else "a device"
+    if folder:
+        other = "a folder"
+    else:
+        other = "a device"
     raise unreadable(path, f"this is {other}", f"Name {kind}")
 
 
@@ -120,7 +126,9 @@ class _Limited(io.RawIOBase):
     """The bytes of a packed file, at most `MOST_BYTES` of them."""
 
     def __init__(self, stream: IO[bytes], path: Path) -> None:
-        self._stream, self._path, self._left = stream, path, MOST_BYTES
+        self._stream = stream
+        self._path = path
+        self._left = MOST_BYTES
 
     def readable(self) -> bool:
         """Whether it can be read: always."""
@@ -199,10 +207,16 @@ def open_text(path: str | Path) -> Iterator[TextIO]:
     """
     with open_bytes(path) as stream:
         raw: Any = stream
-        buffered = raw if hasattr(raw, "peek") else io.BufferedReader(raw)
+        if hasattr(raw, "peek"):
+            buffered = raw
+        else:
+            buffered = io.BufferedReader(raw)
         start = buffered.peek(LONGEST_SIGN)[:LONGEST_SIGN]
         check_readable(Path(path), start)
-        encoding = "utf-16" if start.startswith(UTF16) else "utf-8-sig"
+        if start.startswith(UTF16):
+            encoding = "utf-16"
+        else:
+            encoding = "utf-8-sig"
         text = io.TextIOWrapper(buffered, encoding, newline="")
         try:
             yield text
@@ -243,7 +257,10 @@ def digest(path: str | Path, kinds: Collection[str] | None = None) -> str:
     total = hashlib.sha256()
     files = [path]
     if path.is_dir():
-        files = sorted(path.rglob("*")) if kinds is None else of_kinds(path, kinds)
+        if kinds is None:
+            files = sorted(path.rglob("*"))
+        else:
+            files = of_kinds(path, kinds)
     for file in files:
         if file.is_file():
             check_regular(file)

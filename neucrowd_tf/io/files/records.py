@@ -41,7 +41,10 @@ class Record:
         values = {}
         for field in dataclasses.fields(cls)[1:]:
             make: Any = field.default_factory
-            default = field.default if make is dataclasses.MISSING else make()
+            if make is dataclasses.MISSING:
+                default = field.default
+            else:
+                default = make()
             value = content.get(field.name, default)
             if not isinstance(value, _classes(kinds[field.name])):
                 raise DataError(f"{path}: {field.name}: missing or of another type. {cls.REMEDY}")

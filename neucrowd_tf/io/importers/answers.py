@@ -33,7 +33,9 @@ def choices_of(value: Any) -> list[Any] | None:
     if isinstance(value, list):
         if value and all(isinstance(entry, list) for entry in value):
             return [" > ".join(map(str, path)) for path in value]
-        return value if all(isinstance(entry, (str, int, float)) for entry in value) else None
+        if all(isinstance(entry, (str, int, float)) for entry in value):
+            return value
+        return None
     if not isinstance(value, dict):
         return None
     for key in ("label", "labels", "choices"):
@@ -48,7 +50,9 @@ def as_text(value: Any) -> str:
     """Returns an id or a label as text: "" for None, "3" for 3.0."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    return "" if value is None else str(value).strip()
+    if value is None:
+        return ""
+    return str(value).strip()
 
 
 class Answers:
@@ -72,8 +76,10 @@ class Answers:
             item: the field of the items' ids, for the printed line.
             annotator: the field of the annotators' ids.
         """
-        self.head, self.name = head, name
-        self.item, self.annotator = item, annotator
+        self.head = head
+        self.name = name
+        self.item = item
+        self.annotator = annotator
         self.left_out: Counter[str] = Counter()
         self.counted: Counter[str] = Counter()
         self.structured = not head.columns
@@ -103,7 +109,10 @@ class Answers:
             try:
                 add(self, place, record)
             except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as bad:
-                odd[place] = bad if isinstance(bad, DataError) else self._failure(place, bad)
+                if isinstance(bad, DataError):
+                    odd[place] = bad
+                else:
+                    odd[place] = self._failure(place, bad)
         if odd:
             place, first = next(iter(odd.items()))
             if len(odd) > count * MOST_ODD:

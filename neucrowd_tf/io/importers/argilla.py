@@ -58,7 +58,8 @@ def _add(answers: Answers, place: str, record: dict[str, Any]) -> None:
 
 def _responses(record: dict[str, Any], key: str) -> list[dict[str, Any]]:
     """Returns the responses of a flat record as others have them."""
-    values, users = record[key] or [], record[f"{key}.users"] or []
+    values = record[key] or []
+    users = record[f"{key}.users"] or []
     states = record.get(f"{key}.status") or [None] * len(values)
     return [
         {"value": value, "user_id": user, "status": status}

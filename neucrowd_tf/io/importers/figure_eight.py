@@ -19,7 +19,8 @@ from neucrowd_tf.io.importers.tables import read_table
 from neucrowd_tf.io.schema import TableOptions
 
 NAME = "Figure Eight"
-UNIT, WORKER = "_unit_id", "_worker_id"
+UNIT = "_unit_id"
+WORKER = "_worker_id"
 
 
 def matches(head: Head) -> bool:
@@ -29,7 +30,9 @@ def matches(head: Head) -> bool:
 
 def _results(record: dict[str, Any]) -> dict[str, Any]:
     results = record.get("results")
-    return results if isinstance(results, dict) else {}
+    if isinstance(results, dict):
+        return results
+    return {}
 
 
 def read(head: Head, options: TableOptions) -> LabelColumns:

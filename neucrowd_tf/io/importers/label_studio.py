@@ -68,7 +68,8 @@ def _read_flat(head: Head, options: TableOptions) -> LabelColumns:
 
 
 def _add_flat(answers: Answers, place: str, record: dict[str, Any]) -> None:
-    item, by = record[answers.item], record[answers.annotator]
+    item = record[answers.item]
+    by = record[answers.annotator]
     form = {
         name: parse_value(value) if isinstance(value, str) and value[:1] in ("{", "[") else value
         for name, value in record.items()
@@ -85,7 +86,10 @@ def _emails(head: Head) -> dict[str, str]:
     for _, task in head.records():
         annotations = task.get("annotations")
         for entry in annotations if isinstance(annotations, list) else ():
-            by = entry.get("completed_by") if isinstance(entry, dict) else None
+            if isinstance(entry, dict):
+                by = entry.get("completed_by")
+            else:
+                by = None
             if isinstance(by, dict) and by.get("id") and by.get("email"):
                 emails[as_text(by["id"])] = by["email"]
     return emails
@@ -101,7 +105,8 @@ def _add_task(
     old = "completions" in task
     for number, annotation in enumerate(task["completions" if old else "annotations"], 1):
         by = annotation.get("completed_by", annotation.get("created_username"))
-        by = by.get("email") or by.get("id") if isinstance(by, dict) else by
+        if isinstance(by, dict):
+            by = by.get("email") or by.get("id")
         by = emails.get(as_text(by), by)
         if old and by is None:
             by = f"completion {number}"
@@ -152,7 +157,9 @@ def _choices(value: Any) -> list[Any] | None:
     if isinstance(value.get("taxonomy"), list):
         return [" > ".join(map(str, path)) for path in value["taxonomy"]]
     single = next((value[name] for name in ("rating", "selected") if name in value), None)
-    return None if single is None else [single]
+    if single is None:
+        return None
+    return [single]
 
 
 def _has_place(result: Mapping[str, Any]) -> bool:

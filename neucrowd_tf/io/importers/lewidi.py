@@ -51,7 +51,10 @@ def _add(answers: Answers, place: str, entry: tuple[Any, dict[str, Any]]) -> Non
     for question in _questions(record):
         labels = record[question]
         aligned = not isinstance(labels, dict)
-        pairs = zip(annotators, _listed(labels), strict=True) if aligned else labels.items()
+        if aligned:
+            pairs = zip(annotators, _listed(labels), strict=True)
+        else:
+            pairs = labels.items()
         for annotator, label in pairs:
             answers.add_form(place, item, annotator, {question: label})
 

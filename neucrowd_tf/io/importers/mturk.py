@@ -27,7 +27,9 @@ from neucrowd_tf.io.importers.tables import joined, rows
 from neucrowd_tf.io.schema import TableOptions
 
 NAME = "Mechanical Turk"
-INPUT, ANSWER, JSON_ANSWERS = "Input.", "Answer.", "Answer.taskAnswers"
+INPUT = "Input."
+ANSWER = "Answer."
+JSON_ANSWERS = "Answer.taskAnswers"
 NUMBERED = re.compile(r"(.*?)\d+")
 
 
@@ -43,7 +45,10 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     pairs = () if options.task_column or options.label_column else _pairs(table.columns)
     stem = "" if not pairs else NUMBERED.fullmatch(pairs[0]).group(1)  # type: ignore[union-attr]
     hits = flagged_columns(table, options, "task") or ["HITId"]
-    items = [f"{INPUT}{stem}*"] if pairs else hits
+    if pairs:
+        items = [f"{INPUT}{stem}*"]
+    else:
+        items = hits
     annotators = flagged_columns(table, options, "worker") or ["WorkerId"]
     named = flagged_columns(table, options, "label")
     answers = Answers(head, NAME, options, item=",".join(items), annotator=",".join(annotators))
@@ -52,9 +57,11 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
         if cells.get("AssignmentStatus", "").lower() == "rejected" or cells.get("Reject"):
             answers.left_out["rejected by the requester"] += 1
             return
-        item, annotator = joined(cells, hits), joined(cells, annotators)
+        item = joined(cells, hits)
+        annotator = joined(cells, annotators)
         for pair in pairs:
-            shown, chosen = cells[INPUT + pair], [cells[ANSWER + pair]]
+            shown = cells[INPUT + pair]
+            chosen = [cells[ANSWER + pair]]
             answers.add(place, shown, annotator, f"{ANSWER}{stem}*", chosen)
         if not pairs:
             inputs = [name for name in cells if name.startswith(INPUT)]
@@ -78,8 +85,11 @@ def _form(cells: Mapping[str, str], named: Sequence[str]) -> dict[str, Any]:
     """Returns the answers of an assignment by question."""
     if cells.get(JSON_ANSWERS) and not named:
         form = json.loads(cells[JSON_ANSWERS])
-        form = form[0] if isinstance(form, list) and form else form
-        return form if isinstance(form, dict) else {}
+        if isinstance(form, list) and form:
+            form = form[0]
+        if isinstance(form, dict):
+            return form
+        return {}
     form = {}
     for name in named or [name for name in cells if name.startswith(ANSWER)]:
         question, _, option = name.rpartition(".")

@@ -34,13 +34,17 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     lines = list(head.records())
     ids = {line.get("id") for _, line in lines if not isinstance(line.get("id"), (list, dict))}
     repeats = None not in ids and len(ids) < len(lines)
-    item = "id" if repeats else "_input_hash"
+    if repeats:
+        item = "id"
+    else:
+        item = "_input_hash"
     answers = Answers(head, NAME, options, item=item, annotator="_annotator_id")
     return answers.read(lines, _add)
 
 
 def _add(answers: Answers, place: str, line: dict[str, Any]) -> None:
-    answer, name = line.get("answer"), line.get(answers.item)
+    answer = line.get("answer")
+    name = line.get(answers.item)
     annotator = line.get("_annotator_id") or line.get("_session_id")
     about = {"answer", "label", "id", *(key for key in line if key.startswith("_"))}
     answers.text(name, {key: line[key] for key in line if key not in about})

@@ -24,7 +24,8 @@ from neucrowd_tf.io.importers.answers import Answers
 from neucrowd_tf.io.schema import TableOptions
 
 NAME = "SageMaker Ground Truth"
-RESPONSES, ALL_WORKERS = "worker-response", "annotationsFromAllWorkers"
+RESPONSES = "worker-response"
+ALL_WORKERS = "annotationsFromAllWorkers"
 
 
 def matches(head: Head) -> bool:
@@ -62,7 +63,10 @@ def _responses(head: Head) -> Iterator[tuple[str, tuple[str, dict[str, Any]]]]:
     """
     files = [(PurePosixPath(name), text) for name, text in head.members((".json",))]
     iterations = {name.parts[-3] for name, _ in files if len(name.parts) > 2}
-    depth = 2 if len(iterations) > 1 else 1
+    if len(iterations) > 1:
+        depth = 2
+    else:
+        depth = 1
     for name, text in files:
         item = "/".join(name.parts[-1 - depth : -1]) or name.stem
         for place, record in records_of(parse_json(text, head.path / name), head.path / name):
@@ -77,5 +81,8 @@ def _add_response(answers: Answers, place: str, entry: tuple[str, dict[str, Any]
 
 def _add(answers: Answers, place: str, item: Any, worker: Any, content: Any) -> None:
     """Adds what one worker's form says: a value per question, or the JSON of it."""
-    form = json.loads(content) if isinstance(content, str) else content
+    if isinstance(content, str):
+        form = json.loads(content)
+    else:
+        form = content
     answers.add_form(place, item, worker, form)

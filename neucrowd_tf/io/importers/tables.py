@@ -23,7 +23,9 @@ def rows(table: Table) -> Iterator[tuple[str, dict[str, str]]]:
 def joined(cells: dict[str, str], columns: Sequence[str]) -> str:
     """Returns the cells of several columns of a row as one id, see `Table.joined`."""
     texts = [cells[column] for column in columns]
-    return JOINT.join(texts) if all(texts) else ""
+    if all(texts):
+        return JOINT.join(texts)
+    return ""
 
 
 def read_table(

@@ -19,8 +19,12 @@ from neucrowd_tf.io.importers.tables import joined, rows
 from neucrowd_tf.io.schema import TableOptions
 
 NAME = "Toloka"
-WORKER, TASK, STATUS = "ASSIGNMENT:worker_id", "ASSIGNMENT:task_id", "ASSIGNMENT:status"
-INPUT, OUTPUT, GOLDEN = "INPUT:", "OUTPUT:", "GOLDEN:"
+WORKER = "ASSIGNMENT:worker_id"
+TASK = "ASSIGNMENT:task_id"
+STATUS = "ASSIGNMENT:status"
+INPUT = "INPUT:"
+OUTPUT = "OUTPUT:"
+GOLDEN = "GOLDEN:"
 COUNTED = ("", "APPROVED", "ACCEPTED", "SUBMITTED")
 
 
@@ -40,7 +44,8 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     answers = Answers(head, NAME, options, item=",".join(items), annotator=",".join(annotators))
 
     def add(answers: Answers, place: str, cells: dict[str, str]) -> None:
-        item, annotator = joined(cells, items), joined(cells, annotators)
+        item = joined(cells, items)
+        annotator = joined(cells, annotators)
         answers.text(item, {name.removeprefix(INPUT): cells[name] for name in inputs})
         for question in questions:
             if golden := cells.get(GOLDEN + question.removeprefix(OUTPUT)):

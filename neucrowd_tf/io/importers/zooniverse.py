@@ -20,7 +20,9 @@ from neucrowd_tf.io.importers.tables import read_table, rows
 from neucrowd_tf.io.schema import TableOptions
 
 NAME = "Zooniverse"
-ITEM, ANNOTATOR, ANNOTATIONS = "subject_ids", "user_name", "annotations"
+ITEM = "subject_ids"
+ANNOTATOR = "user_name"
+ANNOTATIONS = "annotations"
 OTHERS = {"classification_id", ITEM, ANNOTATOR, "row_id"}
 
 
@@ -47,12 +49,21 @@ def _add_row(answers: Answers, place: str, cells: dict[str, str]) -> None:
 def _add(place: str, item: str, annotator: str, tasks: Any, answers: Answers) -> None:
     """Adds the answer to each task; a combined task holds further ones."""
     for task in tasks if isinstance(tasks, list) else ():
-        value = task.get("value") if isinstance(task, dict) else None
-        first = value[0] if isinstance(value, list) and value else None
+        if isinstance(task, dict):
+            value = task.get("value")
+        else:
+            value = None
+        if isinstance(value, list) and value:
+            first = value[0]
+        else:
+            first = None
         if isinstance(first, dict) and "task" in first:
             _add(place, item, annotator, value, answers)
         elif isinstance(first, dict):
-            kind = "survey answers" if "choice" in first else "drawings"
+            if "choice" in first:
+                kind = "survey answers"
+            else:
+                kind = "drawings"
             answers.left_out[kind] += 1
         elif isinstance(task, dict):
             answers.add_form(place, item, annotator, {str(task.get("task", "")): value})

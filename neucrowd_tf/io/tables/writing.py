@@ -43,7 +43,10 @@ def text_cell(value: Any) -> str:
 def name_of(cell: str, names: Container[str]) -> str:
     """Returns the known name that a cell means, by `text_cell` or as 3.0 for 3; or the cell."""
     bare = cell.removeprefix("'")
-    written = bare if text_cell(bare) == cell else cell
+    if text_cell(bare) == cell:
+        written = bare
+    else:
+        written = cell
     forms = (written, cell, bare, re.sub(r"\.0+$", "", cell))
     return next((form for form in forms if form in names), cell)
 
@@ -55,13 +58,17 @@ def number_cell(value: Any) -> str:
     """
     if value is None or (isinstance(value, (float, np.floating)) and not np.isfinite(value)):
         return ""
-    return str(value) if isinstance(value, (int, np.integer)) else f"{value:.9g}"
+    if isinstance(value, (int, np.integer)):
+        return str(value)
+    return f"{value:.9g}"
 
 
 def cell(value: Any) -> str:
     """Returns a value as a cell: numbers with a point as `number_cell` has them, others as text."""
     number = isinstance(value, (float, np.floating))
-    return number_cell(float(value)) if number else text_cell(value)
+    if number:
+        return number_cell(float(value))
+    return text_cell(value)
 
 
 def to_csv(header: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
@@ -89,7 +96,9 @@ def _cells(values: Iterable[Any]) -> Iterable[str]:
     if values.dtype.kind == "f":
         finite = np.isfinite(values)
         texts = map("{:.9g}".format, values.tolist())
-        return texts if finite.all() else np.where(finite, list(texts), "").tolist()
+        if finite.all():
+            return texts
+        return np.where(finite, list(texts), "").tolist()
     return map(str if values.dtype.kind in "iu" else cell, values.tolist())
 
 

@@ -66,13 +66,15 @@ class Average(CrowdEstimator):
         weights: Sequence[float] | NDArray[np.float64],
     ) -> Self:
         """Returns the average of fitted estimators of the same classes and features."""
-        average, first = cls(), members[0]
+        average = cls()
+        first = members[0]
         average.classes_ = first.classes_
         average.feature_shape_ = first.feature_shape_
         average.n_features_in_ = first.n_features_in_
         average.members_ = list(members)
         average.weights_ = np.asarray(weights, np.float64) / np.sum(weights)
-        average.temperature_, average.shift_ = float(temperature), np.asarray(shift, np.float64)
+        average.temperature_ = float(temperature)
+        average.shift_ = np.asarray(shift, np.float64)
         return average
 
     def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
@@ -88,12 +90,18 @@ class Average(CrowdEstimator):
         models = [member.inference_model() for member in self.members_]
         matrices, places = self._projections()
         width = sum(one.shape[1] for one in matrices)
-        shape = (width,) if matrices else models[0].input_shape[1:]
+        if matrices:
+            shape = (width,)
+        else:
+            shape = models[0].input_shape[1:]
         inputs = keras.Input(shape=shape, dtype="float32", name="features")
         logs = []
         for number, model in enumerate(models):
             model.name = f"member_{number}"  # Keras requires different names
-            part = inputs[:, places[number]] if matrices else inputs
+            if matrices:
+                part = inputs[:, places[number]]
+            else:
+                part = inputs
             probabilities = model(part)["probabilities"]
             probabilities = keras.ops.cast(probabilities, "float32")
             logs.append(keras.ops.log(keras.ops.maximum(probabilities, LEAST)))
@@ -107,7 +115,9 @@ class Average(CrowdEstimator):
         """Returns the layer that converts texts to the members' features, side by side."""
         matrices, _ = self._projections()
         first = self.members_[0]
-        return first.encoder_.layer(np.hstack(matrices)) if matrices else first.text_layer()
+        if matrices:
+            return first.encoder_.layer(np.hstack(matrices))
+        return first.text_layer()
 
     def _projections(self) -> tuple[list[NDArray[Any]], list[slice]]:
         """Returns matrices from TF-IDF to members' features, and each member's place in them."""

@@ -22,25 +22,33 @@ BASELINE = "mv_lr"
 # Four strengths instead of nine: the study never chose one of the others.
 STRENGTHS = (1e-3, 1e-2, 1e-1, 1.0)
 # Most gradient steps of a fit with small and with large batches.
-MOST_STEPS, LARGE_BATCH_STEPS = 1000, 200
+MOST_STEPS = 1000
+LARGE_BATCH_STEPS = 200
 # Self-training adds this share of the missing annotations in each of its rounds. M of DASC's
 # section 4.1 is .17 to .34 of LabelMe's empty cells.
-QUOTA, ROUNDS = 0.17, 5
+QUOTA = 0.17
+ROUNDS = 5
 # About this many numbers represent a text for a network. Seconds to count the n-grams of a letter
 # in all folds, to fit a regression to them by class, and to reduce an n-gram (of one in so many
 # letters, up to the most).
 TEXT_INPUTS = 100
-COUNTING, FITTING, REDUCING, LETTERS, MOST_TERMS = 1e-5, 6e-7, 5e-4, 8, 40_000
+COUNTING = 1e-5
+FITTING = 6e-7
+REDUCING = 5e-4
+LETTERS = 8
+MOST_TERMS = 40_000
 # Seconds of all cores together that candidates may take, of which this share is for the first fits
 # and the rest for further fits of the better ones.
-BUDGET, FIRST = 100.0, 0.6
+BUDGET = 100.0
+FIRST = 0.6
 TOO_DEAR = "it does not fit into the budget of {:g} s"
 # A small convolutional network needs minutes where a dense one needs seconds.
 IMAGE_BUDGET = 1500.0
 # Seconds of one epoch of it per image and pixel.
 PIXEL = 7e-7
 # Tables of at most so many numbers get so many epochs: they have few steps in each.
-SMALL, SMALL_EPOCHS = 75_000, 100
+SMALL = 75_000
+SMALL_EPOCHS = 100
 # Seconds of a step of annot-mix, without its matrix products.
 MIXING_STEP = 6e-3
 # DASC comes early if this share of the cells is empty.
@@ -124,8 +132,12 @@ def _networks(features: NDArray[Any]) -> dict[str, dict[str, Any]]:
     if is_images(features):
         return {"strong": SMALL_CNN, "large": SMALL_CNN}
     skewed = not is_text(features) and is_skewed(features)
-    rows, common = len(features), {"standardise": "square_root" if skewed else True}
-    most = SMALL_EPOCHS if rows * _inputs(features) <= SMALL else STRONG_BASE["epochs"]
+    rows = len(features)
+    common = {"standardise": "square_root" if skewed else True}
+    if rows * _inputs(features) <= SMALL:
+        most = SMALL_EPOCHS
+    else:
+        most = STRONG_BASE["epochs"]
     epochs = _epochs(rows, STRONG_BASE["batch_size"], most, MOST_STEPS)
     return {
         "strong": {**common, **STRONG_BASE, "epochs": epochs},
@@ -140,12 +152,16 @@ def is_images(features: NDArray[Any]) -> bool:
 
 def _inputs(features: NDArray[Any]) -> int:
     """Returns the number of features of an instance."""
-    return TEXT_INPUTS if is_text(features) else int(np.prod(features.shape[1:]))
+    if is_text(features):
+        return TEXT_INPUTS
+    return int(np.prod(features.shape[1:]))
 
 
 def _letters(features: NDArray[Any]) -> int:
     """Returns the length of all texts together, 0 for numbers."""
-    return sum(map(len, features)) if is_text(features) else 0
+    if is_text(features):
+        return sum(map(len, features))
+    return 0
 
 
 def candidates(features: NDArray[Any], annotations: Annotations) -> list[Candidate]:
@@ -159,9 +175,13 @@ def candidates(features: NDArray[Any], annotations: Annotations) -> list[Candida
     """
     rows = len(features)
     inputs = _inputs(features)
-    classes, annotators = annotations.num_classes, annotations.num_annotators
+    classes = annotations.num_classes
+    annotators = annotations.num_annotators
     kinds = _networks(features)
-    empty = rows * annotators - annotations.num_annotations if annotations.has_identities else 0
+    if annotations.has_identities:
+        empty = rows * annotators - annotations.num_annotations
+    else:
+        empty = 0
     # A round that loses a class restarts once; if it loses one again, the method is hopeless.
     quota = {"quota": max(100, int(QUOTA * empty)), "pick": "last", "rounds": ROUNDS, "restarts": 1}
     blank = {"standardise": is_text(features) or not has_blank_features(features)}
@@ -184,7 +204,10 @@ def candidates(features: NDArray[Any], annotations: Annotations) -> list[Candida
 
     tuplets = 6.0 + 1e-3 * rows
     lr = {"Cs": STRENGTHS}
-    rate = 0.01 if is_images(features) else None
+    if is_images(features):
+        rate = 0.01
+    else:
+        rate = None
     one_rate = {**kinds["strong"], "annotator_learning_rate": rate}
     table = [
         (BASELINE, BASELINE, lr, linear),
@@ -237,7 +260,9 @@ def named(name: str, features: NDArray[Any], annotations: Annotations) -> Candid
 
 def usual_budget(features: NDArray[Any]) -> float:
     """Returns the budget if none is chosen, in seconds."""
-    return IMAGE_BUDGET if is_images(features) else BUDGET
+    if is_images(features):
+        return IMAGE_BUDGET
+    return BUDGET
 
 
 def affordable(
@@ -281,7 +306,8 @@ def affordable(
     chosen: list[Candidate] = []
     reasons: dict[str, str] = {}
     letters = _letters(features)
-    spent, reduction = COUNTING * letters, REDUCING * min(MOST_TERMS, letters / LETTERS)
+    spent = COUNTING * letters
+    reduction = REDUCING * min(MOST_TERMS, letters / LETTERS)
     for each in order:
         reason = reason_against(each, annotations)
         seconds = each.seconds + (0.0 if "Cs" in each.hparams else reduction)
@@ -290,7 +316,8 @@ def affordable(
             reason = TOO_DEAR.format(total)
         if reason is None:
             chosen.append(each)
-            spent, reduction = spent + seconds, reduction - (seconds - each.seconds)
+            spent = spent + seconds
+            reduction = reduction - (seconds - each.seconds)
         else:
             reasons[each.name] = reason
     return chosen, reasons, total - spent if methods is None else 0.0

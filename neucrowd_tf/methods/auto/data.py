@@ -30,8 +30,12 @@ def with_validation(
     if data.validation is None:
         return data, gold
     more, labels = data.validation
-    true = labels if data.validation_kind == "truth" else np.full_like(labels, -1)
-    crowd, size = data.annotations, len(labels)
+    if data.validation_kind == "truth":
+        true = labels
+    else:
+        true = np.full_like(labels, -1)
+    crowd = data.annotations
+    size = len(labels)
     if crowd.has_identities:
         annotations = Annotations(
             np.concatenate([crowd.instances, crowd.num_instances + np.arange(size)]),

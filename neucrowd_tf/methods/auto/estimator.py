@@ -167,7 +167,8 @@ class Auto(CrowdEstimator):
     def _fit(self, data: TrainingData, run: Run) -> None:
         import keras  # noqa: F401  (before the clock starts, and by one thread)
 
-        self.rows_, clock = data.rows, search.Clock()
+        self.rows_ = data.rows
+        clock = search.Clock()
         size, num_annotators = data.annotations.shape
         data, codes = with_validation(data, gold_codes(self.gold, data.annotations))
         self.consensus_ = weighed_consensus(data.annotations, self.seed, self.scale)
@@ -181,7 +182,8 @@ class Auto(CrowdEstimator):
             stop=clock,
         )
         data = self._represented(data, task)
-        crowd, balanced = data.annotations, self.target == "balanced"
+        crowd = data.annotations
+        balanced = self.target == "balanced"
         chosen, reasons, remaining = affordable(
             data.features, crowd, self.budget, balanced=balanced, methods=self.methods
         )
@@ -231,7 +233,10 @@ class Auto(CrowdEstimator):
         """Returns the members that are fitted to all rows in time; the others get a reason."""
         every = [each for several in fits.values() for each in several]
         every.sort(key=lambda each: each.repeat)
-        action = "fitting on all rows" if progress else ""
+        if progress:
+            action = "fitting on all rows"
+        else:
+            action = ""
         outcomes = search.outcomes(search.fitted, every, self.jobs, action)
         members: dict[str, list[Any]] = {}
         for task in every:
@@ -246,7 +251,10 @@ class Auto(CrowdEstimator):
         """Adds to the recommendation how members were fitted, and takes over their results."""
         self.recommendation_["fits"] = {name: len(models) for name, models in members.items()}
         if self.representations_:
-            chosen = "the encoder's vectors" if hasattr(self, "encoder_") else "TF-IDF"
+            if hasattr(self, "encoder_"):
+                chosen = "the encoder's vectors"
+            else:
+                chosen = "TF-IDF"
             self.recommendation_["representations"] = self.representations_
             self.recommendation_["text"] += f" Texts are represented by {chosen}."
         if self.scale == "ordinal":
@@ -281,7 +289,8 @@ class Auto(CrowdEstimator):
         for name, outcome in search.outcomes(search.held_out, tasks, self.jobs).items():
             if outcome.probabilities is not None:
                 scored = np.isfinite(outcome.probabilities).all(axis=1)
-                crowd, consensus = data.annotations[scored], self.consensus_[scored]
+                crowd = data.annotations[scored]
+                consensus = self.consensus_[scored]
                 evidence = Evidence.of(crowd, consensus, self.seed)
                 likely[name] = label_log_likelihood(outcome.probabilities[scored], evidence)
         if likely.get("tfidf", -np.inf) >= likely.get("encoder", -np.inf):
@@ -321,7 +330,10 @@ class Auto(CrowdEstimator):
                 repeats[name] = [tasks[name].again(number) for number in range(1, count + 1)]
                 remaining -= count * seconds
         further = [each for several in repeats.values() for each in several]
-        action = "fitting again" if progress else ""
+        if progress:
+            action = "fitting again"
+        else:
+            action = ""
         outcomes = search.outcomes(search.held_out, further, self.jobs, action)
         for name, several in repeats.items():
             completed = {each.name: outcomes[each.name].probabilities for each in several}
@@ -346,7 +358,10 @@ class Auto(CrowdEstimator):
             raise baseline.error or RuntimeError(baseline.reason)
         agreed = np.nan_to_num(quickly.probabilities).argmax(axis=1) == self.consensus_
         _, *others = (dataclasses.replace(each, agreement=agreed) for each in tasks.values())
-        action = "candidate" if progress else ""
+        if progress:
+            action = "candidate"
+        else:
+            action = ""
         outcomes = search.outcomes(search.held_out, others, self.jobs, action)
         outcomes = {BASELINE: baseline, **outcomes}
         for name, each in outcomes.items():

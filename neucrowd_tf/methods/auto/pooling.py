@@ -87,7 +87,8 @@ def weigh(
         return [1.0]
     size = evidence.num_classes
     posterior = evidence.posterior(mean_logits(list(held_out.values())).argmax(axis=1))
-    probas, likely = posterior.probas, posterior.log_likelihoods
+    probas = posterior.probas
+    likely = posterior.log_likelihoods
     counts = np.ones(len(probas))
     if balanced:
         counts = (probas / np.maximum(probas.mean(axis=0), 1 / len(probas))).sum(axis=1) / size
@@ -100,7 +101,10 @@ def weigh(
     apart = np.isin(ranked.members, list(unlike))
     sizes = np.where(apart, apart.sum(), (~apart).sum())
     even = 1 / sizes / (1 / sizes).sum()
-    shares = weights / weights.sum() if weights.sum() > 0 else even
+    if weights.sum() > 0:
+        shares = weights / weights.sum()
+    else:
+        shares = even
     return [float(share) for share in EVENLY * even + (1 - EVENLY) * shares]
 
 

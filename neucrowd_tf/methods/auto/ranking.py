@@ -17,13 +17,15 @@ from neucrowd_tf.methods.auto.evidence import CRITERIA, Evidence, determinant
 Array = NDArray[np.float64]
 # The share of the candidates that is averaged, the least number, and how far below the first one's
 # agreement with the consensus a member may significantly be.
-SHARE, LEAST_MEMBERS = 0.5, 3
+SHARE = 0.5
+LEAST_MEMBERS = 3
 FAR = 0.05
 # Shares of the classes' log shares that may be subtracted for a balanced target.
 CORRECTED = (0.0, 0.25, 0.5, 0.75, 1.0)
 # From this many true labels on, candidates that are clearly worse by them are left out if the
 # average gains clearly. From the second number on they alone rank.
-LEAST_GOLD, MANY_GOLD = 30, 200
+LEAST_GOLD = 30
+MANY_GOLD = 200
 CONFIDENCE = 0.95
 
 
@@ -93,10 +95,16 @@ def rank(
     }
     by_crowd = _chosen(scores, agrees, set(), unlike)
     labels = evidence.gold[evidence.gold >= 0]
-    weights = 1.0 / np.bincount(labels)[labels] if balanced else np.ones(len(labels))
+    if balanced:
+        weights = 1.0 / np.bincount(labels)[labels]
+    else:
+        weights = np.ones(len(labels))
     weights /= max(weights.sum(), 1e-12)
     # The number of equal weights with the same variance.
-    enough = 1.0 / max(float(np.square(weights).sum()), 1e-12) if len(weights) else 0.0
+    if len(weights):
+        enough = 1.0 / max(float(np.square(weights).sum()), 1e-12)
+    else:
+        enough = 0.0
     if enough < LEAST_GOLD - 1e-6:
         return Ranked(by_crowd, corrections)
     tested = {name: p[evidence.gold >= 0] for name, p in adjusted.items()}

@@ -22,7 +22,8 @@ from neucrowd_tf.methods.auto.pooling import Calibration
 from neucrowd_tf.methods.auto.ranking import CONFIDENCE, Ranked
 
 Array = NDArray[np.float64]
-AVERAGE, CONSTANT = "average", "commonest class"
+AVERAGE = "average"
+CONSTANT = "commonest class"
 GOLD_ADVICE = "Gold labels of 50 random items (--gold) would narrow this interval."
 # If the most frequent class is this many times the rarest, the target may matter.
 IMBALANCED = 3.0
@@ -60,7 +61,10 @@ def recommend(
         reasons: why methods were left out.
         target: of `Auto`.
     """
-    chosen = ranked.members[0] if len(ranked.members) == 1 else AVERAGE
+    if len(ranked.members) == 1:
+        chosen = ranked.members[0]
+    else:
+        chosen = AVERAGE
     everything = dict(held_out) | ({AVERAGE: fit.probabilities} if chosen == AVERAGE else {})
     hits = {name: p.argmax(axis=1) == evidence.consensus for name, p in everything.items()}
     accuracy = judged.accuracy(AVERAGE)
@@ -113,7 +117,9 @@ def usefulness(above: Estimate, errors: float) -> bool | None:
     if above.low > SLIGHT * errors:
         return True
     none = above.value <= SLIGHT * errors and above.high <= MUCH * errors
-    return False if none else None
+    if none:
+        return False
+    return None
 
 
 def judged_predictions(
@@ -138,7 +144,8 @@ def judged_predictions(
         scale: of the classes.
     """
     certainty = certainty_without_gold(crowd, gold, scale=scale)
-    model, shares = fit.probabilities, certainty.probas[rows].mean(axis=0)
+    model = fit.probabilities
+    shares = certainty.probas[rows].mean(axis=0)
     every = {AVERAGE: model, BASELINE: baseline, CONSTANT: np.tile(shares, (len(rows), 1))}
     predicted = {name: decided(probas, scale) for name, probas in every.items()}
     return judge(certainty, rows, model, predicted, gold[rows], balanced=balanced)
@@ -158,8 +165,14 @@ def sentence(
     """
     if chosen == AVERAGE:
         chosen = f"the average of {', '.join(members)}"
-    measure = "balanced accuracy" if balanced else "accuracy"
-    basis = f"{checked} gold labels" if checked >= LEAST_GOLD else "expected, without gold labels"
+    if balanced:
+        measure = "balanced accuracy"
+    else:
+        measure = "accuracy"
+    if checked >= LEAST_GOLD:
+        basis = f"{checked} gold labels"
+    else:
+        basis = "expected, without gold labels"
     return (
         f"Recommended: {chosen}. Its {measure} on items that it has not seen is {shown(accuracy)}"
         f" (80% interval; {basis})."

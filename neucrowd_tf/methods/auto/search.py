@@ -32,13 +32,15 @@ Result = TypeVar("Result")
 
 # A candidate whose agreement with the consensus after one fold is this far below the baseline's, by
 # more than this many standard errors, is not tried on the other folds.
-HOPELESS, ERRORS = 0.05, 3.0
+HOPELESS = 0.05
+ERRORS = 3.0
 # Networks hold the features of their latest fit: with more bytes than this, each candidate's last
 # fit compiles again.
 MOST_KEPT = 1 << 26
 # Shares of a budget at which the search and the last fits end. A last fit takes about half as long
 # as a cross-validation, and the recommendation a little.
-SEARCH, LAST = 0.6, 0.9
+SEARCH = 0.6
+LAST = 0.9
 
 
 class Clock(threading.Event):
@@ -51,7 +53,9 @@ class Clock(threading.Event):
 
     def __init__(self) -> None:
         super().__init__()
-        self.budget, self.share, self._start = math.inf, SEARCH, time.perf_counter()
+        self.budget = math.inf
+        self.share = SEARCH
+        self._start = time.perf_counter()
         self._spent: dict[str, tuple[float, float]] = {"": (1.0, 1.0)}
 
     @property
@@ -69,7 +73,8 @@ class Clock(threading.Event):
         Expected are the predicted seconds, scaled by what the candidate took before, or else by
         what all others took.
         """
-        name, start = task.candidate.name, time.perf_counter()
+        name = task.candidate.name
+        start = time.perf_counter()
         actual, expected = self._spent.get(name, np.sum([*self._spent.values()], axis=0))
         predicted = task.candidate.cost * (1 if function is fitted else 2)
         if predicted * actual / expected <= self.left:
@@ -120,7 +125,9 @@ class Task:
     @property
     def name(self) -> str:
         """The candidate's name; that of further fits has a number."""
-        return f"{self.candidate.name}-{self.repeat + 1}" if self.repeat else self.candidate.name
+        if self.repeat:
+            return f"{self.candidate.name}-{self.repeat + 1}"
+        return self.candidate.name
 
     def make(self) -> Any:
         """Returns the candidate's unfitted estimator; of texts, with TF-IDF before it."""
@@ -132,7 +139,9 @@ class Task:
     @property
     def strengths(self) -> str:
         """The parameter that has a regression's regularisation strengths."""
-        return "estimator__Cs" if is_text(self.features) else "Cs"
+        if is_text(self.features):
+            return "estimator__Cs"
+        return "Cs"
 
     def again(self, repeat: int) -> Task:
         """Returns the task of a further fit, with networks of its own."""
@@ -175,7 +184,8 @@ class Outcome:
 def held_out(task: Task) -> Outcome:
     """Returns a candidate's predictions for each row, by a fit without that row."""
     start = time.perf_counter()
-    name, run = task.name, task.run()
+    name = task.name
+    run = task.run()
     probabilities = None
     strength: float | None = None
     try:
@@ -197,7 +207,10 @@ def held_out(task: Task) -> Outcome:
                     # A cross-validation within each fold would cost ten times the fit.
                     strength = float(arrays["strength"])
                     estimator.set_params(**{task.strengths: (strength,)})
-                reason = _hopeless(task, probabilities, test) if fold == 0 else ""
+                if fold == 0:
+                    reason = _hopeless(task, probabilities, test)
+                else:
+                    reason = ""
                 if reason:
                     return Outcome(name, time.perf_counter() - start, reason=reason)
     except OSError:
@@ -257,7 +270,11 @@ def outcomes(
         jobs: see `side_by_side`.
         action: what the progress bar says is done; without it none is shown.
     """
-    hidden = None if action and tasks else True  # None hides it unless stderr is a terminal
+    # None hides it unless stderr is a terminal
+    if action and tasks:
+        hidden = None
+    else:
+        hidden = True
     working = side_by_side(lambda task: task.stop.run(function, task), tasks, jobs)
     bar = tqdm(working, f"auto: {action}", len(tasks), disable=hidden)
     completed = {each.name: each for each in bar}
@@ -278,7 +295,10 @@ def side_by_side(
         jobs: number of threads; None for one per core.
     """
     allowed = getattr(os, "sched_getaffinity", None)  # not on macOS and Windows
-    cores = len(allowed(0)) if allowed is not None else os.cpu_count() or 1
+    if allowed is not None:
+        cores = len(allowed(0))
+    else:
+        cores = os.cpu_count() or 1
     jobs = max(1, min(jobs or cores, len(tasks)))
 
     def unwarned(task: Task) -> Result:

@@ -56,7 +56,9 @@ class ConfusionHead(AnnotatorHead):
     ) -> None:
         check_choice("normalisation", normalisation, Normalisation)
         super().__init__(num_annotators, **kwargs)
-        self.normalisation, self.trace_weight, self.initial = normalisation, trace_weight, initial
+        self.normalisation = normalisation
+        self.trace_weight = trace_weight
+        self.initial = initial
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         classes = int(input_shape[-1])  # type: ignore[arg-type]

@@ -83,7 +83,8 @@ class AnnotMixModel(AnnotationModel):
         who = mixed(tf.gather(self.head.annotators(), annotators), shares, partners)
         pairs = tf.range(tf.size(labels)), who
         answers = self.head(self.network(blended, training=True), pairs, training=True)
-        first, second = shares * weights, (1.0 - shares) * tf.gather(weights, partners)
+        first = shares * weights
+        second = (1.0 - shares) * tf.gather(weights, partners)
         losses = first * self.losses_of(labels, answers)
         losses += second * self.losses_of(tf.gather(labels, partners), answers)
         return tf.reduce_sum(losses), tf.reduce_sum(first + second)

@@ -192,7 +192,8 @@ class CCC(CrowdLayerBase):
     # (`warm_up`), the last epoch. Why: The same base and steps for every method; test labels choose
     # nothing. Effect: not measured.
     def _train(self, network: Any, data: TrainingData, run: Run) -> Any:
-        model, crowd = network.model, data.annotations.observed()
+        model = network.model
+        crowd = data.annotations.observed()
         size = round(self.meta_share * len(data.features))
 
         def prepare(epoch: int) -> Mapping[str, float]:

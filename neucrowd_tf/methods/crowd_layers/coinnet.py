@@ -55,7 +55,8 @@ class OutlierModel(AnnotationModel):
         super().__init__(*args, **options)
         self.outliers = Outliers(*shape)
         self.trained = [*self.trained, self.outliers]
-        self.sparsity, self.power = sparsity, power
+        self.sparsity = sparsity
+        self.power = power
 
     def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:
         """Returns the sum of losses and of weights, and keeps the sparsity's term.

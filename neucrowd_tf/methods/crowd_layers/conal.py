@@ -61,10 +61,13 @@ class ConalHead(AnnotatorHead):
         **kwargs: Unpack[LayerOptions],
     ) -> None:
         super().__init__(num_annotators, **kwargs)
-        self.embedding_size, self.weight, self.seed = embedding_size, weight, seed
+        self.embedding_size = embedding_size
+        self.weight = weight
+        self.seed = seed
 
     def build(self, input_shape: Any) -> None:
-        classes, width = int(input_shape[0][-1]), int(input_shape[1][-1])
+        classes = int(input_shape[0][-1])
+        width = int(input_shape[1][-1])
         self.annotator_weight("matrix", (classes, classes), stacked_identity(classes, 2.0))
         # Of one annotator `[1, e]` each, with the fans of a dense layer of one-hot annotators.
         size = self.embedding_size

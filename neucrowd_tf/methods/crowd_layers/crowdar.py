@@ -55,14 +55,16 @@ class ReliabilityHead(AnnotatorHead):
         **kwargs: Unpack[LayerOptions],
     ) -> None:
         super().__init__(num_annotators, **kwargs)
-        self.hidden_units, self.seed = hidden_units, seed
+        self.hidden_units = hidden_units
+        self.seed = seed
 
     def _dense(self, width: int, draw: int, **more: Any) -> keras.layers.Dense:
         maker = keras.initializers.GlorotUniform(self.seed + draw)
         return keras.layers.Dense(width, kernel_initializer=maker, dtype=self.compute_dtype, **more)
 
     def build(self, input_shape: Any) -> None:
-        classes, width = int(input_shape[0][-1]), int(input_shape[1][-1])
+        classes = int(input_shape[0][-1])
+        width = int(input_shape[1][-1])
         self.annotator_weight("matrix", (classes, classes), stacked_identity(classes))
         self.annotator_weight("expertise", (1, classes), HeadsUniform(self.seed))
         self.hidden = self._dense(self.hidden_units, 1, activation="sigmoid")

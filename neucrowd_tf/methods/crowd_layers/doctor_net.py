@@ -59,7 +59,9 @@ class DoctorHeads(AnnotatorHead):
     ) -> None:
         super().__init__(num_annotators, **kwargs)
         check_int("num_classes", num_classes)
-        self.num_classes, self.l2, self.seed = num_classes, l2, seed
+        self.num_classes = num_classes
+        self.l2 = l2
+        self.seed = seed
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         width = int(input_shape[-1])  # type: ignore[arg-type]
@@ -121,7 +123,8 @@ class DoctorWeights(TargetModel):
         self, answers: keras.Model, average: AnnotatorAverage, features: Any, num_classes: int
     ) -> None:
         super().__init__(average, features, num_classes)
-        self._answers, self.average = [answers], average
+        self._answers = [answers]
+        self.average = average
 
     def set_targets(self, targets: NDArray[Any]) -> None:
         """Sets what is predicted: the shares of `[N, C]` votes."""
@@ -188,7 +191,10 @@ class WeightedDoctorNet(CrowdLayerBase):
     def _build(self, data: TrainingData) -> Network:
         network = super()._build(data)
         average = network.whole.get_layer("average")
-        inputs = network.standardise.output if network.standardised else network.whole.input
+        if network.standardised:
+            inputs = network.standardise.output
+        else:
+            inputs = network.whole.input
         answers = keras.Model(inputs, network.whole.output["annotators"], name="answers")
         arguments = answers, average, network.model.features, len(self.classes_)
         network.second = self._weights_model(*arguments)

@@ -65,7 +65,8 @@ class GeoCrowdNetHead(ConfusionHead):
     ) -> None:
         check_choice("volume", volume, Volume)
         super().__init__(num_annotators, "row", 0.0, initial=1.0, **kwargs)
-        self.volume, self.weight = volume, weight
+        self.volume = volume
+        self.weight = weight
         self.whole_batch = volume == "F"
 
     def penalty(self, inputs: Any) -> Any:

@@ -50,7 +50,8 @@ class MaDLHead(InstanceConfusion):
         **kwargs: Unpack[LayerOptions],
     ) -> None:
         super().__init__(num_annotators, num_classes, embedding_size, eta, seed, **kwargs)
-        self.alpha, self.beta = alpha, beta
+        self.alpha = alpha
+        self.beta = beta
         self.first = self._dense(128, "first", 4)
         self.second = self._dense(embedding_size, "second", 5)
         self.norms = [batch_norm(self.compute_dtype) for _ in range(2)]

@@ -171,7 +171,8 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
     def _fit(self, data: TrainingData, run: Run) -> None:
         if data.annotations.generated.any():
             data = authentic_data(data)
-        self.rows_, self.annotator_names_ = data.rows, data.annotations.annotator_names
+        self.rows_ = data.rows
+        self.annotator_names_ = data.annotations.annotator_names
         if self.epochs and data.validation is None:
             chosen, _ = hold_out(data, self.seed)
             self._train(chosen, run.stage("choice") if self.refit else run, self.epochs)
@@ -201,8 +202,11 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
                 f"CrowdInG: expected two instances or more to train on, received {len(data.rows)}"
             )
         network = self._pretrain(data, run.stage("classifier"))
-        self.history_, self.start_, self.n_iter_ = {}, None, 0
-        self.best_epoch_, self.collapsed_ = None, False
+        self.history_ = {}
+        self.start_ = None
+        self.n_iter_ = 0
+        self.best_epoch_ = None
+        self.collapsed_ = False
         if not self.epochs:
             self.model_ = self._classifier.inference_model()
             return
@@ -230,7 +234,8 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
             classifier.fit(data.features, data.annotations, run=run)
             network = classifier.network
         self.confusion_matrices_ = classifier.confusion_matrices_
-        self.generator_weights_, self.informed_ = [], {}
+        self.generator_weights_ = []
+        self.informed_ = {}
         return network
 
     def _play(self, game: Any, stage: str, epochs: int, data: TrainingData, run: Run) -> None:
@@ -265,9 +270,13 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
             tie_break=None if start is None else "log_loss",
             stop_when=stop,
         )
-        self.history_, self.n_iter_ = history.logs, history.epochs
+        self.history_ = history.logs
+        self.n_iter_ = history.epochs
         self.collapsed_ = stop(history.logs)
-        better = not self.collapsed_ if start is None else history.best_value > start["accuracy"]
+        if start is None:
+            better = not self.collapsed_
+        else:
+            better = history.best_value > start["accuracy"]
         if better:
             self.best_epoch_ = history.best_epoch
         else:
@@ -295,7 +304,9 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
         name = stage.rpartition("/")[2]
         if name == "classifier":
             return self._classifier
-        return self if name == "game" else None
+        if name == "game":
+            return self
+        return None
 
     # ----------------------------------------------------------------- compiled networks
 
@@ -378,7 +389,8 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
             features: `[M, ...]` raw features.
         """
         x = self._check_fitted(features)
-        generator, size = self._generator(), len(self.annotator_names_)
+        generator = self._generator()
+        size = len(self.annotator_names_)
         annotators = np.eye(size, dtype=np.float32)
         result = np.empty((len(x), size, len(self.classes_)), np.float32)
         for place, flat, latent in self._blocks(x):
@@ -399,8 +411,11 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
         Raises:
             DataError: annotations of other instances, annotators or classes.
         """
-        x, names, classes = self._check_fitted(features), self.annotator_names_, self.classes_
-        generator, annotators = self._generator(), np.eye(len(names), dtype=np.float32)
+        x = self._check_fitted(features)
+        names = self.annotator_names_
+        classes = self.classes_
+        generator = self._generator()
+        annotators = np.eye(len(names), dtype=np.float32)
         if annotations is None:
             nothing = np.zeros(0, np.int32)
             sides: dict[str, Any] = {"annotator_names": names, "class_names": classes}
@@ -433,7 +448,8 @@ def authentic_data(data: TrainingData) -> TrainingData:
     rows = np.flatnonzero(authentic.annotated)
     if not len(rows):
         raise DataError("annotations: expected authentic ones, received only generated ones")
-    features, annotations = data.features[rows], authentic[rows]
+    features = data.features[rows]
+    annotations = authentic[rows]
     return dataclasses.replace(
         data, features=features, annotations=annotations, rows=data.rows[rows]
     )

@@ -95,9 +95,13 @@ class Game(Turns):
         precompute: bool = True,
     ) -> None:
         super().__init__()
-        self.hparams, self.stage, self.precompute = hparams, "game", precompute
-        self.feature_shape, size = feature_shape, int(np.prod(feature_shape))
-        classes, k = base.output_shape[-1], hparams.embedding_size
+        self.hparams = hparams
+        self.stage = "game"
+        self.precompute = precompute
+        self.feature_shape = feature_shape
+        size = int(np.prod(feature_shape))
+        classes = base.output_shape[-1]
+        k = hparams.embedding_size
         self.generator = self.make_generator(hparams, size, annotator_size, classes)
         self.classifier = keras.models.clone_model(base)
         self.auxiliary = self.auxiliary_class(
@@ -160,8 +164,12 @@ class Game(Turns):
 
     def begin(self, stage: str) -> None:
         """Begins a stage, "generator", "discriminator" or "game", with fresh optimizers."""
-        self.stage, hparams = stage, self.hparams
-        generator = self.pretrain_rate if stage == "generator" else hparams.generator_learning_rate
+        self.stage = stage
+        hparams = self.hparams
+        if stage == "generator":
+            generator = self.pretrain_rate
+        else:
+            generator = hparams.generator_learning_rate
         for optimizer, rate in (
             (self.optimizer, hparams.discriminator_learning_rate),
             (self.generator_optimizer, generator),
@@ -191,7 +199,8 @@ class Game(Turns):
         References:
             CrowdInG, section 3.3.3.
         """
-        crowd, epoch = self.crowd, epoch + PRETRAINING
+        crowd = self.crowd
+        epoch = epoch + PRETRAINING
         authentic = (crowd.instances, crowd.annotators, crowd.labels)
         draws = (crowd.draw(epoch, Purpose.ORDER), crowd.draw(epoch, Purpose.NOISE))
         return {"loss": self._pretrained(crowd.inputs, authentic, self.classify_all(), draws)}
@@ -207,7 +216,8 @@ class Game(Turns):
             chosen = shuffled(positions_of(index, self.pretrain_batch, size), size, draws[0])
             instances, annotators, labels = (tf.gather(column, chosen) for column in authentic)
             shape = [tf.size(chosen), self.generator.noise_size]
-            noise, x = pair_noise(fold(draws[1], index), shape), tf.gather(features, instances)
+            noise = pair_noise(fold(draws[1], index), shape)
+            x = tf.gather(features, instances)
             with tf.GradientTape() as tape:
                 hidden = self.generator.hidden_of_pairs(x, identities, noise, annotators)
                 log_g = self.generator.log_probabilities(hidden, tf.gather(latent, instances))
@@ -247,7 +257,8 @@ class Game(Turns):
         else:
             everyone = ("generator", "classifier")
             logs |= self.generative_turn(everyone, epoch, tf.range(len(latent)), latent)
-        decay, trained = self.hparams.averaging, self.classifier.trainable_variables
+        decay = self.hparams.averaging
+        trained = self.classifier.trainable_variables
         for average, variable in zip(self.averaged.trainable_variables, trained, strict=True):
             average.assign(decay * average + (1.0 - decay) * variable)
         latent = self.classify_all()
@@ -276,10 +287,12 @@ class Game(Turns):
             CrowdInG, eq. 3.
         """
         latent, (features, identities) = self.classify_all(), self.crowd.inputs
-        losses, right = list[NDArray[Any]](), list[NDArray[Any]]()
+        losses = list[NDArray[Any]]()
+        right = list[NDArray[Any]]()
         for first in range(0, len(latent), self.hparams.batch_size):
             block = slice(first, first + self.hparams.batch_size)
-            x, z = features[block], latent[block]
+            x = features[block]
+            z = latent[block]
             seed = fold([self.crowd.seed, INFORMED], first)
             labels = self.generator.draw(x, z, identities, seed).labels
             log_q = self.auxiliary.all_pairs(*self.discriminator.encode(x, identities), labels)
@@ -297,9 +310,11 @@ class Game(Turns):
         the training instances, weighted by the classifier's probability of the true class.
         """
         latent, (features, identities) = self.classify_all(), self.crowd.inputs
-        total, size = np.zeros((len(identities), *[latent.shape[1]] * 2)), self.hparams.batch_size
+        total = np.zeros((len(identities), *[latent.shape[1]] * 2))
+        size = self.hparams.batch_size
         for first in range(0, len(latent), size):
-            x, z = features[first : first + size], latent[first : first + size]
+            x = features[first : first + size]
+            z = latent[first : first + size]
             answers = np.asarray(self.generator.answers(x, z, identities), np.float64)
             total += np.einsum("nc,nrk->rck", np.asarray(z, np.float64), answers)
         return (total / total.sum(axis=2, keepdims=True)).astype(np.float32)

@@ -52,7 +52,8 @@ def of_pairs(layer: keras.layers.Dense, inputs: Any) -> Any:
 
     Keras' own way is a dozen operations if shapes are open.
     """
-    units, size = layer.kernel.shape[1], layer.kernel.shape[0]
+    units = layer.kernel.shape[1]
+    size = layer.kernel.shape[0]
     shape = tf.concat([tf.shape(inputs)[:-1], [units]], axis=0)
     return tf.reshape(layer(tf.reshape(inputs, [-1, size])), shape)
 
@@ -109,9 +110,11 @@ class Generator(keras.layers.Layer):
         seed: int = 0,
     ) -> None:
         super().__init__(name="generator", dtype="float32")
-        self.noise_size, self.hidden_units = noise_size, hidden_units
+        self.noise_size = noise_size
+        self.hidden_units = hidden_units
         self.least_probability = 0.0  # of those that `Drawn.entropies` are of
-        self.use_instances, self.use_annotators = use_instances, use_annotators
+        self.use_instances = use_instances
+        self.use_annotators = use_annotators
         # Deviation: CrowdInG eq. 1. Paper: A layer over the concatenated inputs, in P_Q too. Here:
         # A sum of dense layers, each with its own fan-in. Why: No array of pairs x features is
         # made. Effect: not measured.
@@ -134,7 +137,9 @@ class Generator(keras.layers.Layer):
     def annotator_part(self, annotators: Any) -> Any:
         """Returns the annotators' part of the hidden layer, `[R, e] -> [R, h]`."""
         hidden = self.from_annotator(self.annotator_embedding(annotators))
-        return hidden if self.use_annotators else tf.zeros_like(hidden)
+        if self.use_annotators:
+            return hidden
+        return tf.zeros_like(hidden)
 
     def hidden(self, features: Any, annotators: Any, noise: Any) -> Any:
         """Returns the part of instances, annotators and noise in the hidden layer, `[B, R, h]`.
@@ -186,7 +191,8 @@ class Generator(keras.layers.Layer):
         hidden = self.hidden(features, annotators, pair_noise(seed, shape))
         logits = self.logits(hidden, latent[:, None, :])
         labels = draw_labels(logits, fold(seed, 1))
-        every, least = tf.nn.softmax(logits), self.least_probability
+        every = tf.nn.softmax(logits)
+        least = self.least_probability
         if least:
             every = tf.clip_by_value(every, least, 1.0 - least)
         return Drawn(labels, label_probabilities(logits, labels), entropy(every))
@@ -253,7 +259,10 @@ def label_correlation(cooccurrence: NDArray[np.float64]) -> NDArray[np.float32]:
     # Deviation: CrowdInG section 3.2.2. Paper: A is the co-occurrence of labels, unscaled. Here:
     # Zero diagonal, divided by its largest row sum. Why: With raw counts the identity vanishes and
     # all classes become one. Effect: not measured.
-    adjacency = cooccurrence / largest if largest > 0 else np.zeros_like(cooccurrence)
+    if largest > 0:
+        adjacency = cooccurrence / largest
+    else:
+        adjacency = np.zeros_like(cooccurrence)
     adjacency = adjacency + np.eye(len(adjacency))
     scale = 1.0 / np.sqrt(adjacency.sum(axis=1))
     return (scale[:, None] * adjacency * scale[None, :]).astype(np.float32)
@@ -285,9 +294,12 @@ class Discriminator(keras.layers.Layer):
         seed: int = 0,
     ) -> None:
         super().__init__(name="discriminator", dtype="float32")
-        self.num_classes, self.embedding_size = num_classes, embedding_size
+        self.num_classes = num_classes
+        self.embedding_size = embedding_size
         self.aggregate_labels = aggregate_labels
-        k, c, first = embedding_size, num_classes, seed * 1049
+        k = embedding_size
+        c = num_classes
+        first = seed * 1049
         self.instance_encoder = _dense(feature_size, k, first, use_bias=True)
         self.annotator_encoder = _dense(annotator_size, k, first + 1, use_bias=True)
         # `reinitialise` finds an initialiser by the name of its weight.
@@ -323,7 +335,8 @@ class Discriminator(keras.layers.Layer):
             features: `[B, d]`.
             annotators: `[R, e]`.
         """
-        v, u = self.instance_encoder(features), self.annotator_encoder(annotators)
+        v = self.instance_encoder(features)
+        u = self.annotator_encoder(annotators)
         return v, u, self.class_matrices()
 
     def all_pairs(self, v: Any, u: Any, matrices: Any) -> Any:
@@ -378,7 +391,8 @@ class Auxiliary(keras.layers.Layer):
         seed: int = 0,
     ) -> None:
         super().__init__(name="auxiliary", dtype="float32")
-        self.embedding_size, first = embedding_size, seed * 1051
+        self.embedding_size = embedding_size
+        first = seed * 1051
         self.label_embedding = _dense(embedding_size**2, label_size, first, use_bias=True)
         self.from_label = _dense(label_size, hidden_units, first + 1, use_bias=True)
         self.from_instance = _dense(embedding_size, hidden_units, first + 2)

@@ -17,7 +17,8 @@ class Purpose(enum.IntEnum):
     """Purposes of random numbers; `Crowd.draw` has 16 of them in each epoch."""
 
     SURVEY, SELECT, PAIRS, SURE, GENERATOR, UNSURE, CLASSIFIER = range(7)
-    ORDER, NOISE = 8, 9
+    ORDER = 8
+    NOISE = 9
 
 
 @dataclasses.dataclass(frozen=True)

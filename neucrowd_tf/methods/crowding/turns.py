@@ -53,10 +53,14 @@ PURPOSES = {
     ("generator", "classifier"): (Purpose.SURE, Purpose.GENERATOR),
 }
 # Shapes are open, so that one graph serves all turns, batches and fits.
-codes, seeds = tf.TensorSpec([None], tf.int32), tf.TensorSpec([2], tf.int32)
-scalar, count = tf.TensorSpec([], tf.float32), tf.TensorSpec([], tf.int32)
-matrix, label_matrix = tf.TensorSpec([None, None]), tf.TensorSpec([None, None], tf.int32)
-cube, inputs_spec = tf.TensorSpec([None, None, None]), (matrix, matrix)
+codes = tf.TensorSpec([None], tf.int32)
+seeds = tf.TensorSpec([2], tf.int32)
+scalar = tf.TensorSpec([], tf.float32)
+count = tf.TensorSpec([], tf.int32)
+matrix = tf.TensorSpec([None, None])
+label_matrix = tf.TensorSpec([None, None], tf.int32)
+cube = tf.TensorSpec([None, None, None])
+inputs_spec = (matrix, matrix)
 pairs_spec = Pairs(codes, codes, codes, tf.TensorSpec([None], tf.bool), matrix)
 drawn_spec = Drawn(label_matrix, matrix, matrix)
 logged_spec = Logged(codes, matrix, label_matrix, matrix, matrix, matrix)
@@ -110,7 +114,9 @@ def gathered(batches: Any, spec: Any, compute: Callable[[Any], Any]) -> Any:
 
 def authenticity_auc(authentic: NDArray[np.bool_], scores: NDArray[np.float32]) -> float:
     """Returns the ROC AUC of D's scores for authenticity, .5 without generated annotations."""
-    return 0.5 if authentic.all() else float(roc_auc_score(authentic, scores))
+    if authentic.all():
+        return 0.5
+    return float(roc_auc_score(authentic, scores))
 
 
 class Turns(keras.Model):
@@ -201,7 +207,8 @@ class Turns(keras.Model):
         References:
             CrowdInG, section 3.3.1.
         """
-        crowd, seed = self.crowd, self.crowd.draw(epoch, Purpose.SURVEY)
+        crowd = self.crowd
+        seed = self.crowd.draw(epoch, Purpose.SURVEY)
         labels, _, entropies = self.draw(crowd.inputs, tf.range(len(latent)), latent, seed)
         instances, annotators = select_annotations(
             entropies,
@@ -243,7 +250,8 @@ class Turns(keras.Model):
             take_step(self.optimizer, gradients(tape, loss, variables), variables)
             return tf.reduce_sum(losses)
 
-        size, total = tf.size(pairs.instances), 0.0
+        size = tf.size(pairs.instances)
+        total = 0.0
         batches = batches_in(size, self.pair_batch)
         for number in tf.range(passes * batches):
             index = number % batches
@@ -370,17 +378,26 @@ class Turns(keras.Model):
                 return noise
             return self.generator.hidden(tf.gather(features, instances), identities, noise)
 
-        stored = gathered(batches, cube, constant) if self.precompute else None
+        if self.precompute:
+            stored = gathered(batches, cube, constant)
+        else:
+            stored = None
 
         @unconverted
         def update(index: Any) -> Any:
             batch = self._batch(logged, index)
             x = tf.gather(features, batch.instances)
-            hidden = constant(index) if stored is None else self._batch(stored, index)
+            if stored is None:
+                hidden = constant(index)
+            else:
+                hidden = self._batch(stored, index)
             with tf.GradientTape(persistent=True) as tape:
                 if "generator" in mu:
                     hidden = self.generator.hidden(x, identities, hidden)
-                latent = self.classify(x) if "classifier" in mu else batch.latent
+                if "classifier" in mu:
+                    latent = self.classify(x)
+                else:
+                    latent = batch.latent
                 ratios = self.ratios(batch, hidden, latent)
                 losses = [getattr(batch, LOSSES[player]) for player in mu]
                 risks = [
@@ -457,7 +474,8 @@ class Turns(keras.Model):
         References:
             CrowdInG, section 3.3.2 (L_G and delta, above eq. 5).
         """
-        encoded, information = self.discriminator.encode(*inputs), self.hparams.information
+        encoded = self.discriminator.encode(*inputs)
+        information = self.hparams.information
         authenticity = authenticity_loss(self.discriminator.all_pairs(*encoded), labels)
         if not information:
             return authenticity, authenticity
@@ -505,7 +523,8 @@ class Turns(keras.Model):
         candidates = [dict(zip(losses, values, strict=True)) for values in tried]
         changed = [*self.generator.trainable_variables, *self.generator_optimizer.variables]
         changed += [*self.classifier.trainable_variables, *self.classifier_optimizer.variables]
-        start, estimates = read_variables(changed), []
+        start = read_variables(changed)
+        estimates = []
         for mu in candidates:
             estimates.append(float(passes(mu)))
             write_variables(changed, start)

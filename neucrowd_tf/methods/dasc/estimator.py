@@ -178,14 +178,20 @@ class DASC(CrowdEstimator):
     # ----------------------------------------------------------------- fit
 
     def _fit(self, data: TrainingData, run: Run) -> None:
-        by_validation, rounds, first = self.pick == "validation", self.rounds, None
+        by_validation = self.pick == "validation"
+        rounds = self.rounds
+        first = None
         validation = data.validation
         if by_validation and validation is None:
             split, _ = hold_out(data, self.seed)
             first = self._self_train(split, rounds, run.stage("choose"))
-            validation, rounds = split.validation, len(first.models) - 1
+            validation = split.validation
+            rounds = len(first.models) - 1
         result = self._self_train(data, rounds, run)
-        scored = result if first is None else first
+        if first is None:
+            scored = result
+        else:
+            scored = first
         self.best_round_ = last = len(result.models) - 1
         if by_validation and validation is not None:
             # Deviation: DASC algorithm 1. Paper: "until expected performance reached". Here: A
@@ -195,11 +201,17 @@ class DASC(CrowdEstimator):
             # results/dasc_table2.csv (accuracy beside last_round_accuracy).
             self.best_round_ = min(latest_good(scored.accuracies, len(validation[1])), last)
         self.round_accuracy_ = scored.accuracies
-        self.history_, self.selections_ = result.history, result.selections
-        self.last_estimator_, self._models = result.last, result.models
-        self.estimator_ = result.last if self.best_round_ == last else self._model(self.best_round_)
+        self.history_ = result.history
+        self.selections_ = result.selections
+        self.last_estimator_ = result.last
+        self._models = result.models
+        if self.best_round_ == last:
+            self.estimator_ = result.last
+        else:
+            self.estimator_ = self._model(self.best_round_)
         self.confusion_matrices_ = getattr(self.estimator_, "confusion_matrices_", None)
-        self.rows_, self.n_iter_ = data.rows, last
+        self.rows_ = data.rows
+        self.n_iter_ = last
 
     def _self_train(self, data: TrainingData, rounds: int, run: Run) -> Rounds:
         """Fits the model, predicts the labels that nobody gave, adds some of them and fits again.
@@ -207,7 +219,8 @@ class DASC(CrowdEstimator):
         References:
             DASC, algorithm 1.
         """
-        model, result = self._crowd_model(), Rounds()
+        model = self._crowd_model()
+        result = Rounds()
         # What cannot be written to is standardised once for all rounds.
         data = dataclasses.replace(data, features=data.features.view())
         data.features.flags.writeable = False
@@ -275,11 +288,13 @@ class DASC(CrowdEstimator):
         if self.selection in ("dasc", "equal"):
             lost = fill_lost_classes(labels, entropies, observed)
         rng = np.random.default_rng([self.seed, 0xDA5C, number])
-        generated, free = generated_counts(labels, observed), np.flatnonzero(~taken)
+        generated = generated_counts(labels, observed)
+        free = np.flatnonzero(~taken)
         cells = labels.ravel()[free], entropies.ravel()[free]
         candidates = Candidates(free, *cells, generated, self.hand_on)
         picks = SELECTORS[self.selection](candidates, min(self.quota, len(candidates.cells)), rng)
-        chosen, available = candidates.labels[picks], candidates.available
+        chosen = candidates.labels[picks]
+        available = candidates.available
         quota = np.bincount(chosen, minlength=observed.num_classes)
         exhausted = np.flatnonzero((available > 0) & (quota == available)).tolist()
         figures = {"lost": lost, "exhausted": exhausted, "quota": quota.tolist()}
@@ -289,7 +304,9 @@ class DASC(CrowdEstimator):
     def _model(self, number: int) -> Any:
         """Returns the fitted model of one round, on its own."""
         model = self._models[number]
-        return self.last_estimator_.from_snapshot(model) if isinstance(model, dict) else model
+        if isinstance(model, dict):
+            return self.last_estimator_.from_snapshot(model)
+        return model
 
     # ----------------------------------------------------------------- use
 
@@ -317,7 +334,10 @@ class DASC(CrowdEstimator):
         viewer: Any = None
         for index, model in enumerate(self._models):
             if isinstance(model, dict):
-                viewer = viewer.load_snapshot(model) if viewer is not None else self._model(index)
+                if viewer is not None:
+                    viewer = viewer.load_snapshot(model)
+                else:
+                    viewer = self._model(index)
                 model = viewer
             yield np.asarray(model.predict_proba(x))
 
@@ -337,9 +357,12 @@ class DASC(CrowdEstimator):
             `last_round_right`, the bits of the right predictions of labelled test instances in the
             last round; the figures of the last selection again.
         """
-        crowd, test, truth = dataset.annotations, dataset.test, dataset.truth
+        crowd = dataset.annotations
+        test = dataset.test
+        truth = dataset.truth
         counts = np.bincount(crowd.observed().labels, minlength=dataset.num_classes)
-        truth = np.full(crowd.num_instances, -1) if truth is None else truth
+        if truth is None:
+            truth = np.full(crowd.num_instances, -1)
         quality = selection_quality(self.selections_, truth[self.rows_], counts)
         labelled = np.flatnonzero(test.labels >= 0)
         accuracies: list[float] = []

@@ -45,12 +45,15 @@ def selection_quality(
     References:
         DASC, section 4.2 (figure 5).
     """
-    codes, majority, nan = np.asarray(truth), majority_classes(counts), float("nan")
+    codes = np.asarray(truth)
+    majority = majority_classes(counts)
+    nan = float("nan")
     options: dict[str, Any] = {"average": "macro", "zero_division": nan}
     scores = []
     for selected in selections:
         labelled = codes[selected[:, 0]] >= 0
-        actual, labels = codes[selected[labelled, 0]], selected[labelled, 2]
+        actual = codes[selected[labelled, 0]]
+        labels = selected[labelled, 2]
         accuracy = precision = recall = nan
         if labelled.any():
             classes = np.flatnonzero(majority), np.flatnonzero(~majority)

@@ -28,7 +28,9 @@ def fractions(counts: ArrayLike) -> NDArray[np.float64]:
     n = np.asarray(counts, dtype=np.float64)
     inverse = np.divide(1.0, n, out=np.zeros_like(n), where=n > 0)
     total = inverse.sum()
-    return inverse / total if total > 0 else inverse
+    if total > 0:
+        return inverse / total
+    return inverse
 
 
 def rounded(shares: NDArray[Any], total: int) -> NDArray[np.int64]:

@@ -140,7 +140,8 @@ def select_dasc(candidates: Candidates, total: int, rng: np.random.Generator) ->
     References:
         DASC, section 3.2.1.
     """
-    shares, hand_on = fractions(candidates.generated), candidates.hand_on
+    shares = fractions(candidates.generated)
+    hand_on = candidates.hand_on
     numbers = allocate(shares, candidates.available, total, hand_on=hand_on)
     return by_class(candidates, numbers, rng)
 

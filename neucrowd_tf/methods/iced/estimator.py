@@ -52,7 +52,8 @@ if TYPE_CHECKING:
 
 TOP_GROUPS = 3
 # What the auto-encoder's and the warm-up's epochs draw is a function of (seed, this, epoch).
-_AUTOENCODER, _WARM_UP = 0xAE, 0x3A
+_AUTOENCODER = 0xAE
+_WARM_UP = 0x3A
 
 
 @estimator
@@ -157,7 +158,8 @@ class ICED(CrowdEstimator):
     learning_rate: LearningRate = 1e-3
     batch_size: BatchSize = 32
 
-    _check_together, transform = check_network, transform
+    _check_together = check_network
+    transform = transform
 
     # ----------------------------------------------------------------- the algorithm
 
@@ -167,8 +169,10 @@ class ICED(CrowdEstimator):
         References:
             ICED, section 2.6, algorithm 1.
         """
-        crowd, votes = data.annotations, data.annotations.vote_counts()
-        size, real = crowd.num_classes, np.arange(len(data.features))
+        crowd = data.annotations
+        votes = data.annotations.vote_counts()
+        size = crowd.num_classes
+        real = np.arange(len(data.features))
         self.rows_, self.certainty_ = data.rows, label_certainty(votes, self.epsilon)
         model = self._networks(data.features)
         start = starting_values(model.encoder, self.pretrained)
@@ -192,7 +196,8 @@ class ICED(CrowdEstimator):
             changed = history.add(candidates, synthetic.counts, inference)
             # Line 5: the classifier trains on them; the decoder follows the encoder.
             model.set_rows(np.eye(size)[inference.labels], model.decode(synthetic.points))
-            rows, passes = np.arange(len(inference.labels)), self.epochs_per_round
+            rows = np.arange(len(inference.labels))
+            passes = self.epochs_per_round
             model.set_epoch(
                 classifier=self._order(rows, ROUNDS, 1, index, passes=passes),
                 decoder=self._order(real, ROUNDS, 4, index),
@@ -231,7 +236,8 @@ class ICED(CrowdEstimator):
         References:
             ICED, algorithm 1, line 1; section 2.5 and algorithm 2.
         """
-        size, real = votes.shape[1], np.arange(len(votes))
+        size = votes.shape[1]
+        real = np.arange(len(votes))
 
         def start_autoencoder(epoch: int) -> None:
             model.set_epoch(autoencoder=self._order(real, _AUTOENCODER, epoch))
@@ -253,15 +259,18 @@ class ICED(CrowdEstimator):
     def _networks(self, features: NDArray[np.float32]) -> ICEDModel:
         """Returns what is trained; `model_` and `decoder_` share its weights."""
         mean, scale = (x.astype(np.float32) for x in standardise(features, self.standardise))
-        shape, classes = features.shape[1:], len(self.classes_)
+        shape = features.shape[1:]
+        classes = len(self.classes_)
         config = configuration("encoder", self.encoder, ICED_ENCODERS)
         networks = build_networks(
             shape, classes, config, seed=self.seed, pretrained=self.pretrained
         )
-        scaled, size = (features - mean) / scale, self.batch_size
+        scaled = (features - mean) / scale
+        size = self.batch_size
         make = functools.partial(make_optimizer, self.optimizer, self.learning_rate)
         model = ICEDModel(*networks, scaled, classes, batch_size=size, make_optimizer=make)
-        self.model_, self.decoder_ = prediction_model(model, mean, scale), model.decoder
+        self.model_ = prediction_model(model, mean, scale)
+        self.decoder_ = model.decoder
         return model
 
     def _infer(self, one_hot: sparse.csr_matrix, num_classes: int) -> Inference:
@@ -277,13 +286,15 @@ class ICED(CrowdEstimator):
         )
 
     def _set_results(self, history: RoundHistory) -> None:
-        self.labels_history_, self.candidates_history_ = history.labels, history.candidates
+        self.labels_history_ = history.labels
+        self.candidates_history_ = history.candidates
         self.synthetic_history_ = history.synthetic
         self.permutations_history_ = history.permutations
         self.labels_ = history.labels[-1].astype(np.int64)
         inference = history.inference
         self.probas_ = inference.probas[: len(self.labels_)]
-        self.priors_, self.confusion_matrices_ = inference.priors, inference.errors
+        self.priors_ = inference.priors
+        self.confusion_matrices_ = inference.errors
         self.n_iter_ = len(history.candidates)
         self.converged_ = settled(self.history_.get("changed", []), self.tol)
 
@@ -315,7 +326,10 @@ class ICED(CrowdEstimator):
             as_made = sum(self.history_["synthetic_as_made"]) / number
             scores |= {"synthetic_as_made": as_made, "balance": self.history_["balance"][-1]}
         for group, mix in enumerate(self.certainty_classes_, start=1):
-            largest = float(mix.max() / mix.sum()) if mix.any() else None
+            if mix.any():
+                largest = float(mix.max() / mix.sum())
+            else:
+                largest = None
             scores |= {f"group_{group}": int(mix.sum()), f"group_{group}_largest": largest}
         if dataset.truth is None:
             return scores
@@ -349,11 +363,18 @@ def score_rounds(model: ICED, truth: ArrayLike) -> pd.DataFrame:
     References:
         ICED, section 3.3 and figure 2.
     """
-    codes, records = np.asarray(truth)[model.rows_], []
+    codes = np.asarray(truth)[model.rows_]
+    records = []
     for index, inferred in enumerate(model.labels_history_):
         right = inferred == codes
-        candidates = model.candidates_history_[index - 1] if index else inferred[:0]
-        counts = model.synthetic_history_[index - 1] if index else np.zeros(0)
+        if index:
+            candidates = model.candidates_history_[index - 1]
+        else:
+            candidates = inferred[:0]
+        if index:
+            counts = model.synthetic_history_[index - 1]
+        else:
+            counts = np.zeros(0)
         members = [codes[candidates == code] == code for code in np.flatnonzero(counts)]
         purities = [member.mean() for member in members if len(member)]
         by_class = [right[codes == code].mean() for code in np.unique(codes)]
@@ -365,8 +386,14 @@ def score_rounds(model: ICED, truth: ArrayLike) -> pd.DataFrame:
         }
         for code, name in enumerate(model.classes_.tolist()):
             record[f"inferred_{name}"] = int((inferred == code).sum())
-            record[f"candidates_{name}"] = int((candidates == code).sum()) if index else np.nan
-            record[f"synthetic_{name}"] = int(counts[code]) if index else np.nan
+            if index:
+                record[f"candidates_{name}"] = int((candidates == code).sum())
+            else:
+                record[f"candidates_{name}"] = np.nan
+            if index:
+                record[f"synthetic_{name}"] = int(counts[code])
+            else:
+                record[f"synthetic_{name}"] = np.nan
         records.append(record)
     return pd.DataFrame.from_records(records)
 
@@ -421,8 +448,10 @@ class RoundHistory:
         """Goes on from what `get_state` returned."""
         names = ("probas", "priors", "errors", "permutation")
         self.inference = Inference(*(state[name] for name in names))
-        self.labels, self.permutations = state["labels"], state["permutations"]
-        self.candidates, self.synthetic = state["candidates"], state["synthetic"]
+        self.labels = state["labels"]
+        self.permutations = state["permutations"]
+        self.candidates = state["candidates"]
+        self.synthetic = state["synthetic"]
 
 
 def round_figures(

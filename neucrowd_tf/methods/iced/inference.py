@@ -97,8 +97,10 @@ def find_permutation(probas: NDArray[np.float64], votes: NDArray[np.float64]) ->
 
 def in_place(result: Fit[Confusion], votes: NDArray[np.float64]) -> Inference:
     """Returns EM's result with permuted classes put back in place by the votes `[N, C]`."""
-    permutation, last = find_permutation(result.beliefs, votes), result.parameters
-    back, errors = np.argsort(permutation), last.errors.transpose(0, 2, 1)
+    permutation = find_permutation(result.beliefs, votes)
+    last = result.parameters
+    back = np.argsort(permutation)
+    errors = last.errors.transpose(0, 2, 1)
     return Inference(result.beliefs[:, back], last.priors[back], errors[:, back], permutation)
 
 
@@ -136,7 +138,8 @@ def infer_labels(
     # `iced_literal`; `"start"` where it begins uniform). Why: Sections 2.4 and 3.2 and figure 2
     # describe an inference that assumes a uniform prior; re-estimated, D&S is at or above majority
     # vote from the start. Effect: claim iced_uniform_prior.
-    hard, votes = em == "hard", count_votes(one_hot, num_classes)
+    hard = em == "hard"
+    votes = count_votes(one_hot, num_classes)
     # Deviation: ICED section 2.3. Paper: Counts of determinate labels in the M-step, from the
     # current labels. Here: Soft posteriors, started from shares of votes (`em="hard"` for the
     # published form, started from majority votes); no prior for a class that no annotator uses.
@@ -152,7 +155,10 @@ def infer_labels(
     even = used / used.sum()
     if prior == "start":  # section 2.4: a "uniform prior is used for initialization"
         first = dawid_skene_em(one_hot, start, prior=even, smoothing=smoothing, max_iter=1).beliefs
-        start = np.eye(num_classes)[first.argmax(axis=1)] if hard else first
+        if hard:
+            start = np.eye(num_classes)[first.argmax(axis=1)]
+        else:
+            start = first
     result = dawid_skene_em(
         one_hot,
         start,

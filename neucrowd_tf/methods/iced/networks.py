@@ -28,7 +28,8 @@ Networks = tuple[keras.Model, keras.Model, keras.Model]
 
 ROWS_AT_ONCE = 4096
 # Seeds of the networks are this far apart, so that no layer of one draws the numbers of another's.
-_DECODER, _CLASSIFIER = 7919, 104729
+_DECODER = 7919
+_CLASSIFIER = 104729
 
 
 class ICEDModel(keras.Model):
@@ -57,8 +58,11 @@ class ICEDModel(keras.Model):
             make_optimizer: returns a new optimizer; each of the three trainings has its own.
         """
         super().__init__()
-        self.encoder, self.classifier, self.decoder = encoder, classifier, decoder
-        self.num_instances, self.batch_size = len(features), batch_size
+        self.encoder = encoder
+        self.classifier = classifier
+        self.decoder = decoder
+        self.num_instances = len(features)
+        self.batch_size = batch_size
         self._instances = tf.constant(features)
 
         # Shapes are open, so that new values do not mean a new trace. They are set before each
@@ -71,7 +75,8 @@ class ICEDModel(keras.Model):
         self._targets = variable(len(features), (num_classes,), np.float32)
         self._orders = [variable(1, (), np.int32) for _ in range(3)]
         self._steps = tf.Variable(np.zeros(3, np.int32), trainable=False)
-        self.autoencoder_optimizer, self.decoder_optimizer = make_optimizer(), make_optimizer()
+        self.autoencoder_optimizer = make_optimizer()
+        self.decoder_optimizer = make_optimizer()
         self.classifier_optimizer = make_optimizer()
         for optimizer, networks in (
             (self.autoencoder_optimizer, [encoder, decoder]),
@@ -137,14 +142,19 @@ class ICEDModel(keras.Model):
     ) -> Any:
         """Takes all steps of one training; returns the mean loss (0 without any step)."""
         variables = _trainable(networks)
-        order, steps, size = self._orders[which], self._steps[which], self.batch_size
+        order = self._orders[which]
+        steps = self._steps[which]
+        size = self.batch_size
 
         def body(step: Any, total: Any) -> tuple[Any, Any]:
             rows = order[step * size : (step + 1) * size]
             with tf.GradientTape() as tape:
                 loss = loss_of(rows)
                 penalties = [penalty for network in networks for penalty in network.losses]
-                penalised = tf.add_n([loss, *penalties]) if penalties else loss
+                if penalties:
+                    penalised = tf.add_n([loss, *penalties])
+                else:
+                    penalised = loss
                 penalised = optimizer.scale_loss(penalised)
             take_step(optimizer, tape.gradient(penalised, variables), variables)
             return step + 1, total + loss
@@ -258,7 +268,8 @@ def default_decoder(
     x = inputs
     for index, width in enumerate(hidden_units[-2::-1]):
         x = keras.layers.Dense(width, activation, kernel_initializer=_glorot(seed, index))(x)
-    size, kernel = math.prod(output_shape), _glorot(seed, 99)
+    size = math.prod(output_shape)
+    kernel = _glorot(seed, 99)
     x = keras.layers.Dense(size, kernel_initializer=kernel)(x)
     if len(output_shape) > 1:
         x = keras.layers.Reshape(output_shape)(x)
@@ -296,7 +307,8 @@ def build_networks(
                 f" {encoder.input_shape[1:]} to {encoder.output_shape[1:]}"
             )
     else:
-        config, encoder = encoder, default_encoder(shape, encoder, seed)
+        config = encoder
+        encoder = default_encoder(shape, encoder, seed)
     units = (*config.hidden_units[:-1], int(encoder.output_shape[-1]))
     decoder = default_decoder(shape, units, activation=config.activation, seed=seed + _DECODER)
     kernel = _glorot(seed, _CLASSIFIER)

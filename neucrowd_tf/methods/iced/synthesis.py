@@ -185,7 +185,8 @@ def synthesise(
     if interpolation == "uniform":
         weights = rng.random(count)
     else:
-        noise, sure = rng.uniform(-eta, eta, size=count), certainty[rows]
+        noise = rng.uniform(-eta, eta, size=count)
+        sure = certainty[rows]
         weights = interpolation_weights(
             sure[base], sure[other], noise, printed=interpolation == "printed"
         )
@@ -275,10 +276,12 @@ class Generator:
     def __init__(
         self, hparams: Any, annotations: Annotations, certainty: NDArray[np.float64]
     ) -> None:
-        self.hparams, self.certainty = hparams, certainty
+        self.hparams = hparams
+        self.certainty = certainty
         self.num_classes = annotations.num_classes
         self.used = annotations.vote_counts().sum(axis=0) > 0
-        self.real, self.labels = annotations.one_hot(), annotations.to_sparse()
+        self.real = annotations.one_hot()
+        self.labels = annotations.to_sparse()
 
     def __call__(
         self, embeddings: NDArray[np.float32], candidates: NDArray[np.int64], index: int
@@ -290,7 +293,8 @@ class Generator:
             candidates: `[N]` the class that each real instance is a candidate of.
             index: of the round.
         """
-        hparams, counts = self.hparams, balancing_counts(candidates, self.num_classes)
+        hparams = self.hparams
+        counts = balancing_counts(candidates, self.num_classes)
         by_class = []
         for code in np.flatnonzero(counts).tolist():
             new = synthesise(

@@ -124,7 +124,8 @@ class NeuCrowd(TupletEstimator):
         # published; an epoch's time does not depend on the number of instances. Effect: not
         # measured.
         rows = compared_instances(len(data.labels), self.seed, epoch)
-        embeddings, assurance = model.embed_instances(rows), self.assurance_[rows]
+        embeddings = model.embed_instances(rows)
+        assurance = self.assurance_[rows]
         self.safe_ = np.array(tf.convert_to_tensor(model.safe), dtype=bool)
         self.safe_[rows] = self._safe_examples(embeddings, data.labels[rows], assurance)
         model.safe.assign(self.safe_)
@@ -149,7 +150,8 @@ class NeuCrowd(TupletEstimator):
         """
         figures: dict[str, Any] = {}
         if self.safe_ is not None and dataset.truth is not None:
-            rows, labels = self.rows_[self.kept_], self.train_labels_[self.kept_]
+            rows = self.rows_[self.kept_]
+            labels = self.train_labels_[self.kept_]
             scores = mislabel_detection(self.safe_, labels, dataset.truth[rows])
             figures = {f"unsafe_{name}": scores[name] for name in ("precision", "recall")}
             figures["mislabelled"] = scores["mislabelled"]
@@ -162,7 +164,8 @@ class NeuCrowd(TupletEstimator):
         """Returns the embedding network and the sampling network as one model, and its batches."""
         self.assurance_ = self._assurance(data.annotations.vote_counts())  # definition 2
         self.safe_ = None
-        shape, sampler = data.features.shape[1:], None
+        shape = data.features.shape[1:]
+        sampler = None
         if self.sampling_network:
             seed = self.seed + SECOND_SEED
             sampler = SamplingNetwork(self._make_encoder(shape, seed, "sampler"), self.n, seed=seed)

@@ -45,8 +45,12 @@ class NeuCrowdModel(TupletModel):
             options: of `TupletModel`.
         """
         super().__init__(*arguments, **options)
-        self.sampler, self.anchor = sampler, anchor
-        self.pool_factor = pool_factor if sampler is not None else 1
+        self.sampler = sampler
+        self.anchor = anchor
+        if sampler is not None:
+            self.pool_factor = pool_factor
+        else:
+            self.pool_factor = 1
         self.warmup_steps = warmup_steps
         # Which instances are safe, as far as epochs have compared them.
         self.safe = self.add_weight(
@@ -71,7 +75,8 @@ class NeuCrowdModel(TupletModel):
         With "sum" it is the embedding of the example that definition 4 forms, F(sum A(e) e);
         otherwise it is formed from embeddings.
         """
-        drawn, size = embeddings[:, 0], len(self.index.classes)
+        drawn = embeddings[:, 0]
+        size = len(self.index.classes)
         if self.anchor == "none":
             return drawn
         assurance = tf.gather(self.confidence, tuplets[:, 0])
@@ -95,7 +100,8 @@ class NeuCrowdModel(TupletModel):
         losses, variables, gradients = self.representation_step(tuplets, classes)
         if self.sampler is not None:
             more, its_gradients = self.sampler_step(self.sampler, tuplets, losses)
-            variables, gradients = variables + more, gradients + its_gradients
+            variables = variables + more
+            gradients = gradients + its_gradients
         take_step(self.optimizer, gradients, variables)
         return {metric.name: metric.result() for metric in self.metrics}
 
@@ -182,7 +188,8 @@ class NeuCrowdModel(TupletModel):
     @tf.function(reduce_retracing=True, autograph=False)
     def _figures(self, batch: int) -> dict[str, Any]:
         groups = max(2, 1024 // batch)
-        width, size = self.index.negatives + 2, groups * batch
+        width = self.index.negatives + 2
+        size = groups * batch
         uniforms = tf.random.stateless_uniform([size, width], seed=[1, size], dtype=tf.float64)
         tuplets, classes = self.index.draw(uniforms, tf.constant(self.index.cumulative(None)))
         embeddings = self.embed_rows(tuplets, training=False)

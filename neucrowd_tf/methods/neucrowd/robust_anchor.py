@@ -36,10 +36,13 @@ def robust_anchors(
         strength += 1e-6  # a batch of ties alone still has a centre: the plain mean
     of_class = tf.one_hot(classes, num_classes, dtype=members.dtype)
     share = of_class * strength[:, None]
-    total, weight = tf.matmul(share, members, transpose_a=True), tf.reduce_sum(share, axis=0)
+    total = tf.matmul(share, members, transpose_a=True)
+    weight = tf.reduce_sum(share, axis=0)
     if reduction == "scaled":
         weight = tf.reduce_sum(of_class, axis=0)
     context = tf.distribute.get_replica_context()
     if context is not None and context.num_replicas_in_sync > 1:
         total, weight = context.all_reduce(tf.distribute.ReduceOp.SUM, [total, weight])
-    return total if reduction == "sum" else total / tf.maximum(weight, 1e-12)[:, None]
+    if reduction == "sum":
+        return total
+    return total / tf.maximum(weight, 1e-12)[:, None]

@@ -77,7 +77,9 @@ def safe_examples(
     weight = assurance[neighbours].astype(np.float64)
     agreeing = np.where(same, weight, 0.0).sum(axis=1)
     other = np.where(same, 0.0, weight).sum(axis=1)
-    return agreeing >= other + margin if with_itself else agreeing > other + margin
+    if with_itself:
+        return agreeing >= other + margin
+    return agreeing > other + margin
 
 
 def sampling_probabilities(safe: NDArray[np.bool_], unsafe_weight: float) -> NDArray[np.float64]:
@@ -109,7 +111,8 @@ def mislabel_detection(
         wrong labels among unsafe instances (NaN of an empty set).
     """
     labelled = truth >= 0
-    unsafe, wrong = ~safe[labelled], (labels != truth)[labelled]
+    unsafe = ~safe[labelled]
+    wrong = (labels != truth)[labelled]
     both = float((unsafe & wrong).sum())
     return {
         "safe_share": float(safe.mean()),

@@ -21,7 +21,8 @@ class SamplingNetwork(keras.layers.Layer):
 
     def __init__(self, encoder: keras.Model, n: int, seed: int = 0) -> None:
         super().__init__()
-        self.encoder, self.n = encoder, n
+        self.encoder = encoder
+        self.n = n
         # Deviation: NeuCrowd section 3.3.4. Paper: A fully connected layer on the concatenation, no
         # start given. Here: The same score; its weights start as a Glorot kernel of h x n, with a
         # deviation of 0.236 at h 32 and n 5, where one of h n x 1 has 0.113. Why: They are stored

@@ -97,7 +97,8 @@ def bayesian_confidence(
     # (1). Effect: claim rll_equation_2.
     votes_for, total = _votes_for(votes, labels)
     in_favour, against = (np.asarray(values)[labels] for values in parameters)
-    alpha, beta = in_favour + votes_for, against + (total - votes_for)
+    alpha = in_favour + votes_for
+    beta = against + (total - votes_for)
     return (alpha / (alpha + beta)).astype(np.float32)
 
 

@@ -145,5 +145,6 @@ for _name, _variant in _SETTINGS["variants"].items():
         summary=_variant["summary"],
         defaults=_variant["defaults"],
         presets=EQUAL_PRESETS,
+        changes=_variant.get("changes", ""),
         space={**ENCODER_SPACE, **_SETTINGS["space"], **_variant.get("space", {})},
     )(RLL)

@@ -78,7 +78,8 @@ class LabelsFirst(CrowdEstimator):
         # Labels settle long before the last digits of an aggregator by name.
         with quietly() if isinstance(self.aggregator, str) else contextlib.nullcontext():
             stage.fit(annotations)
-        self.labels_, self.probas_ = stage.labels_, stage.probas_
+        self.labels_ = stage.labels_
+        self.probas_ = stage.probas_
         self.confusion_matrices_ = stage.errors_
         if getattr(self, "labels", "hard") == "soft":
             return self.probas_

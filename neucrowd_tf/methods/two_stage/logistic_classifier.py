@@ -54,7 +54,8 @@ class LinearClassifier(CrowdEstimator):
             weights: `[N, C]` of the pairs; those that are 0 are left out.
         """
         rows, codes = np.nonzero(weights)
-        validation, features = data.validation, _flat(data.features)
+        validation = data.validation
+        features = _flat(data.features)
         once = np.array_equal(rows, np.arange(features.shape[0]))
         return fit_logistic(
             features if once else features[rows],

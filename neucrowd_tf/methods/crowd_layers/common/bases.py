@@ -24,7 +24,10 @@ def build_base(
     Raises:
         DataError: the configuration is for images, and the features are not images.
     """
-    penalty = keras.regularizers.L2(config.l2) if config.l2 else None
+    if config.l2:
+        penalty = keras.regularizers.L2(config.l2)
+    else:
+        penalty = None
     inputs = keras.Input(input_shape, name="features")
     if isinstance(config, DenseBase):
         x = _dense(config, inputs, penalty, seed)
@@ -68,7 +71,10 @@ def _dense(config: DenseBase, inputs: Any, penalty: Any, seed: int) -> Any:
         DASC, section 4.1: 128 ReLU units with dropout .5 (LabelMe), 128 with batch norm (Music).
     """
     check_activation(config.activation)
-    x = keras.layers.Flatten()(inputs) if len(inputs.shape) > 2 else inputs
+    if len(inputs.shape) > 2:
+        x = keras.layers.Flatten()(inputs)
+    else:
+        x = inputs
     for index, width in enumerate(config.hidden_units):
         x = keras.layers.Dense(
             width,
@@ -112,7 +118,9 @@ def _convolution(
         kernel_regularizer=penalty,
     )(x)
     x = _batch_norm()(x)
-    return keras.layers.ReLU()(x) if relu else x
+    if relu:
+        return keras.layers.ReLU()(x)
+    return x
 
 
 def _small_cnn(config: SmallCnn, inputs: Any, penalty: Any, seed: int) -> Any:
@@ -122,7 +130,9 @@ def _small_cnn(config: SmallCnn, inputs: Any, penalty: Any, seed: int) -> Any:
         x = _convolution(x, filters, penalty, seed * 1031 + 2 * index + 1, strides=2)
         x = _convolution(x, filters, penalty, seed * 1031 + 2 * index + 2)
     x = keras.layers.GlobalAveragePooling2D("channels_last")(x)
-    return keras.layers.Dropout(config.dropout, seed=seed * 1013)(x) if config.dropout else x
+    if config.dropout:
+        return keras.layers.Dropout(config.dropout, seed=seed * 1013)(x)
+    return x
 
 
 def _resnet18(inputs: Any, penalty: Any, seed: int) -> Any:
@@ -138,7 +148,10 @@ def _resnet18(inputs: Any, penalty: Any, seed: int) -> Any:
     draw = seed * 1033
     for stage, filters in enumerate((64, 128, 256, 512)):
         for block in range(2):
-            strides = 2 if stage and not block else 1
+            if stage and not block:
+                strides = 2
+            else:
+                strides = 1
             draw += 3
             y = _convolution(x, filters, penalty, draw, strides=strides)
             y = _convolution(y, filters, penalty, draw + 1, relu=False)
@@ -188,7 +201,8 @@ def ends_in_softmax(model: Any) -> bool:
     last = output_layer(model)
     if isinstance(last, keras.Model) and last.layers:
         return ends_in_softmax(last)
-    softmax, linear = keras.activations.softmax, keras.activations.linear
+    softmax = keras.activations.softmax
+    linear = keras.activations.linear
     if isinstance(last, keras.layers.Softmax):
         return True
     activation = getattr(last, "activation", None) or linear

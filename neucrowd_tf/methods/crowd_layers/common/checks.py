@@ -47,7 +47,8 @@ def check_head(
     sure = np.concatenate([np.eye(_CLASSES), np.full((1, _CLASSES), 1 / _CLASSES)])
     finite = np.isfinite(head(sure.astype(np.float32))).all()
     _require(finite, "a certain classifier has no finite logit")
-    rows, annotators = np.array([0, 0, 4, 2]), rng.integers(head.num_annotators, size=4)
+    rows = np.array([0, 0, 4, 2])
+    annotators = rng.integers(head.num_annotators, size=4)
     cells = head(inputs, (rows, annotators))
     np.testing.assert_allclose(cells, logits[rows, annotators], atol=1e-4)
     variables = [weight.value for weight in head.trainable_weights]

@@ -157,7 +157,10 @@ class NetworkClassifier(CrowdEstimator):
     def _spec(self, data: TrainingData, run: Run) -> tuple[Hashable, ...]:
         """Returns all that the compiled network depends on: another value needs another network."""
         # Replicas share a batch by its size, which has to be known when it is traced.
-        size = None if run.strategy is None else len(data.features)
+        if run.strategy is None:
+            size = None
+        else:
+            size = len(data.features)
         shape = (*data.features.shape[1:], data.annotations.num_annotators, len(self.classes_))
         lazy = isinstance(data.features, DatasetFeatures)
         arguments = {**self.get_params(deep=False), "seed": None}.values()
@@ -208,18 +211,24 @@ class NetworkClassifier(CrowdEstimator):
         run = with_start(run, [value for _, value in network.start])
         self.model_ = network.whole
         if self._networks is not None:
-            self._network, self._functions = network, network.functions
+            self._network = network
+            self._functions = network.functions
         restarts = getattr(self, "restarts", 0)
         for attempt in range(restarts + 1):
             self._start(network, data, (self.seed + _RESTART_SEEDS * attempt) % 2**31)
             if attempt:
                 self._start_again(network)
-            stage = run.stage(f"restart-{attempt}") if attempt else run
+            if attempt:
+                stage = run.stage(f"restart-{attempt}")
+            else:
+                stage = run
             history = self._train(network, data, stage)
             if not self._fails(data, last=attempt == restarts):
                 break
-        self.history_, self.n_iter_ = history.logs, history.epochs
-        self.best_epoch_, self.rows_ = history.best_epoch, data.rows
+        self.history_ = history.logs
+        self.n_iter_ = history.epochs
+        self.best_epoch_ = history.best_epoch
+        self.rows_ = data.rows
         self._finish(network, data)
 
     @property
@@ -290,7 +299,9 @@ class NetworkClassifier(CrowdEstimator):
                 share = 0.5 * (1.0 + math.cos(math.pi * epoch / epochs))
                 for optimizer, rate in self._rates(model):
                     optimizer.learning_rate = share * rate
-            return None if epoch_start is None else epoch_start(epoch)
+            if epoch_start is None:
+                return None
+            return epoch_start(epoch)
 
         # Processes that train together need the same figures; the first alone writes event files.
         logged = run.tensorboard is not None or run.workers > 1

@@ -58,7 +58,8 @@ def lost_classes(
     """
     table = np.zeros((num_classes, num_classes), dtype=np.int64)
     np.add.at(table, (agreed, predicted), 1)
-    named, right = table.sum(axis=1), np.diagonal(table).copy()
+    named = table.sum(axis=1)
+    right = np.diagonal(table).copy()
     never = table.sum(axis=0) < _LOST * named
     np.fill_diagonal(table, 0)
     taker = table.argmax(axis=1)
@@ -159,7 +160,8 @@ class CrowdLayerBase(NetworkClassifier):
         return (*super()._spec(data, run), self._few_cells(data), *options)
 
     def _build(self, data: TrainingData) -> Network:
-        annotators, classes = data.annotations.num_annotators, len(self.classes_)
+        annotators = data.annotations.num_annotators
+        classes = len(self.classes_)
         base = self._make_base(data.features.shape[1:], classes)
         inputs = keras.Input(data.features.shape[1:], name="features")
         layer = Standardise(self.standardise == "square_root", name="standardise")
@@ -167,7 +169,10 @@ class CrowdLayerBase(NetworkClassifier):
         standardised = layer(inputs)
         lazy = isinstance(data.features, DatasetFeatures)
         once = self.standardised_once and not self.augment and not lazy
-        network_input = standardised if once else inputs
+        if once:
+            network_input = standardised
+        else:
+            network_input = inputs
         logits, probabilities = self._graph(base, standardised, head)
         logits = keras.layers.Activation("linear", dtype="float32", name="annotator_logits")(logits)
         answers = keras.layers.Softmax(dtype="float32", name="annotators")(logits)
@@ -221,7 +226,8 @@ class CrowdLayerBase(NetworkClassifier):
         enough = max(1.0, _WORTH_A_RESTART * named.sum() / len(named))
         predicted = self._predict_proba(data.features).argmax(axis=1)
         missed = lost_classes(agreed, predicted, len(named))
-        lost, fails = np.flatnonzero(missed), bool((missed & (named >= enough)).any())
+        lost = np.flatnonzero(missed)
+        fails = bool((missed & (named >= enough)).any())
         if len(lost) and (last or not fails):
             warn(
                 f"{type(self).__name__} predicts hardly any training instance as"
@@ -254,10 +260,12 @@ class CrowdLayerBase(NetworkClassifier):
         Where answers depend on the instance, it is the mean answer over the training instances,
         weighted with the classifier's probability of the true class.
         """
-        classes, annotators = len(self.classes_), data.annotations.num_annotators
+        classes = len(self.classes_)
+        annotators = data.annotations.num_annotators
         if not self.sees_instances:
             return certain_answers(network.model.head, classes)
-        sums, mass = np.zeros((annotators, classes, classes)), np.zeros(classes)
+        sums = np.zeros((annotators, classes, classes))
+        mass = np.zeros(classes)
         rows = rows_at_once(self.feature_shape_, (1 << 22) // (annotators * classes))
         for _, block in blocks_of(data.features, rows):
             probabilities = self._predict_proba(block).astype(np.float64)

@@ -72,7 +72,9 @@ def given_labels(
 def _float_type(dtype: Any) -> str:
     """Returns float64 of such a dtype or policy, else float32; None is Keras' float type."""
     policy = keras.dtype_policies.get(dtype or keras.config.floatx())
-    return "float64" if policy.compute_dtype == "float64" else "float32"
+    if policy.compute_dtype == "float64":
+        return "float64"
+    return "float32"
 
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
@@ -110,7 +112,10 @@ class AnnotationLoss(keras.losses.Loss):
         labels_per_item: float | None = None,
     ) -> None:
         if reduction in ("sum_over_batch_size", "mean", "mean_with_sample_weight"):
-            reduction = "mean_with_sample_weight" if labels_per_item is None else "mean"
+            if labels_per_item is None:
+                reduction = "mean_with_sample_weight"
+            else:
+                reduction = "mean"
         elif labels_per_item is not None:
             raise ValueError(f"labels_per_item: has no effect with reduction={reduction!r}")
         if labels_per_item is not None and not 0 < labels_per_item < math.inf:
@@ -119,7 +124,10 @@ class AnnotationLoss(keras.losses.Loss):
         self.gamma = gamma
         self.log_probabilities = log_probabilities
         self.class_weight = _listed(class_weight)
-        self.labels_per_item = None if labels_per_item is None else float(labels_per_item)
+        if labels_per_item is None:
+            self.labels_per_item = None
+        else:
+            self.labels_per_item = float(labels_per_item)
 
     @tf.autograph.experimental.do_not_convert  # as Keras' own in a tf.function
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
@@ -186,7 +194,7 @@ def _listed(class_weight: Sequence[float] | Mapping[int, float] | None) -> list[
 
 
 class _LabelMean(keras.metrics.Mean):
-    """The mean of a figure over labels that are not missing; NaN where there is none.
+    """The mean of a figure over labels that are not missing; NaN without any.
 
     Raises:
         ValueError: at the end of an epoch, if a compiler has dropped the check of label codes.

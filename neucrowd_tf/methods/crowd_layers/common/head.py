@@ -121,12 +121,16 @@ def stacked_identity(num_classes: int, scale: float = 1.0, beside: float = 0.0) 
 
 def of_instances(values: Any, cells: Cells | None) -> Any:
     """Returns `[B, 1, h]` of a batch's values `[B, h]`, or `[K, h]` of the cells' instances."""
-    return values[:, None] if cells is None else ops.take(values, cells[0], axis=0)
+    if cells is None:
+        return values[:, None]
+    return ops.take(values, cells[0], axis=0)
 
 
 def of_annotators(weights: Any, cells: Cells | None) -> Any:
     """Returns the weights `[R, ...]` of all annotators, or `[K, ...]` of the cells' ones."""
-    return ops.convert_to_tensor(weights) if cells is None else ops.take(weights, cells[1], axis=0)
+    if cells is None:
+        return ops.convert_to_tensor(weights)
+    return ops.take(weights, cells[1], axis=0)
 
 
 def product(inputs: Any, matrices: Any, cells: Cells | None) -> Any:

@@ -122,7 +122,10 @@ class InstanceConfusion(AnnotatorHead):
             answers = self.logits(inputs, (rows, codes))
             return ops.reshape(answers, (-1, self.num_annotators, self.num_classes))
         rows, who = cells
-        features = ops.stop_gradient(inputs[1]) if self.detached else inputs[1]
+        if self.detached:
+            features = ops.stop_gradient(inputs[1])
+        else:
+            features = inputs[1]
         embedded = self.instances(features)
         if not keras.backend.is_float_dtype(who.dtype):
             who = ops.take(self.annotators(), who, axis=0)

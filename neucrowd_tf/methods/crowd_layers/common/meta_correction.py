@@ -54,8 +54,10 @@ class CoupledModel(AnnotationModel):
         **options: Any,
     ) -> None:
         super().__init__(*args, **options)
-        self.members, self.groups = list(members), groups
-        self.rate, self.meta_batch = rate, meta_batch
+        self.members = list(members)
+        self.groups = groups
+        self.rate = rate
+        self.meta_batch = meta_batch
         self._correcting = tf.Variable(False, trainable=False, name="correcting")
         self._groups = tf.Variable(
             tf.zeros([2, self.head.num_annotators], tf.int32), trainable=False, name="groups"
@@ -154,7 +156,8 @@ class CoupledModel(AnnotationModel):
         collected: list[Any] = []
         for index, member in enumerate(self.members):
             size = len(member.trainable_variables)
-            weights, stepped = stepped[:size], stepped[size:]
+            weights = stepped[:size]
+            stepped = stepped[size:]
             meta = tf.convert_to_tensor(self._meta[index])
             seed = self._step_seed + tf.constant([0, index])
             order = tf.argsort(tf.random.stateless_uniform([tf.shape(meta)[1]], seed))

@@ -18,7 +18,9 @@ def crop_and_flip(images: Any, seed: Any, padding: int = 4) -> Any:
         padding: the largest shift, in pixels.
     """
     shape = tf.shape(images)
-    batch, height, width = shape[0], shape[1], shape[2]
+    batch = shape[0]
+    height = shape[1]
+    width = shape[2]
     padded = tf.pad(
         images, [[0, 0], [padding, padding], [padding, padding], [0, 0]], mode="REFLECT"
     )

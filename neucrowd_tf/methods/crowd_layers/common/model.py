@@ -42,13 +42,20 @@ def position_batches(
             @tf.autograph.experimental.do_not_convert
             def positions(first: tf.Tensor) -> tf.Tensor:
                 step = (first + tf.range(_STEPS_AT_ONCE, dtype=tf.int64))[:, None]
-                length = size + tf.minimum(first, 0) if on_host else size  # no constant
+                # no constant
+                if on_host:
+                    length = size + tf.minimum(first, 0)
+                else:
+                    length = size
                 within = (step % steps) * size + tf.range(length, dtype=tf.int64)
                 return (step // steps) * num_instances + within % num_instances
 
             # Another thread's element a step would cost more than all of this does.
             blocks = step_numbers(first_step, _STEPS_AT_ONCE).map(positions).unbatch()
-            pipelines[first_step] = blocks if on_host else blocks.prefetch(tf.data.AUTOTUNE)
+            if on_host:
+                pipelines[first_step] = blocks
+            else:
+                pipelines[first_step] = blocks.prefetch(tf.data.AUTOTUNE)
         return pipelines[first_step]
 
     return make, steps
@@ -93,9 +100,10 @@ class InstanceModel(keras.Model):
         # brings its own, of as many instances as it has.
         if hasattr(features, "blocks"):  # each batch brings its features
             features = np.zeros((0, *features.shape[1:]), np.float32)
-        self.features = (
-            features if isinstance(features, tf.Variable) else rows_variable(features, "features")
-        )
+        if isinstance(features, tf.Variable):
+            self.features = features
+        else:
+            self.features = rows_variable(features, "features")
         self._draw_seed = tf.Variable(0, dtype=tf.int64, trainable=False, name="draw_seed")
         self._step_seed: Any = None
         self.loss_tracker = keras.metrics.Mean(name="loss")
@@ -145,13 +153,16 @@ class InstanceModel(keras.Model):
         if isinstance(element, tuple):
             number, features, rows = element
         else:
-            number, rows = tf.reduce_max(element), self.draw(element)
+            number = tf.reduce_max(element)
+            rows = self.draw(element)
             features = tf.gather(self.features, rows)
         step = tf.cast(number % 2**31, tf.int32)
         self._step_seed = tf.stack([tf.cast(self._draw_seed, tf.int32), step])
         if self.augment is not None:
             features = self.augment(features, self._step_seed)
-        return (rows, features) if self.whole_batch else share_of((rows, features))
+        if self.whole_batch:
+            return (rows, features)
+        return share_of((rows, features))
 
     def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:
         """Returns the sum of a batch's losses and what it is divided by.
@@ -163,7 +174,9 @@ class InstanceModel(keras.Model):
     def penalty(self) -> Any:
         """Returns the parts' weight penalties."""
         terms = [tf.cast(loss, tf.float32) for layer in self.trained for loss in layer.losses]
-        return tf.add_n(terms) if terms else 0.0
+        if terms:
+            return tf.add_n(terms)
+        return 0.0
 
     def train_step(self, data: Any) -> dict[str, Any]:
         rows, features = self.batch(data)
@@ -258,9 +271,15 @@ class AnnotationModel(InstanceModel):
         augment: Callable[[Any, Any], Any] | None = None,
     ) -> None:
         # In this order a seed draws their weights.
-        trained = [network, head] if few_cells else [head, network]
+        if few_cells:
+            trained = [network, head]
+        else:
+            trained = [head, network]
         super().__init__(features, trained, augment)
-        self.network, self.head, self.few_cells, self.gamma = network, head, few_cells, gamma
+        self.network = network
+        self.head = head
+        self.few_cells = few_cells
+        self.gamma = gamma
         self.annotator_optimizer: keras.optimizers.Optimizer | None = None
         self.whole_batch = self.whole_batch or getattr(head, "whole_batch", False)
         self._first = rows_variable(tf.zeros([1], tf.int32), "first")
@@ -304,7 +323,8 @@ class AnnotationModel(InstanceModel):
             logits = self.head(inputs, (within, annotators))
         else:
             logits = self.head(inputs)
-            cells, shape = tf.stack([within, annotators], axis=1), tf.shape(logits)[:2]
+            cells = tf.stack([within, annotators], axis=1)
+            shape = tf.shape(logits)[:2]
             labels = tf.tensor_scatter_nd_update(tf.fill(shape, -1), cells, labels)
             weights = tf.scatter_nd(cells, weights, shape)
         return tf.reduce_sum(weights * self.losses_of(labels, logits)), tf.reduce_sum(weights)

@@ -52,7 +52,10 @@ class Network:
 
     def set_batches(self, features: Any, size: int, seed: int, run: Run) -> None:
         """Sets the pipeline of so many instances, or of a dataset, in batches of this size."""
-        replicas = 1 if run.strategy is None else run.strategy.num_replicas_in_sync
+        if run.strategy is None:
+            replicas = 1
+        else:
+            replicas = run.strategy.num_replicas_in_sync
         if isinstance(features, DatasetFeatures):
             if replicas > 1:
                 raise UsageError("features: a tf.data.Dataset trains on one device only")
