@@ -20,9 +20,12 @@ _WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="u
 # Names that may mean a role: never used without being asked for, but proposed.
 SECOND = {role: frozenset(names) for role, names in _WORDS["second"].items()}
 SECOND["task"] |= SECOND_ITEM
-_STATUS, _GOLD, _SUMMARY, _ID, _MODEL, _PERSON, _QUESTION, _TEXT = (
+_STATUS, _GOLD, _SUMMARY, _ID, _MODEL, _PERSON, _QUESTION, _TEXT, _PART, _TOTAL = (
     re.compile("|".join(_WORDS["patterns"][name]))
-    for name in ("status", "gold", "summary", "id", "model", "person", "question", "text")
+    for name in (
+        *("status", "gold", "summary", "id", "model", "person", "question", "text"),
+        *("part", "total"),
+    )
 )
 
 
@@ -39,6 +42,11 @@ def is_gold(column: str) -> bool:
 def is_summary(column: str) -> bool:
     """Whether a column's name says that it sums up the labels of a row."""
     return _SUMMARY.fullmatch(column.strip()) is not None
+
+
+def is_total(item: str) -> bool:
+    """Whether an item's name says that its row sums up the rows above."""
+    return _TOTAL.fullmatch(item.strip()) is not None
 
 
 def is_id(column: str) -> bool:
@@ -64,6 +72,11 @@ def is_question(column: str) -> bool:
 def is_text(column: str) -> bool:
     """Whether a column's name says that it has what is labelled."""
     return _TEXT.fullmatch(folded(column)) is not None
+
+
+def is_part(column: str) -> bool:
+    """Whether a column's name says that it names a part of the items: a batch, a document."""
+    return _PART.fullmatch(folded(column)) is not None
 
 
 def is_second(column: str, role: str) -> bool:
