@@ -20,11 +20,11 @@ _WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="u
 # Names that may mean a role: never used without being asked for, but proposed.
 SECOND = {role: frozenset(names) for role, names in _WORDS["second"].items()}
 SECOND["task"] |= SECOND_ITEM
-_STATUS, _GOLD, _SUMMARY, _ID, _MODEL, _PERSON, _QUESTION, _TEXT, _PART, _TOTAL = (
+_STATUS, _GOLD, _SUMMARY, _ID, _MODEL, _PERSON, _QUESTION, _TEXT, _PART, _TOTAL, _WHICH = (
     re.compile("|".join(_WORDS["patterns"][name]))
     for name in (
         *("status", "gold", "summary", "id", "model", "person", "question", "text"),
-        *("part", "total"),
+        *("part", "total", "which_model"),
     )
 )
 
@@ -57,6 +57,16 @@ def is_id(column: str) -> bool:
 def is_model(annotator: str) -> bool:
     """Whether an annotator is named as a model."""
     return _MODEL.fullmatch(annotator.strip()) is not None
+
+
+def is_judge(column: str) -> bool:
+    """Whether a column is named as one model that judges, and does not say which model it is."""
+    return is_model(column) and not is_which_model(column)
+
+
+def is_which_model(column: str) -> bool:
+    """Whether a column's name says that it tells which model an output is of."""
+    return _WHICH.fullmatch(folded(column)) is not None
 
 
 def is_person(column: str) -> bool:

@@ -21,6 +21,7 @@ from neucrowd_tf.io.column_names import (
     flagged_columns,
     is_gold,
     is_id,
+    is_judge,
     is_known,
     is_missing,
     is_model,
@@ -29,6 +30,8 @@ from neucrowd_tf.io.column_names import (
     is_second,
     is_status,
     is_summary,
+    is_text,
+    is_which_model,
     named_columns,
 )
 from neucrowd_tf.io.column_values import (
@@ -47,6 +50,7 @@ from neucrowd_tf.io.column_values import (
 )
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table
+from neucrowd_tf.io.values import numbers_of
 from neucrowd_tf.names import ROLES, folded, plain_integers, roles_of
 
 __all__ = ["RUNNING", "WORDS", "Roles", "as_list", "command_line", "decide"]
@@ -338,6 +342,8 @@ class _Decision:
         columns = [column for column in self.free if column not in items]
         if len(columns) == 1 and is_model(columns[0]):
             return self._single(columns[0])
+        if (judge := self._judge(columns)) and (single := self._single(judge)) is not None:
+            return single
         roles = self._wide(items, named=True)
         values = [
             {*self.table.distinct(column)} - MISSING for column in (roles.label if roles else ())
@@ -345,6 +351,17 @@ class _Decision:
         if all(v <= max(values, key=len) for v in values):
             return roles
         return None
+
+    def _judge(self, columns: Sequence[str]) -> str:
+        """Returns the column of a judge's labels if all others are texts, "" if there is none."""
+        size = len(self.table)
+        few = [c for c in columns if 2 * len(self.table.distinct(c)) <= size]
+        numbers = [c for c in columns if not is_id(c) and numbers_of(self.table.distinct(c))]
+        if len(few) != 1 or not is_judge(few[0]) or {*numbers} - {*few}:
+            return ""
+        if any(map(is_model, self.table.distinct(few[0]))):
+            return ""  # names of judges
+        return few[0]
 
     def _times(self) -> list[str]:
         """Returns the columns of times that a form has, if each row has another."""
@@ -445,7 +462,10 @@ class _Decision:
         """Returns the roles of one annotator, after whom the column of labels is named."""
         others = [column for column in self.free if column != label]
         unique = [c for c in self.table.columns if len(self.table.distinct(c)) == len(self.table)]
-        ids = [c for c in others if c in unique and (is_id(c) or is_second(c, "task"))]
+        unique = [c for c in unique if c in others]
+        named = roles_of(unique)["task"]
+        ids = [c for c in named if not is_text(c)] or list(filter(is_id, unique))
+        ids = ids or [c for c in unique if c in named or is_second(c, "task")]
         item = self.taken["task"] or (ids if len(ids) == 1 else [])
         classes = len(self.table.distinct(label))
         are_texts = all(
@@ -486,7 +506,8 @@ class _Decision:
             question = self._question(telling[0], roles.task)
         else:
             question = None
-        if wide:
+        part = wide and any(is_which_model(column) for column in telling)  # of the item
+        if wide and (people or not part):
             proposals = people + ([question] if question else [])
         elif question is not None and is_question(telling[0]):
             proposals = [question, items]
