@@ -59,6 +59,12 @@ def is_model(annotator: str) -> bool:
     return _MODEL.fullmatch(annotator.strip()) is not None
 
 
+def are_answers(columns: Sequence[str]) -> bool:
+    """Whether columns are named as answers of which one is the opposite of another: yes and no."""
+    names = set(map(folded, columns))
+    return any(names.issuperset(pair) for pair in _WORDS["answers"]["opposed"])
+
+
 def is_judge(column: str) -> bool:
     """Whether a column is named as one model that judges, and does not say which model it is."""
     return is_model(column) and not is_which_model(column)

@@ -188,7 +188,7 @@ def _restarts(table: Table, roles: Roles) -> tuple[str, ...]:
         split, size = split_items(table, roles.task, roles.worker, column)
         if are_many(split, size):
             flag = f"--task_column={shlex.quote(as_list([column, *roles.task]))}"
-            rows = f"Rows of {split:,} of {size:,} items differ in {column}, those of no annotator"
+            rows = f"{split:,} of {size:,} items have several values of {column}, no annotator has"
             notes.append(f"{rows}. If item ids start again in each {column}: {flag}.")
     return tuple(notes)
 

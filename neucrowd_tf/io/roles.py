@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from neucrowd_tf.io.asking import RUNNING, WORDS, Asked, Proposal, as_list, command_line
 from neucrowd_tf.io.column_names import (
     MISSING,
+    are_answers,
     crossed,
     flagged_columns,
     is_gold,
@@ -160,6 +161,7 @@ class _Decision:
         if self.table.header:
             if (pairs := self._pairs()) is not None:
                 return pairs
+            self._check_answers()
             if (alike := self._same_values()) is not None:
                 return alike
             self._take_aliases()
@@ -180,6 +182,20 @@ class _Decision:
         if self.flags["label"] and (single := self._single(label[0])) is not None:
             return single
         return self._ask([role for role in ROLES if not self.taken[role]])
+
+    def _check_answers(self) -> None:
+        """Asks if columns of whole numbers are counts of votes: if two are named yes and no."""
+        ids = [c for c in self.free if is_id(c) and folded(c) != "no"]
+        items = self.taken["task"] or roles_of(self.table.columns)["task"] or ids
+        numbers = [
+            column
+            for column in self.free
+            if column not in {*items, *ids} and plain_integers(self.table.distinct(column))
+        ]
+        taken = self.taken["worker"] or self.taken["label"] or roles_of(self.free)["worker"]
+        if not taken and are_answers(numbers):
+            self._check_votes(["worker"])
+            self._ask_about_votes(numbers, "are named as answers and have whole numbers")
 
     def _take_aliases(self) -> None:
         """Takes columns whose names are aliases of a role that no flag names."""
@@ -455,8 +471,7 @@ class _Decision:
     def _check_one_hot(self, columns: Sequence[str]) -> None:
         """Asks if columns of 0 and 1 are classes: exactly one is 1 in each of several rows."""
         if len(self.table) >= FEWEST_REPEATED and is_one_hot(self.table, columns):
-            words = {"names": ", ".join(columns), "total": "1", "columns": self._listed("label")}
-            self._error("vote_counts", words, [{"votes_columns": as_list(columns)}])
+            self._ask_about_votes(columns, "sum to '1' in every row")
 
     def _single(self, label: str) -> Roles | None:
         """Returns the roles of one annotator, after whom the column of labels is named."""
@@ -719,8 +734,12 @@ class _Decision:
             return
         total, names = sums_of(self.table)
         if names:
-            words = {"names": ", ".join(names), "total": total, "columns": self._listed("label")}
-            self._error("vote_counts", words, [{"votes_columns": as_list(names)}])
+            self._ask_about_votes(names, f"sum to {total!r} in every row")
+
+    def _ask_about_votes(self, columns: Sequence[str], reason: str) -> NoReturn:
+        """Asks if columns are counts of votes, or classes."""
+        words = {"names": ", ".join(columns), "reason": reason, "columns": self._listed("label")}
+        self._error("vote_counts", words, [{"votes_columns": as_list(columns)}])
 
     def _listed(self, *roles: str) -> str:
         """Returns the columns with their numbers of distinct values; likely ones come first."""

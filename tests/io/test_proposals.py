@@ -96,6 +96,11 @@ PASTED = {
         "--task_column=question_id,model_b --label_column=gpt4_verdict,human_verdict",
         "24 labels of 12 items by 2 annotators",
     ),
+    "votes for yes and for no": (
+        table("item,yes,no,unsure", "i{}", ((3, 1), 1), ((0, 2, 4), 1), ((1, 0), 2)),
+        "--votes_columns=yes,no,unsure",
+        "54 votes on 12 items; item item",
+    ),
     "questions of a long table": (
         "item,worker,aspect,label\n"
         + "".join(f"{i},w{k},{q},{i + k & 1}\n" for i in range(6) for k in (0, 1) for q in "ab"),
@@ -216,6 +221,8 @@ def test_a_judge_beside_texts_is_one_annotator(
 def test_what_looks_like_a_table_of_judges_is_asked_about(tmp_path: Path) -> None:
     codes = table("id,annotator,answer_x", "{}", ((0, 1, 2), 1), ((0, 1), 2))
     assert "[missing_role]" in message(tmp_path, codes)
+    answers = table("item,total,yes,no", "i{}", ((3, 2), 1), ((1, 2), 1), ((2, 0), 1))
+    assert "--votes_columns=yes,no\n" in message(tmp_path, answers) + "\n"
     votes = table("id,total,good,bad", "{}", ((3, 2), 1), ((1, 2), 1), ((2, 0), 1))
     assert "[vote_counts]" in message(tmp_path, votes)
 
