@@ -369,7 +369,7 @@ class _Decision:
         return None
 
     def _judge(self, columns: Sequence[str]) -> str:
-        """Returns the column of a judge's labels if all others are texts, "" if there is none."""
+        """Returns the column of a judge's labels if all others are texts, otherwise ""."""
         size = len(self.table)
         few = [c for c in columns if 2 * len(self.table.distinct(c)) <= size]
         numbers = [c for c in columns if not is_id(c) and numbers_of(self.table.distinct(c))]
