@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -147,7 +148,8 @@ class CodedLabels:
                 self.notes.append(f"{int(empty.sum()):,} labels without {word} are left out.")
                 used &= ~empty
             numbers = numbers_of(side.names)
-            if numbers is not None and (twice := len(numbers) - len({*numbers})):
+            alike = numbers is not None and len({*numbers}) < len(numbers)  # perhaps above 2**53
+            if alike and (twice := len(side.names) - len({Decimal(n) for n in side.names})):
                 self.notes.append(
                     f"{twice:,} more {word}s are numbers written in two ways (7, 7.0)."
                 )

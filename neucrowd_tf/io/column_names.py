@@ -20,9 +20,12 @@ _WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="u
 # Names that may mean a role: never used without being asked for, but proposed.
 SECOND = {role: frozenset(names) for role, names in _WORDS["second"].items()}
 SECOND["task"] |= SECOND_ITEM
-_STATUS, _GOLD, _SUMMARY, _ID, _MODEL, _PERSON, _QUESTION, _TEXT = (
+_STATUS, _GOLD, _SUMMARY, _ID, _MODEL, _PERSON, _QUESTION, _TEXT, _PART, _TOTAL, _WHICH = (
     re.compile("|".join(_WORDS["patterns"][name]))
-    for name in ("status", "gold", "summary", "id", "model", "person", "question", "text")
+    for name in (
+        *("status", "gold", "summary", "id", "model", "person", "question", "text"),
+        *("part", "total", "which_model"),
+    )
 )
 
 
@@ -41,6 +44,11 @@ def is_summary(column: str) -> bool:
     return _SUMMARY.fullmatch(column.strip()) is not None
 
 
+def is_total(item: str) -> bool:
+    """Whether an item's name says that its row sums up the rows above."""
+    return _TOTAL.fullmatch(item.strip()) is not None
+
+
 def is_id(column: str) -> bool:
     """Whether a column's name is that of an id or of the row's number, or is missing."""
     return _ID.fullmatch(column.strip()) is not None
@@ -49,6 +57,22 @@ def is_id(column: str) -> bool:
 def is_model(annotator: str) -> bool:
     """Whether an annotator is named as a model."""
     return _MODEL.fullmatch(annotator.strip()) is not None
+
+
+def are_answers(columns: Sequence[str]) -> bool:
+    """Whether columns are named as answers of which one is the opposite of another: yes and no."""
+    names = set(map(folded, columns))
+    return any(names.issuperset(pair) for pair in _WORDS["answers"]["opposed"])
+
+
+def is_judge(column: str) -> bool:
+    """Whether a column is named as one model that judges, and does not say which model it is."""
+    return is_model(column) and not is_which_model(column)
+
+
+def is_which_model(column: str) -> bool:
+    """Whether a column's name says that it tells which model an output is of."""
+    return _WHICH.fullmatch(folded(column)) is not None
 
 
 def is_person(column: str) -> bool:
@@ -64,6 +88,11 @@ def is_question(column: str) -> bool:
 def is_text(column: str) -> bool:
     """Whether a column's name says that it has what is labelled."""
     return _TEXT.fullmatch(folded(column)) is not None
+
+
+def is_part(column: str) -> bool:
+    """Whether a column's name says that it names a part of the items: a batch, a document."""
+    return _PART.fullmatch(folded(column)) is not None
 
 
 def is_second(column: str, role: str) -> bool:

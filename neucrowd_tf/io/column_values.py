@@ -135,6 +135,20 @@ def is_fact(table: Table, annotator: Sequence[str], column: str) -> bool:
     return len(annotators) > FEW and is_constant(table, annotator, column)
 
 
+def split_items(
+    table: Table, item: Sequence[str], annotator: Sequence[str], column: str
+) -> tuple[int, int]:
+    """Returns of how many items a column that is a fact about annotators parts the rows.
+
+    The second number is that of all items.
+    """
+    names, items = table.coded(item)
+    texts, codes = table.codes(column)
+    if len(texts) < 2 or not is_fact(table, annotator, column):
+        return 0, len(names)
+    return repeats(np.unique(items * len(texts) + codes) // len(texts))
+
+
 def is_recoded(table: Table, column: str, other: str, shared: bool) -> bool:
     """Whether a column says in other values what another says: each value there has one here.
 

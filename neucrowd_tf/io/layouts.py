@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import os
 import re
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.io.asking import Asked, Proposal
+from neucrowd_tf.io.asking import Asked, Proposal, as_list
 from neucrowd_tf.io.checks import Rejection, broken, error
 from neucrowd_tf.io.coding import CodedLabels
-from neucrowd_tf.io.column_names import few, is_text
+from neucrowd_tf.io.column_names import few, is_part, is_text, is_total
+from neucrowd_tf.io.column_values import are_many, split_items
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.roles import Roles, ask_about_repeats, decide
 from neucrowd_tf.io.schema import TableOptions
@@ -151,6 +153,7 @@ def _columns_of(table: Table, options: TableOptions) -> LabelColumns:
     if empty := [name for name in table.columns if name not in used and not table.distinct(name)]:
         notes += (f"Columns without values: {few(empty)}.",)
     if roles.layout in ("long", "one_hot"):
+        notes += _restarts(table, roles)
         width = 1
     else:
         width = len(roles.label)
@@ -170,6 +173,24 @@ def _columns_of(table: Table, options: TableOptions) -> LabelColumns:
         notes=notes,
         wrong=table.wrong,
     )
+
+
+def _restarts(table: Table, roles: Roles) -> tuple[str, ...]:
+    """Returns a line for each column of parts in each of which the items' ids may start again.
+
+    Then one id is of several items, each with annotators of its own.
+    """
+    notes = []
+    used = {*roles.task, *roles.worker, *roles.label}
+    for column in table.columns:
+        if column in used or not is_part(column):
+            continue
+        split, size = split_items(table, roles.task, roles.worker, column)
+        if are_many(split, size):
+            flag = f"--task_column={shlex.quote(as_list([column, *roles.task]))}"
+            rows = f"{split:,} of {size:,} items have several values of {column}, no annotator has"
+            notes.append(f"{rows}. If item ids start again in each {column}: {flag}.")
+    return tuple(notes)
 
 
 def _texts(table: Table, task: Sequence[str], columns: Sequence[str]) -> dict[str, str]:
@@ -210,6 +231,10 @@ def _without_extra_rows(table: Table, options: TableOptions) -> tuple[Table, tup
     notes: tuple[str, ...] = ()
     if headers:
         notes = (f"Further headers are left out: {', '.join(map(table.place, range(headers)))}.",)
+    while table.header and rows and _is_of_sums(table, rows[-1]):
+        row = rows.pop()
+        name = table[columns[0]][row]
+        notes += (f"{table.place(row).capitalize()} ({name}) has sums and is left out.",)
     if options.question is not None:
         column, _, value = options.question.partition("=")
         if column not in columns or value not in table.distinct(column):
@@ -221,6 +246,24 @@ def _without_extra_rows(table: Table, options: TableOptions) -> tuple[Table, tup
     if len(rows) == len(table) and columns == table.columns:
         return table, notes
     return table.rows(rows).only(columns), notes
+
+
+def _is_of_sums(table: Table, row: int) -> bool:
+    """Whether a row is named as sums of the rows above, and has numbers that are no labels there.
+
+    The table has a row per item, whose name comes first.
+    """
+    item, *others = table.columns
+    names, codes = table.codes(item)
+    if not others or len(names) < len(codes) or not is_total(names[codes[row]]):
+        return False
+    above: set[str] = set()
+    cells = []
+    for column in others:
+        *texts, cell = table[column][: row + 1]
+        above |= {*texts}
+        cells += [cell] if cell else []
+    return numbers_of(cells) is not None and not above.issuperset(cells)
 
 
 def _further_headers(table: Table) -> int:

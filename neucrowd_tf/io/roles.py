@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 from neucrowd_tf.io.asking import RUNNING, WORDS, Asked, Proposal, as_list, command_line
 from neucrowd_tf.io.column_names import (
     MISSING,
+    are_answers,
     crossed,
     flagged_columns,
     is_gold,
     is_id,
+    is_judge,
     is_known,
     is_missing,
     is_model,
@@ -29,6 +31,8 @@ from neucrowd_tf.io.column_names import (
     is_second,
     is_status,
     is_summary,
+    is_text,
+    is_which_model,
     named_columns,
 )
 from neucrowd_tf.io.column_values import (
@@ -47,6 +51,7 @@ from neucrowd_tf.io.column_values import (
 )
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table
+from neucrowd_tf.io.values import numbers_of
 from neucrowd_tf.names import ROLES, folded, plain_integers, roles_of
 
 __all__ = ["RUNNING", "WORDS", "Roles", "as_list", "command_line", "decide"]
@@ -156,6 +161,7 @@ class _Decision:
         if self.table.header:
             if (pairs := self._pairs()) is not None:
                 return pairs
+            self._check_answers()
             if (alike := self._same_values()) is not None:
                 return alike
             self._take_aliases()
@@ -176,6 +182,20 @@ class _Decision:
         if self.flags["label"] and (single := self._single(label[0])) is not None:
             return single
         return self._ask([role for role in ROLES if not self.taken[role]])
+
+    def _check_answers(self) -> None:
+        """Asks if columns of whole numbers are counts of votes: if two are named yes and no."""
+        ids = [c for c in self.free if is_id(c) and folded(c) != "no"]
+        items = self.taken["task"] or roles_of(self.table.columns)["task"] or ids
+        numbers = [
+            column
+            for column in self.free
+            if column not in {*items, *ids} and plain_integers(self.table.distinct(column))
+        ]
+        taken = self.taken["worker"] or self.taken["label"] or roles_of(self.free)["worker"]
+        if not taken and are_answers(numbers):
+            self._check_votes(["worker"])
+            self._ask_about_votes(numbers, "are named as answers and have whole numbers")
 
     def _take_aliases(self) -> None:
         """Takes columns whose names are aliases of a role that no flag names."""
@@ -338,6 +358,8 @@ class _Decision:
         columns = [column for column in self.free if column not in items]
         if len(columns) == 1 and is_model(columns[0]):
             return self._single(columns[0])
+        if (judge := self._judge(columns)) and (single := self._single(judge)) is not None:
+            return single
         roles = self._wide(items, named=True)
         values = [
             {*self.table.distinct(column)} - MISSING for column in (roles.label if roles else ())
@@ -345,6 +367,17 @@ class _Decision:
         if all(v <= max(values, key=len) for v in values):
             return roles
         return None
+
+    def _judge(self, columns: Sequence[str]) -> str:
+        """Returns the column of a judge's labels if all others are texts, otherwise ""."""
+        size = len(self.table)
+        few = [c for c in columns if 2 * len(self.table.distinct(c)) <= size]
+        numbers = [c for c in columns if not is_id(c) and numbers_of(self.table.distinct(c))]
+        if len(few) != 1 or not is_judge(few[0]) or {*numbers} - {*few}:
+            return ""
+        if any(map(is_model, self.table.distinct(few[0]))):
+            return ""  # names of judges
+        return few[0]
 
     def _times(self) -> list[str]:
         """Returns the columns of times that a form has, if each row has another."""
@@ -438,14 +471,16 @@ class _Decision:
     def _check_one_hot(self, columns: Sequence[str]) -> None:
         """Asks if columns of 0 and 1 are classes: exactly one is 1 in each of several rows."""
         if len(self.table) >= FEWEST_REPEATED and is_one_hot(self.table, columns):
-            words = {"names": ", ".join(columns), "total": "1", "columns": self._listed("label")}
-            self._error("vote_counts", words, [{"votes_columns": as_list(columns)}])
+            self._ask_about_votes(columns, "sum to '1' in every row")
 
     def _single(self, label: str) -> Roles | None:
         """Returns the roles of one annotator, after whom the column of labels is named."""
         others = [column for column in self.free if column != label]
         unique = [c for c in self.table.columns if len(self.table.distinct(c)) == len(self.table)]
-        ids = [c for c in others if c in unique and (is_id(c) or is_second(c, "task"))]
+        unique = [c for c in unique if c in others]
+        named = roles_of(unique)["task"]
+        ids = [c for c in named if not is_text(c)] or list(filter(is_id, unique))
+        ids = ids or [c for c in unique if c in named or is_second(c, "task")]
         item = self.taken["task"] or (ids if len(ids) == 1 else [])
         classes = len(self.table.distinct(label))
         are_texts = all(
@@ -486,7 +521,8 @@ class _Decision:
             question = self._question(telling[0], roles.task)
         else:
             question = None
-        if wide:
+        part = wide and any(is_which_model(column) for column in telling)  # of the item
+        if wide and (people or not part):
             proposals = people + ([question] if question else [])
         elif question is not None and is_question(telling[0]):
             proposals = [question, items]
@@ -698,8 +734,12 @@ class _Decision:
             return
         total, names = sums_of(self.table)
         if names:
-            words = {"names": ", ".join(names), "total": total, "columns": self._listed("label")}
-            self._error("vote_counts", words, [{"votes_columns": as_list(names)}])
+            self._ask_about_votes(names, f"sum to {total!r} in every row")
+
+    def _ask_about_votes(self, columns: Sequence[str], reason: str) -> NoReturn:
+        """Asks if columns are counts of votes, or classes."""
+        words = {"names": ", ".join(columns), "reason": reason, "columns": self._listed("label")}
+        self._error("vote_counts", words, [{"votes_columns": as_list(columns)}])
 
     def _listed(self, *roles: str) -> str:
         """Returns the columns with their numbers of distinct values; likely ones come first."""

@@ -338,6 +338,8 @@ def test_true_ratings_lie_in_bins() -> None:
 
 def test_numbers_written_in_two_ways_are_said(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
+    path.write_text("task,annotator,label\n9007199254740993,a,x\n9007199254740992,b,y\n")
+    assert "two ways" not in read_annotations(path).lines[1]
     path.write_text("task,annotator,label\n7,a,x\n7.0,b,x\n8,a,y\n08,b,y\n")
     lines = read_annotations(path, report=lambda line: None).lines
     assert "2 more items are numbers written in two ways (7, 7.0)." in lines[1]

@@ -88,6 +88,19 @@ PASTED = {
         "--question=aspect=tox",
         "12 labels of 6 items by 2 annotators; item id",
     ),
+    "verdicts on pairs of models": (
+        "question_id,model_a,model_b,gpt4_verdict,human_verdict\n"
+        + "".join(
+            f"{i},m1,m{k},{'ab'[i % 2]},{'ab'[i // 2 % 2]}\n" for i in range(6) for k in (2, 3)
+        ),
+        "--task_column=question_id,model_b --label_column=gpt4_verdict,human_verdict",
+        "24 labels of 12 items by 2 annotators",
+    ),
+    "votes for yes and for no": (
+        table("item,yes,no,unsure", "i{}", ((3, 1), 1), ((0, 2, 4), 1), ((1, 0), 2)),
+        "--votes_columns=yes,no,unsure",
+        "54 votes on 12 items; item item",
+    ),
     "questions of a long table": (
         "item,worker,aspect,label\n"
         + "".join(f"{i},w{k},{q},{i + k & 1}\n" for i in range(6) for k in (0, 1) for q in "ab"),
@@ -184,9 +197,32 @@ def test_tables_of_judges_are_wide(case: str, tmp_path: Path) -> None:
     RUNNING.reset(token)
 
 
+@pytest.mark.parametrize(
+    ("header", "item", "judge"),
+    [
+        ("id,response,claude_judge", "id", "claude_judge"),
+        ("item,prompt,judge", "item", "judge"),
+        ("id,question,gpt-4-judge", "id", "gpt-4-judge"),
+    ],
+)
+def test_a_judge_beside_texts_is_one_annotator(
+    header: str, item: str, judge: str, tmp_path: Path
+) -> None:
+    first, second = read(tmp_path, table(header, "q{}", "r{}", A))
+    assert f"wide table, 12 labels of 12 items by 1 annotator; item {item}" in first
+    assert f"Annotators: {judge}." in second
+    names = table(header, "q{}", "r{}", (("gpt-4", "claude"), 1))
+    numbers = table("id,score,claude_judge", "q{}", "{}", A)
+    models = table("id,response,model", "q{}", "r{}", A)
+    for text in (names, numbers, models):
+        assert "by 1 annotator" not in message(tmp_path, text)
+
+
 def test_what_looks_like_a_table_of_judges_is_asked_about(tmp_path: Path) -> None:
     codes = table("id,annotator,answer_x", "{}", ((0, 1, 2), 1), ((0, 1), 2))
     assert "[missing_role]" in message(tmp_path, codes)
+    answers = table("item,total,yes,no", "i{}", ((3, 2), 1), ((1, 2), 1), ((2, 0), 1))
+    assert "--votes_columns=yes,no\n" in message(tmp_path, answers) + "\n"
     votes = table("id,total,good,bad", "{}", ((3, 2), 1), ((1, 2), 1), ((2, 0), 1))
     assert "[vote_counts]" in message(tmp_path, votes)
 

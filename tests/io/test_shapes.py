@@ -489,3 +489,46 @@ def test_files_that_are_read_by_parts_are_asked_about_alike(tmp_path: Path) -> N
         find_source(path)
     found = find_source(path, TableOptions.of(task_column="question,model"))
     assert "item question,model, annotator judge" in found.lines[0]
+
+
+# ------------------------------------------------- ids that start again, and rows of sums
+@pytest.mark.parametrize("column", ["dataset", "batch", "Document ID"])
+def test_ids_that_start_again_in_each_part_are_said(column: str, tmp_path: Path) -> None:
+    cells = [
+        f"{part},{item},{part}{who},{'yn'[item % 2]}"
+        for part in ("u", "v")
+        for item in range(4)
+        for who in "ab"
+    ]
+    header = "task_id,worker_id,answer"
+    text = rows(f"{column},{header}", *cells)
+    line = read(tmp_path, text).lines[2]
+    assert f"4 of 4 items have several values of {column}, no annotator has" in line
+    flag = shlex.split(line)[-1].rstrip(".")
+    assert flag == f"--task_column={column},task_id"
+    apart = read(tmp_path, text, task_column=f"{column},task_id").lines
+    assert "16 labels of 8 items by 4 annotators" in apart[0]
+    assert len(apart) == 2
+    assert len(read(tmp_path, rows(f"gender,{header}", *cells)).lines) == 2
+    shared = text.replace(",va,", ",ua,")
+    assert len(read(tmp_path, shared, duplicates="last").lines) == 2
+
+
+def test_a_last_row_of_sums_is_no_item(tmp_path: Path) -> None:
+    votes = ["1,0,1", "0,1,1", "1,1,1", "0,0,1"]
+    cells = [f"i{row},{vote}" for row, vote in enumerate(votes)]
+    header = "item,ann,bob,cy"
+    for last in (["Total,2,2,4"], ["Sum,2,2,4", "Mean,0.5,0.5,1"]):
+        lines = read(tmp_path, rows(header, *cells, *last)).lines
+        assert "12 labels of 4 items by 3 annotators" in lines[0]
+        assert "classes: 1 (8), 0 (4)." in lines[1]
+        assert f"Line 6 ({last[0][: last[0].index(',')]}) has sums and is left out" in lines[-1]
+        assert len(lines) == 2 + len(last)
+    words = [cell.replace("0", "no").replace("1", "yes") for cell in cells]
+    lines = read(tmp_path, rows(header, *(w.replace("iyes", "i1") for w in words), "Total,2,2,4"))
+    assert "12 labels of 4 items" in lines.lines[0]
+    for kept in ("total,1,0,1", "Totalled,2,2,4", "total,,,"):
+        text = rows(header, *cells, kept)
+        assert not any("sums" in line for line in read(tmp_path, text).lines)
+    long = rows("item,annotator,label", *(f"i{k},{who},1" for k in "12" for who in "ab"))
+    assert len(read(tmp_path, f"{long}total,a,1\n").lines) == 2
