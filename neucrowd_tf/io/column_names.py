@@ -24,6 +24,7 @@ _STATUS, _GOLD, _SUMMARY, _ID, _MODEL, _PERSON, _QUESTION, _TEXT = (
     re.compile("|".join(_WORDS["patterns"][name]))
     for name in ("status", "gold", "summary", "id", "model", "person", "question", "text")
 )
+_TIMES = [re.compile(pattern) for pattern in _WORDS["patterns"]["time"]]
 
 
 def is_status(column: str) -> bool:
@@ -64,6 +65,16 @@ def is_question(column: str) -> bool:
 def is_text(column: str) -> bool:
     """Whether a column's name says that it has what is labelled."""
     return _TEXT.fullmatch(folded(column)) is not None
+
+
+def time_columns(columns: Sequence[str]) -> list[str]:
+    """Returns the columns that are named as times, those first that are used first."""
+    return [
+        column
+        for pattern in _TIMES
+        for column in columns
+        if pattern.fullmatch(folded(column)) is not None
+    ]
 
 
 def is_second(column: str, role: str) -> bool:
