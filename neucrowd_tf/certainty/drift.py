@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import hypergeom
+from scipy.special import gammaln
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.inference import Inference
@@ -196,11 +196,26 @@ def _most_likely(
         inside = groups == group
         drawn = int(inside[:size].sum())
         right = int(agrees[inside].sum())
-        each = hypergeom.pmf(np.arange(drawn + 1), int(inside.sum()), right, drawn)
-        shares = np.convolve(shares, each)
+        shares = np.convolve(shares, _hypergeometric(int(inside.sum()), right, drawn))
     seen = int(sums[size - 1])
     tail = min(shares[: seen + 1].sum(), shares[seen:].sum())
     return size, float(2 * tail * len(sizes))
+
+
+def _hypergeometric(total: int, right: int, drawn: int) -> Array:
+    """Returns `[drawn + 1]` the probability of each number of right ones among those drawn.
+
+    `scipy.stats` has this too, but takes long to import.
+    """
+    hits = np.arange(max(0, drawn + right - total), min(drawn, right) + 1)
+
+    def ways(size: int, chosen: NDArray[np.int64] | int) -> Array:
+        return np.asarray(gammaln(size + 1) - gammaln(chosen + 1) - gammaln(size - chosen + 1))
+
+    logs = ways(right, hits) + ways(total - right, drawn - hits) - ways(total, drawn)
+    shares = np.zeros(drawn + 1)
+    shares[hits] = np.exp(logs)
+    return shares
 
 
 def _likelihood(right: NDArray[np.int64], total: NDArray[np.int64]) -> Array:
