@@ -73,6 +73,11 @@ def quietly() -> Iterator[None]:
         _quiet.reset(token)
 
 
+def is_quiet() -> bool:
+    """Whether this thread's fits warn of nothing now."""
+    return _quiet.get()
+
+
 def printable(text: str, keep: str = "") -> str:
     """Returns a text with U+FFFD for characters that could hide or rearrange others.
 

@@ -157,8 +157,8 @@ def test_no_file_imports_itself_around_a_corner(repository: Path) -> None:
 # the top and inside functions. What makes one longer has to be worth reading for that method.
 REACH = {
     "methods.rll.estimator": 6_700,
-    "methods.neucrowd.estimator": 7_000,
-    "methods.iced.estimator": 7_600,
+    "methods.neucrowd.estimator": 7_050,
+    "methods.iced.estimator": 7_650,
     "methods.dasc.estimator": 8_000,
     "methods.crowding.estimator": 9_000,
 }

@@ -22,7 +22,7 @@ from neucrowd_tf.declare.declarations import (
     one_of,
     whole,
 )
-from neucrowd_tf.errors import DataError, UsageError, warn
+from neucrowd_tf.errors import DataError, UsageError, is_quiet, warn
 from neucrowd_tf.saving.persistent import Persistent
 from neucrowd_tf.saving.transaction import transaction
 
@@ -351,6 +351,8 @@ def normalise_log(scores: Array, log_prior: Array, block: int = 8192) -> Array:
 
 def warn_not_converged(name: str, max_iter: int, change: float, tol: float) -> None:
     """Warns that an iterative method ran out of iterations."""
+    if is_quiet():  # the warning's class is slow to load
+        return
     from sklearn.exceptions import ConvergenceWarning
 
     warn(

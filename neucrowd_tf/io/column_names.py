@@ -27,6 +27,7 @@ _STATUS, _GOLD, _SUMMARY, _ID, _MODEL, _PERSON, _QUESTION, _TEXT, _PART, _TOTAL,
         *("part", "total", "which_model"),
     )
 )
+_TIMES = [re.compile(pattern) for pattern in _WORDS["patterns"]["time"]]
 
 
 def is_status(column: str) -> bool:
@@ -93,6 +94,16 @@ def is_text(column: str) -> bool:
 def is_part(column: str) -> bool:
     """Whether a column's name says that it names a part of the items: a batch, a document."""
     return _PART.fullmatch(folded(column)) is not None
+
+
+def time_columns(columns: Sequence[str]) -> list[str]:
+    """Returns the columns that are named as times, those first that are used first."""
+    return [
+        column
+        for pattern in _TIMES
+        for column in columns
+        if pattern.fullmatch(folded(column)) is not None
+    ]
 
 
 def is_second(column: str, role: str) -> bool:

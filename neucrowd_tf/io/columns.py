@@ -26,13 +26,15 @@ class LabelColumns:
             labels.
         place: where the file has label i: "line 3", "record 2".
         layout: what the file is, in words: "Label Studio", "long table".
-        roles: the columns or fields of the roles task, worker and label, for the printed line.
+        roles: the columns or fields of the roles task, worker, label and time, for the printed
+            lines.
         reason: why the label's column was used, if neither an alias nor a flag says so.
         notes: further lines to print: what was assumed and how to change it.
         left_out: how many labels were left out, by reason ("spans", "without annotator").
         unused: columns that could have been meant, for the printed line.
         gold: labels that the tool marks as true, by item.
         texts: what was labelled (a text, an image's address), by item.
+        times: `[A]` when labels were given, as `items`; empty if the file does not say.
         annotators_in_columns: whether the annotators are columns of a wide table.
         counts: `[A]` votes if annotators are unknown: row i is an item, a class in `labels` and
             its number of votes; `annotators` is empty.
@@ -59,6 +61,7 @@ class LabelColumns:
     unused: tuple[str, ...] = ()
     gold: Mapping[str, str] = dataclasses.field(default_factory=dict)
     texts: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    times: Column = ()
     annotators_in_columns: bool = False
     counts: Sequence[int] | None = None
     structured: bool = False

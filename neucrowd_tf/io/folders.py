@@ -51,6 +51,7 @@ def joined(folder: Path, files: Sequence[Path], parts: Sequence[LabelColumns]) -
         name = files[at].relative_to(folder).as_posix()
         return f"{name}: {parts[at].place(row - int(starts[at]))}"
 
+    times = [_coded(part.times) for part in parts if len(part.times)]
     return LabelColumns(
         items=_concatenated(items),
         annotators=_concatenated([_coded(part.annotators) for part in parts]),
@@ -62,6 +63,7 @@ def joined(folder: Path, files: Sequence[Path], parts: Sequence[LabelColumns]) -
         notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
         left_out=sum((part.left_out for part in parts), Counter()),
         unused=first.unused,
+        times=_concatenated(times) if len(times) == len(parts) else (),
         annotators_in_columns=any(part.annotators_in_columns for part in parts),
         counts=first.counts,
         structured=any(part.structured for part in parts),

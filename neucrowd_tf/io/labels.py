@@ -15,7 +15,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError, UsageError, printable
 from neucrowd_tf.io.asking import Asked, Proposal
 from neucrowd_tf.io.checks import broken, error, unreadable
-from neucrowd_tf.io.coding import CodedLabels
+from neucrowd_tf.io.coding import Coded, CodedLabels
 from neucrowd_tf.io.column_names import few
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.fields import columns_of_fields, fields_of, proposals_of
@@ -27,6 +27,7 @@ from neucrowd_tf.io.items import matched
 from neucrowd_tf.io.layouts import MOST_TRIED, columns_of, completed, of_matrix
 from neucrowd_tf.io.lines import class_line, lines_of
 from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.io.times import seconds_of
 from neucrowd_tf.io.values import check_ids, classes_of
 from neucrowd_tf.names import typed_names
 
@@ -46,6 +47,8 @@ class Reading:
         gold: labels that the file's tool marks as true, by item.
         texts: what was labelled, by the name of the instance, if the file has it.
         pairs: the item and the class of each instance, if cells had several labels.
+        times: `[A]` seconds since 1970 of each label of `annotations`, NaN if it is missing; None
+            if the file has no times, or cells had several labels.
     """
 
     annotations: Annotations
@@ -53,6 +56,7 @@ class Reading:
     gold: Mapping[str, str]
     texts: Mapping[str, str]
     pairs: tuple[tuple[str, str], ...] | None = None
+    times: NDArray[np.float64] | None = None
 
 
 def report_on_stderr(line: str) -> None:
@@ -168,6 +172,7 @@ def _reading(coded: CodedLabels, items: list[str] | None, unmatched: str) -> Rea
     order = {name: code for code, name in enumerate(classes)}
     labels = np.array([order[name] for name in names], dtype=np.int64)[coded.labels.codes]
     texts = columns.texts
+    times = None
     if columns.counts is None:
         counted = coded.without_duplicates()
         instances, tasks = _instances(coded, items, unmatched)
@@ -180,6 +185,11 @@ def _reading(coded: CodedLabels, items: list[str] | None, unmatched: str) -> Rea
             duplicates="all" if coded.options.duplicates == "all" else "error",
         )
         class_counts = np.bincount(labels, minlength=len(classes))
+        if len(columns.times) and coded.pairs is None:
+            dated = Coded.of(columns.times)
+            seconds = seconds_of(dated.names)
+            if seconds is not None:
+                times = seconds[dated.codes[coded.rows[counted]]]
     else:
         counts = np.asarray(columns.counts)
         if not counts.any():
@@ -196,7 +206,8 @@ def _reading(coded: CodedLabels, items: list[str] | None, unmatched: str) -> Rea
     if coded.pairs is not None:
         named = zip(coded.items.names, coded.pairs, strict=True)
         texts = {name: texts[item] for name, (item, _) in named if item in texts}
-    return Reading(crowd, lines_of(coded, crowd, class_counts), columns.gold, texts, coded.pairs)
+    lines = lines_of(coded, crowd, class_counts)
+    return Reading(crowd, lines, columns.gold, texts, coded.pairs, times)
 
 
 def _instances(

@@ -20,10 +20,11 @@ from neucrowd_tf.io.checks import Rejection, broken, error
 from neucrowd_tf.io.coding import CodedLabels
 from neucrowd_tf.io.column_names import few, is_part, is_text, is_total
 from neucrowd_tf.io.column_values import are_many, split_items
-from neucrowd_tf.io.columns import LabelColumns
+from neucrowd_tf.io.columns import Column, LabelColumns
 from neucrowd_tf.io.roles import Roles, ask_about_repeats, decide
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table, check_header_again
+from neucrowd_tf.io.times import time_column
 from neucrowd_tf.io.values import numbers_of
 
 ONES = ("1", "1.0", "true", "yes", "x")  # cells of a one-hot column that name the class
@@ -152,9 +153,16 @@ def _columns_of(table: Table, options: TableOptions) -> LabelColumns:
     used = {*roles.task, *roles.worker, *roles.label}
     if empty := [name for name in table.columns if name not in used and not table.distinct(name)]:
         notes += (f"Columns without values: {few(empty)}.",)
+    times: Column = ()
+    others = [name for name in table.columns if name not in used]
     if roles.layout in ("long", "one_hot"):
         notes += _restarts(table, roles)
         width = 1
+        timed = time_column(table, others)
+        if timed is not None:
+            used.add(timed)
+            times = table.codes(timed)
+            role_columns["time"] = timed
     else:
         width = len(roles.label)
 
@@ -163,7 +171,8 @@ def _columns_of(table: Table, options: TableOptions) -> LabelColumns:
 
     return dataclasses.replace(
         columns,
-        texts=_texts(table, roles.task, [c for c in table.columns if c not in used]),
+        texts=_texts(table, roles.task, others),
+        times=times,
         ask_about_repeats=ask,
         rows_are_answers=roles.layout in ("long", "one_hot"),
         layout=LAYOUTS[roles.layout],

@@ -53,6 +53,8 @@ def _sentences(coded: CodedLabels, crowd: Annotations, counts: NDArray[Any]) -> 
     yield class_line(crowd.class_names.tolist(), counts)
     if columns.annotators_in_columns:
         yield f"Annotators: {few(annotators)}."
+    if "time" in columns.roles:
+        yield f"Times: {columns.roles['time']}."
     if columns.unused:
         yield f"Unused columns: {few(columns.unused)}."
     named = any(text.startswith("--model_annotator") for text in RUNNING.get())

@@ -24,6 +24,8 @@ from neucrowd_tf.training.run import Run
 if TYPE_CHECKING:
     import keras
 
+# Functions that Keras and the loop compile for a model, and keep from one fit to the next.
+COMPILED = ("train_function", "test_function", "predict_function", "_compiled_steps")
 DEPTH = 12  # of objects within objects; what lies deeper counts by its class
 
 
@@ -184,7 +186,9 @@ def _network(layer: Any, depth: int = 0) -> Any:
 
     def renamed(part: Any) -> Any:
         if isinstance(part, dict):
-            return {str(key): renamed(item) for key, item in part.items()}
+            # A network that several fits share has the first one's seeds; a fit draws by its own,
+            # which is among the arguments.
+            return {str(key): renamed(item) for key, item in part.items() if key != "seed"}
         if isinstance(part, (list, tuple)):
             return [renamed(item) for item in part]
         if isinstance(part, str):
@@ -196,7 +200,8 @@ def _network(layer: Any, depth: int = 0) -> Any:
     for each in _layers_in(layer):
         for name, value in vars(each).items():
             # Keras wraps methods such as `build` in functions that hold the layer itself.
-            if isinstance(value, types.FunctionType) and not hasattr(type(each), name):
+            own = not hasattr(type(each), name) and name not in COMPILED
+            if isinstance(value, types.FunctionType) and own:
                 functions.append(_plain(value, depth + 1))
     return [renamed(config), functions]
 

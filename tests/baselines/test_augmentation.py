@@ -102,6 +102,7 @@ def test_ing_trains_on_what_crowding_generates(monkeypatch: pytest.MonkeyPatch) 
 
     filled = np.where(DENSE < 0, 1, DENSE)
     monkeypatch.setattr(CrowdInG, "_fit", fit)
+    monkeypatch.setattr(CrowdInG, "_predict_proba", lambda _, x: np.full((len(x), 2), 0.5))
     monkeypatch.setattr(
         CrowdInG,
         "generate",

@@ -44,7 +44,8 @@ def test_learns(name: str, classes: int) -> None:
     assert figures["confidence"] == pytest.approx(fitted.confidence_.mean())
     assert figures["confidence_right"] == pytest.approx(fitted.confidence_[right].mean())
     blind = fitted.evaluation(SimpleNamespace(truth=None))
-    assert blind == {"confidence": figures["confidence"]}
+    assert blind["confidence"] == figures["confidence"]
+    assert set(blind) == {"confidence", "by_class"}
 
 
 def test_objective_is_equation_3() -> None:

@@ -20,6 +20,7 @@ from neucrowd_tf.aggregation.crowd_and_classifier import error_matrices
 from neucrowd_tf.aggregation.engine.local import Engine, Local
 from neucrowd_tf.aggregation.families import named_models
 from neucrowd_tf.aggregation.ordinal import OrdinalConsensus, unbiased_means
+from neucrowd_tf.certainty.drift import Change, changes
 from neucrowd_tf.certainty.inference import METHOD, Inference, infer
 from neucrowd_tf.certainty.recalibration import CalibrationByParts
 from neucrowd_tf.cli.command_line import STDOUT, check_outputs, standard_output, write_outputs
@@ -108,7 +109,9 @@ def run(flags: Aggregate) -> list[str]:
         people = inference.people
         compared, lines = compare_models(crowd, models, people.labels if people else None)
     if flags.annotators is not None:
-        written[flags.annotators] = annotators_csv(inference, models, compared)
+        changed = changes(inference, reading.times)
+        written[flags.annotators] = annotators_csv(inference, models, compared, changed)
+        lines += [one.line(crowd.annotator_names[one.annotator]) for one in changed]
     write_outputs(written)
     notes = [_warning(w.message, method) for w in raised]
     if isinstance(inference.model, OrdinalConsensus):
@@ -291,7 +294,10 @@ def expected_values(inference: Inference, places: NDArray[np.float64]) -> NDArra
 
 
 def annotators_csv(
-    inference: Inference, models: Sequence[str] = (), tests: Sequence[ModelAnnotator] = ()
+    inference: Inference,
+    models: Sequence[str] = (),
+    tests: Sequence[ModelAnnotator] = (),
+    changed: Sequence[Change] = (),
 ) -> str:
     """Returns a CSV with a row per annotator.
 
@@ -301,8 +307,8 @@ def annotators_csv(
     `bias` of ordered classes: how many classes labels are above the expected ones.
 
     Skill, 80% interval and note are those of `neucrowd_tf.certainty.Skills`; the kind is `model`
-    for the annotators in `models`, otherwise `person`. The confusion matrix is counted against the
-    recalibrated probabilities; its rows sum to one.
+    for the annotators in `models`, otherwise `person`. A change of accuracy is a further note. The
+    confusion matrix is counted against the recalibrated probabilities; its rows sum to one.
     """
     crowd = inference.crowd
     skills = inference.skills
@@ -314,13 +320,15 @@ def annotators_csv(
     by_code = {row.annotator: row for row in tests}
     tested = [by_code.get(code) for code in range(len(names))]
     notes = [row.note if row else "" for row in tested]
+    drifts = {one.annotator: one.note for one in changed}
+    noted = zip(skills.note, notes, map(drifts.get, range(len(names))), strict=True)
     columns: dict[str, Iterable[object]] = {
         "annotator": names,
         "num_labels": crowd.labels_per_annotator(),
         "skill": skills.skill,
         "skill_low": skills.low,
         "skill_high": skills.high,
-        "note": ["; ".join(filter(None, both)) for both in zip(skills.note, notes, strict=True)],
+        "note": ["; ".join(filter(None, each)) for each in noted],
         "kind": ["model" if str(name) in models else "person" for name in names],
     }
     if isinstance(inference.model, OrdinalConsensus):

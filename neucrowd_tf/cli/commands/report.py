@@ -35,6 +35,7 @@ def run(flags: Report) -> list[str]:
         gold=gold_codes(gold, crowd),
         scale=flags.scale,
         texts=reading.texts,
+        times=reading.times,
     )
     written = {flags.output: page}
     if flags.agreement is not None:

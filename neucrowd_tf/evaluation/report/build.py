@@ -34,6 +34,7 @@ def build_report(
     gold: NDArray[np.int64] | None = None,
     scale: Scale = "nominal",
     texts: Mapping[str, str] | None = None,
+    times: NDArray[np.float64] | None = None,
 ) -> str:
     """Returns the page.
 
@@ -46,6 +47,8 @@ def build_report(
         gold: `[N]` class codes, -1 if unknown; they are certain and calibrate.
         scale: of the classes in their order, for the coefficients of agreement.
         texts: what was labelled, by the name of the instance, for the tables of items.
+        times: `[A]` seconds since 1970 of each label, none of which is generated; see `changes` of
+            `neucrowd_tf.certainty.drift`.
     """
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("neucrowd_tf.evaluation.report"),
@@ -56,7 +59,7 @@ def build_report(
     )
     environment.filters |= {"number": number, "percent": percent, "shown": shown}
     return environment.get_template("report.html").render(
-        crowd=crowd_sections(annotations.observed(), sources, gold, scale, texts),
+        crowd=crowd_sections(annotations.observed(), sources, gold, scale, texts, times),
         model=model,
         title=shown(title, 100),
         version=__version__,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from neucrowd_tf.aggregation.families import PEOPLE, Sources
 from neucrowd_tf.annotations import Annotations, agreement, statistics
 from neucrowd_tf.certainty import skills as verdicts
 from neucrowd_tf.certainty.agreement_intervals import agreement_intervals, titles
+from neucrowd_tf.certainty.drift import Change, changes
 from neucrowd_tf.certainty.estimate import NOTHING, Estimate
 from neucrowd_tf.certainty.inference import Inference
 from neucrowd_tf.certainty.inference import shown as interval
@@ -29,6 +30,7 @@ from neucrowd_tf.io.values import numbers_of
 LEAST_OVERLAP = 30
 MOST_ANNOTATORS = 200  # in the tables
 MOST_PAIRS = 8
+MOST_CHARTS = 24
 MOST_ITEMS = 60
 # Of the labels to collect: items x annotators x classes x classes, and labels.
 MOST_PLANNED = 30_000_000
@@ -52,6 +54,7 @@ def crowd_sections(
     gold: NDArray[np.int64] | None = None,
     scale: agreement.Scale = "nominal",
     texts: Mapping[str, str] | None = None,
+    times: NDArray[np.float64] | None = None,
 ) -> dict[str, Any]:
     """Returns the template's values for a crowd.
 
@@ -61,6 +64,7 @@ def crowd_sections(
         gold: `[N]` class codes, -1 if unknown, or None.
         scale: of the classes, for the coefficients of agreement.
         texts: what was labelled, by the name of the instance.
+        times: `[A]` seconds since 1970 of each label, or None.
     """
     described = statistics.describe(annotations)
     inference = inferred(annotations, gold, sources, scale)
@@ -69,7 +73,7 @@ def crowd_sections(
     if annotations.has_identities:
         people = ~np.isin(annotations.annotator_names.astype(str), models)
         values["relabelling"] = _requests(inference, people)
-        values["annotators"] = _annotators(inference)
+        values["annotators"] = _annotators(inference, changes(inference, times))
     classes = map(shown, annotations.class_names.tolist())
     return values | {
         "stats": described,
@@ -168,7 +172,28 @@ def _requests(inference: Inference, people: NDArray[np.bool_]) -> dict[str, Any]
     return {"rows": rows, "total": len(plan), "now": interval(now), "then": interval(then)}
 
 
-def _annotators(inference: Inference) -> dict[str, Any]:
+def _drawn(change: Change, name: object) -> dict[str, Any]:
+    """Returns the drawing of a change: shares of neighbouring labels, and the two rates."""
+    total = len(change.agrees)
+    parts = np.array_split(change.agrees, min(20, total // 5))
+    middles = np.cumsum([len(part) for part in parts]) - [len(part) / 2 for part in parts]
+    before, after = change.rates
+    size = change.size
+    drawings: dict[str, Iterable[tuple[float, float]]] = {
+        f"mean of {len(parts[0]):,} labels": zip(middles, map(np.mean, parts), strict=True),
+        "before and after": ((0, before), (size, before), (size, after), (total, after)),
+    }
+    lines = [
+        {
+            "label": label,
+            "points": " ".join(f"{400 * x / total:.1f},{150 - 150 * y:.1f}" for x, y in points),
+        }
+        for label, points in drawings.items()
+    ]
+    return {"title": change.line(shown(name)), "total": total, "lines": lines}
+
+
+def _annotators(inference: Inference, changed: Sequence[Change]) -> dict[str, Any]:
     """Returns the annotators: the unreliable ones, then the others from the most skilled on."""
     crowd = inference.crowd
     skills = inference.skills
@@ -189,9 +214,11 @@ def _annotators(inference: Inference) -> dict[str, Any]:
         "agreement": statistics.leave_one_out_agreement(crowd),
     }
     rows = []
+    notes = {one.annotator: one.note for one in changed}
     for code in order[:MOST_ANNOTATORS].tolist():
         row = {name: values[code] for name, values in columns.items()}
         by_class = zip(classes[:MOST_CLASSES], recalls[code], strict=False)
+        row["change"] = notes.get(code, "")
         row["recalls"] = ", ".join(f"{name} {percent(recall)}" for name, recall in by_class)
         rows.append(row)
     noted = skills.note.tolist()
@@ -207,6 +234,7 @@ def _annotators(inference: Inference) -> dict[str, Any]:
             (note, why, noted.count(note)) for note, why in REASONS.items() if note in noted
         ],
         "average": skills.average,
+        "changes": [_drawn(one, names[one.annotator]) for one in changed[:MOST_CHARTS]],
     }
 
 

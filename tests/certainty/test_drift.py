@@ -1,0 +1,87 @@
+"""Annotators whose accuracy changes over time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.certainty.drift import changes
+from neucrowd_tf.certainty.inference import infer
+from neucrowd_tf.io.labels import read_annotations
+
+
+def rows_of_a_crowd() -> list[tuple[int, int, int]]:
+    """Returns item, annotator and label: annotator 0 is right 40 times, then at chance 40 times."""
+    return [
+        (item, who, item % 3 % 2 ^ (who == 0 and item >= 40 and item % 4 < 2) ^ (item % 29 == who))
+        for item in range(80)
+        for who in range(4)
+    ]
+
+
+def test_one_annotator_has_changed_and_the_stable_ones_have_not() -> None:
+    crowd = Annotations(*np.array(rows_of_a_crowd()).T)
+    times = 1.7e9 + 60.0 * crowd.instances
+    inference = infer(crowd, "majority_vote")
+    (change,) = changes(inference, times)
+    before, after = change.rates
+    assert change.annotator == 0 and 35 <= change.size <= 45
+    assert before > 0.9 and 0.35 < after < 0.65
+    assert change.note == f"changed: {before:.2f} to {after:.2f}"
+    backwards = changes(inference, -times)
+    assert [one.annotator for one in backwards] == [0] and backwards[0].rates == (after, before)
+    shuffled = np.random.default_rng(0).permutation(80)[crowd.instances] + 1.7e9
+    assert not changes(inference, shuffled) and not changes(inference, None)
+    assert not changes(inference, np.full_like(times, np.nan))
+
+
+def test_the_files_and_the_report_say_so_if_there_are_times(tmp_path: Path, cli: Any) -> None:
+    path = tmp_path / "labels.csv"
+    table = tmp_path / "annotators.csv"
+    page = tmp_path / "report.html"
+    flags = [f"--annotations={path}", f"--output={tmp_path / 'out.csv'}", f"--annotators={table}"]
+    for column in ("created_at", "page"):
+        rows = [
+            f"t{item},a{who},{label},2026-01-{1 + item // 4:02}"
+            for item, who, label in rows_of_a_crowd()
+        ]
+        path.write_text("\n".join([f"task,annotator,label,{column}", *rows]))
+        printed = cli("aggregate", ["--method=majority_vote", *flags]).err
+        cli("report", [f"--annotations={path}", f"--output={page}"])
+        timed = column == "created_at"
+        said = ("a0 changed: " in printed, "changed: " in table.read_text())
+        assert said == (timed, timed)
+        assert ("Annotators who changed" in page.read_text()) == timed
+
+
+def test_harder_items_at_the_end_are_no_change_of_everybody() -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 200)
+    hard = rng.random(200) < np.where(np.arange(200) < 100, 0.1, 0.5)
+    right = rng.random((200, 6)) < np.where(hard, 0.6, 0.97)[:, None]
+    crowd = Annotations.from_dense(np.where(right, truth[:, None], 1 - truth[:, None]))
+    assert not changes(infer(crowd, "majority_vote"), 1.7e9 + crowd.instances)
+
+
+@pytest.mark.parametrize(
+    ("column", "form", "timed"),
+    [("created_at", "2026-01-01T10:{:02}:00Z", True), ("timestamp", "17000000{:02}000", True),
+     ("time", "{}", False), ("lead_time", "17000000{:02}", False),
+     ("date", "3/4/26 1:{:02}", False)],
+)  # fmt: skip
+def test_a_column_of_times_is_read(tmp_path: Path, column: str, form: str, timed: bool) -> None:
+    path = tmp_path / "labels.csv"
+    lines = [f"t{at},a{at % 3},{at % 2},{form.format(10 + at)}" for at in range(12)]
+    path.write_text("\n".join([f"task,worker,label,{column}", *lines]))
+    said: list[str] = []
+    reading = read_annotations(path, report=said.append)
+    assert (f"Times: {column}." in " ".join(said)) == timed
+    if timed:
+        assert reading.times is not None and (np.diff(reading.times) > 0).all()
+        assert 1.6e9 < reading.times[0] < 1.8e9
+    else:
+        assert reading.times is None
