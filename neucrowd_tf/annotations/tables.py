@@ -224,9 +224,18 @@ def check_features(features: Any, subject: str = "features") -> NDArray[Any]:
     return as_single(array, subject)
 
 
+def _texts_as_array(features: Any) -> NDArray[Any]:
+    """Returns texts as an array; NumPy would make the text "nan" of NaN in a list."""
+    if isinstance(features, (list, tuple)) and any(isinstance(text, str) for text in features):
+        texts = np.empty(len(features), dtype=object)
+        texts[:] = features
+        return texts
+    return np.asarray(features)
+
+
 def is_text(features: Any) -> bool:
     """Whether features are texts: one dimension, of strings, bytes or missing ones."""
-    array = np.asarray(features)
+    array = _texts_as_array(features)
     if array.ndim != 1 or array.dtype.kind not in "OUST":
         return False
     if array.dtype.kind != "O":
@@ -252,7 +261,7 @@ def check_texts(features: Any, subject: str = "texts") -> NDArray[Any]:
             f"{subject}: expected texts, one per instance, received {results.dtype} of shape"
             f" {results.shape}.{column}"
         )
-    texts = np.asarray(features).astype(object)
+    texts = _texts_as_array(features).astype(object)
     for row, text in enumerate(texts.tolist()):
         if not isinstance(text, str):
             raise DataError(

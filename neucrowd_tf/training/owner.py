@@ -198,6 +198,8 @@ def _network(layer: Any, depth: int = 0) -> Any:
     collect(config)
     functions = []
     for each in _layers_in(layer):
+        if not type(each).__module__.startswith(("keras.", "neucrowd_tf.")):
+            functions.append(_plain(type(each), depth + 1))
         for name, value in vars(each).items():
             # Keras wraps methods such as `build` in functions that hold the layer itself.
             own = not hasattr(type(each), name) and name not in COMPILED

@@ -109,6 +109,8 @@ def test_unseen_texts_change_nothing_that_was_learned() -> None:
 def test_what_is_no_text() -> None:
     assert is_text(["a"]) and is_text(np.array(["a", ""], dtype=object))
     assert not is_text([1.0]) and not is_text([["a"]]) and not is_text(np.array(["a", 1], object))
+    with pytest.raises(DataError, match="received nan"):
+        TextFeatures().fit(["a", float("nan"), "b"])
     with pytest.raises(DataError, match="letters or digits"):
         TextFeatures().fit(["", "?!"])
     with pytest.raises(DataError, match="expected texts"):
