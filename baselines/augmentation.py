@@ -5,7 +5,6 @@ They fill in missing annotations in other ways before DL-CL is trained.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -13,11 +12,10 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from baselines.graph_completion import GraphCompletion
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, number, one_of, whole
 from neucrowd_tf.declare.registration import register_method
-from neucrowd_tf.declare.variants import settings_in
+from neucrowd_tf.declare.settings import settings_in
 from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
 from neucrowd_tf.methods.crowding import CrowdInG
 from neucrowd_tf.methods.crowding.estimator import ClassifierArguments, completed
@@ -27,6 +25,8 @@ from neucrowd_tf.training.features import in_blocks
 from neucrowd_tf.training.loop import train
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.validation import hold_out
+
+from .graph_completion import GraphCompletion
 
 _SETTINGS = settings_in(Path(__file__).with_suffix(".toml"))
 DL_CL_PRESETS: dict[str, dict[str, Any]] = _SETTINGS["presets"]
@@ -102,17 +102,12 @@ class AugmentedDLCL(ClassifierArguments, CrowdEstimator):
         return self.classifier_.inference_model()
 
 
-def registered(
-    name: str,
-    summary: str,
-    presets: Mapping[str, dict[str, Any]] = DL_CL_PRESETS,
-    space: Mapping[str, tuple[Any, ...]] = DL_CL_SPACE,
-) -> Any:
-    """Returns a decorator that registers a variant of DL-CL under its name."""
-    return register_method(name, summary=summary, presets=presets, space=space)
-
-
-@registered("dl_cl_self", "DL-CL+Self: DL-CL on annotations that another DL-CL completed")
+@register_method(
+    "dl_cl_self",
+    summary="DL-CL+Self: DL-CL on annotations that another DL-CL completed",
+    presets=DL_CL_PRESETS,
+    space=DL_CL_SPACE,
+)
 @estimator
 class DLCLSelf(AugmentedDLCL):
     """DL-CL+Self: DL-CL trained on annotations that another DL-CL completed.
@@ -130,7 +125,12 @@ class DLCLSelf(AugmentedDLCL):
         return completed(data.annotations, labels)
 
 
-@registered("dl_cl_gcn", "DL-CL+GCN: DL-CL on what a graph convolution completed", _further("gcn"))
+@register_method(
+    "dl_cl_gcn",
+    summary="DL-CL+GCN: DL-CL on what a graph convolution completed",
+    presets=_further("gcn"),
+    space=DL_CL_SPACE,
+)
 @estimator
 class DLCLGCN(AugmentedDLCL):
     """DL-CL+GCN: DL-CL trained on annotations that a graph autoencoder completed.
@@ -156,7 +156,12 @@ class DLCLGCN(AugmentedDLCL):
         return completed(data.annotations, graph.most_probable())
 
 
-@registered("dl_cl_ing", "DL-CL+InG: DL-CL on what CrowdInG's generator completed", _further("ing"))
+@register_method(
+    "dl_cl_ing",
+    summary="DL-CL+InG: DL-CL on what CrowdInG's generator completed",
+    presets=_further("ing"),
+    space=DL_CL_SPACE,
+)
 @estimator
 class DLCLInG(AugmentedDLCL):
     """DL-CL+InG: DL-CL trained on annotations that CrowdInG's generator completed.

@@ -8,9 +8,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Annotated
 
-from baselines.augmentation import DL_CL_SPACE, AugmentedDLCL, registered
-from baselines.crowd_gan_model import CrowdGANModel
 from neucrowd_tf.declare.declarations import estimator, fitted, number, whole
+from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.methods.crowd_layers.common.head import certain_answers
 from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
 from neucrowd_tf.training.batches import step_numbers
@@ -20,10 +19,14 @@ from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.state import read_variables, write_variables
 from neucrowd_tf.training.validation import hold_out
 
+from .augmentation import DL_CL_PRESETS, DL_CL_SPACE, AugmentedDLCL
+from .crowd_gan_model import CrowdGANModel
 
-@registered(
+
+@register_method(
     "dl_cl_gan",
-    "DL-CL+GAN: DL-CL as the generator of annotations against a discriminator",
+    summary="DL-CL+GAN: DL-CL as the generator of annotations against a discriminator",
+    presets=DL_CL_PRESETS,
     space={**DL_CL_SPACE, "gan_learning_rate": (3e-5, 1e-4, 3e-4)},
 )
 @estimator

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from baselines.ds_mixup_model import MixupModel
 from neucrowd_tf.aggregation.base import Aggregator
 from neucrowd_tf.declare.declarations import estimator, number
 from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.methods.crowd_layers.common.presets import CLASSIFIER_PRESETS, SPACE
 from neucrowd_tf.methods.two_stage.deep_labels import DeepLabels
 from neucrowd_tf.training.estimator import TrainingData
+
+from .ds_mixup_model import MixupModel
 
 
 @register_method(

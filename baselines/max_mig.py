@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import numpy as np
 from scipy.special import softmax
 
-from baselines.max_mig_model import MaxMIGModel
 from neucrowd_tf.aggregation.base import vote_shares
 from neucrowd_tf.aggregation.crowd_and_classifier import error_matrices
 from neucrowd_tf.declare.declarations import estimator, number
@@ -16,6 +15,8 @@ from neucrowd_tf.methods.crowd_layers.common.classifier import NetworkClassifier
 from neucrowd_tf.methods.crowd_layers.common.presets import CLASSIFIER_PRESETS, SPACE
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
+
+from .max_mig_model import MaxMIGModel
 
 
 @register_method(

@@ -17,12 +17,10 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from baselines.metric_models import BatchModel, MarginModel, class_batches
-from baselines.relation_net import RelationModel
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, number, one_of, whole
 from neucrowd_tf.declare.registration import register_method
-from neucrowd_tf.declare.variants import settings_in
+from neucrowd_tf.declare.settings import settings_in
 from neucrowd_tf.methods.two_stage.labels_first import AGGREGATORS
 from neucrowd_tf.nn import losses
 from neucrowd_tf.training.batches import uniform_batches
@@ -34,6 +32,9 @@ from neucrowd_tf.training.representation import (
     RepresentationEstimator,
 )
 from neucrowd_tf.training.tuplet_index import TupletIndex
+
+from .metric_models import BatchModel, MarginModel, class_batches
+from .relation_net import RelationModel
 
 _SETTINGS = settings_in(Path(__file__).with_suffix(".toml"))
 _OBJECTIVES: dict[str, dict[str, Any]] = _SETTINGS["objectives"]

@@ -14,10 +14,10 @@ import argparse
 import sys
 from pathlib import Path
 
-import data  # noqa: F401  (registers the datasets)
-from data.cards import card_text
 from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import DataError, UsageError
+
+from .cards import card_text
 
 
 def main() -> None:

@@ -12,10 +12,11 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from data.download import Source
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import Card, CrowdDataset, Split
-from neucrowd_tf.declare.registry import register_dataset
+from neucrowd_tf.declare.dataset_registration import register_dataset
+
+from .download import Source
 
 
 @functools.cache

@@ -12,10 +12,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from data.arrays import as_codes
 from neucrowd_tf.datasets import Split
 from neucrowd_tf.datasets.scarcity import long_tail_sizes
 from neucrowd_tf.errors import DataError
+
+from .arrays import as_codes
 
 SIDE, CHANNELS = 32, 3
 PIXELS = SIDE * SIDE * CHANNELS

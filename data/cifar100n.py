@@ -10,11 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-from data import catalogue
-from data.cifar import as_features, read_batch, test_split
-from data.cifar10n import crowd_of
-from data.download import locate
 from neucrowd_tf.datasets import CrowdDataset, Split
+
+from . import catalogue
+from .cifar import as_features, read_batch, test_split
+from .cifar10n import crowd_of
+from .download import locate
 
 CLASSES = 100
 

@@ -11,13 +11,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from data import catalogue
-from data.arrays import check_each
-from data.cifar import CLASS_NAMES, as_features, first_of_each, long_tail, read_batch
-from data.download import locate
-from data.tables import read_csv
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, Split
+
+from . import catalogue
+from .arrays import check_each
+from .cifar import CLASS_NAMES, as_features, first_of_each, long_tail, read_batch
+from .download import locate
+from .tables import read_csv
 
 WORKER, TASK = "annotator_id", "cifar10_test_test_idx"
 CHOSEN, TRUE, CHECK = "chosen_label", "true_label", "is_attn_check"

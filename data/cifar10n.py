@@ -14,14 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from data import catalogue
-from data.cifar import BATCH, CLASS_NAMES, as_features, long_tail, read_batch, test_split
-from data.download import locate
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import TableOptions
+
+from . import catalogue
+from .cifar import BATCH, CLASS_NAMES, as_features, long_tail, read_batch, test_split
+from .download import locate
 
 BATCHES = 5
 OPTIONS = ("size", "ratio")

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from data.arrays import check_each, checked_features, read_numbers
-from data.download import locate
-from data.imbalanced import register_pair
+from .arrays import check_each, checked_features, read_numbers
+from .download import locate
+from .imbalanced import register_pair
 
 SPLITS = ("train", "valid")
 

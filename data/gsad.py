@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import load_svmlight_file
 
-from data import catalogue
-from data.arrays import checked_features
-from data.download import locate
-from data.imbalanced import register_pair
 from neucrowd_tf.errors import DataError
+
+from . import catalogue
+from .arrays import checked_features
+from .download import locate
+from .imbalanced import register_pair
 
 FEATURES = 128
 BATCHES = 10

@@ -13,12 +13,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from data import catalogue
-from data.arrays import check_each, checked_features
-from data.download import locate
-from data.tables import read_csv
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, Split
+
+from . import catalogue
+from .arrays import check_each, checked_features
+from .download import locate
+from .tables import read_csv
 
 ANNOTATORS = 7
 VOTES = "votes"
@@ -72,7 +73,7 @@ def _read(path: Path, label: str, truth: str = "") -> tuple[Annotations, Split, 
 
 
 load = functools.partial(_load, "hotel", "mv_fluency", "")
-catalogue.register("hotel")(load)
-catalogue.register("neucrowd_syn")(
+catalogue.register("hotel", module=__name__)(load)
+catalogue.register("neucrowd_syn", module=__name__)(
     functools.partial(_load, "neucrowd_syn", "label", "ground_truth")
 )

@@ -16,7 +16,6 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from data import catalogue
 from neucrowd_tf.annotations import simulation
 from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.datasets.scarcity import long_tail_sizes
@@ -29,6 +28,8 @@ from neucrowd_tf.declare.declarations import (
     whole,
 )
 from neucrowd_tf.errors import DataError
+
+from . import catalogue
 
 TEST_SHARE = 0.2
 
@@ -155,5 +156,7 @@ def _register(
         training, held_out = (Split(features[rows], codes[rows], rows) for rows in (train, test))
         return catalogue.dataset(name, training, annotations, held_out)
 
-    loader: Load = catalogue.register(name, simulated=True, options=OPTIONS)(load)
+    loader: Load = catalogue.register(
+        name, simulated=True, options=OPTIONS, module=read.__module__
+    )(load)
     return loader

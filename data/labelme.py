@@ -9,12 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
-from data import catalogue
-from data.arrays import as_codes, checked_features, read_numbers
-from data.download import locate
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.io.files.npy import read_npy
+
+from . import catalogue
+from .arrays import as_codes, checked_features, read_numbers
+from .download import locate
 
 CLASSES = 8
 

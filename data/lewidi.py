@@ -8,13 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
-from data import catalogue
-from data.download import locate
 from neucrowd_tf.annotations import Annotations, encode_labels
 from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import TableOptions
+
+from . import catalogue
+from .download import locate
 
 SPLITS = ("train", "dev", "test")
 TITLES = {"md_agreement": "MD-Agreement", "hs_brexit": "HS-Brexit", "armis": "ArMIS"}
@@ -52,4 +53,4 @@ def _read_split(path: Path) -> tuple[Annotations, Split]:
 
 
 for _name, _title in TITLES.items():
-    catalogue.register(_name)(functools.partial(_load, _name, _title))
+    catalogue.register(_name, module=__name__)(functools.partial(_load, _name, _title))

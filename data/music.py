@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from data import catalogue
-from data.arrays import checked_features
-from data.download import locate
-from data.tables import read_csv
 from neucrowd_tf.annotations import Annotations, encode_labels
 from neucrowd_tf.datasets import CrowdDataset, Split
+
+from . import catalogue
+from .arrays import checked_features
+from .download import locate
+from .tables import read_csv
 
 FEATURES = [f"feature{number}" for number in range(124)]
 

@@ -90,6 +90,7 @@ def register_one_vs_rest(name: str, num_classes: int) -> None:
             summary=f"class {positive} of {name} against the rest, balanced test set",
             simulated=multiclass.simulated,
             options=multiclass.options,
+            module=__name__,
         )(functools.partial(load, positive))
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from data import catalogue
-from data.download import locate
 from neucrowd_tf.datasets import CrowdDataset, table
+
+from . import catalogue
+from .download import locate
 
 FILES = ("texts", "annotations", "truth")
 

@@ -13,10 +13,11 @@ from pathlib import Path
 import numpy as np
 from sklearn.datasets import make_classification
 
-from data import catalogue
 from neucrowd_tf.annotations import simulation
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.datasets.crowds import sklearn_seed, with_simulated_crowd
+
+from . import catalogue
 
 FEATURES = 1200
 TRAIN, VALIDATION, TEST = 800, 200, 500
@@ -57,6 +58,6 @@ def _generate(
 
 for _name, _annotators in (("syn1", 7), ("syn2", 11)):
     for _suffix in ("", "_dependent"):
-        catalogue.register(_name + _suffix, simulated=True)(
+        catalogue.register(_name + _suffix, simulated=True, module=__name__)(
             functools.partial(_generate, _name + _suffix, _annotators, bool(_suffix))
         )

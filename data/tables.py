@@ -8,9 +8,10 @@ from typing import Any
 
 import pandas as pd
 
-from data.arrays import check_each
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.reading import open_bytes
+
+from .arrays import check_each
 
 
 def read_csv(path: Path, columns: Sequence[str] = (), **options: Any) -> pd.DataFrame:

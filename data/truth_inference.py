@@ -19,14 +19,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from data.arrays import check_each
-from data.catalogue import source
-from data.download import locate
-from data.tables import read_csv
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import TableOptions
+
+from .arrays import check_each
+from .catalogue import source
+from .download import locate
+from .tables import read_csv
 
 FOLDER = "truth_inference"
 

@@ -11,11 +11,12 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from data import catalogue
-from data.arrays import checked_features
-from data.download import locate
-from data.imbalanced import register_long_tail, register_pair
 from neucrowd_tf.errors import DataError
+
+from . import catalogue
+from .arrays import checked_features
+from .download import locate
+from .imbalanced import register_long_tail, register_pair
 
 SOURCE = catalogue.source("usps_syn")
 

@@ -29,13 +29,15 @@ def import_all() -> None:
             importlib.import_module(".".join(parts))
 
 
-def record(registered: Any) -> dict[str, Any]:
+def record(registered: Any, package: str) -> dict[str, Any]:
     """Returns the JSON object of a method, dataset or suite: what is not the default."""
     content: dict[str, Any] = {}
     for field in dataclasses.fields(registry.Entry):
         value = getattr(registered, field.name, field.default)
         if isinstance(field.default, tuple):
             value = tuple(value)
+        if field.name == "module":
+            value = value.removeprefix(package)
         if value != field.default:
             content[field.name] = value
     return content
@@ -51,7 +53,7 @@ def texts() -> dict[Path, str]:
             entries = registry.registered(kind)
             names = list(entries) if kind == "suite" else sorted(entries)
             lines = [
-                json.dumps(record(entries[name]))
+                json.dumps(record(entries[name], folder))
                 for name in names
                 if entries[name].module.partition(".")[0] == package
             ]

@@ -43,7 +43,7 @@ PACKAGES = (
 METHODS = tuple(
     f"neucrowd_tf.methods.crowd_layers.{path.stem}"
     for path in sorted((ROOT / "neucrowd_tf" / "methods" / "crowd_layers").glob("*.py"))
-    if path.stem not in ("__init__", "layer_registration")
+    if path.stem not in ("__init__", "against_imbalance")
 )
 API = (*(f"neucrowd_tf.{name}" for name in PACKAGES), *METHODS)
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s#:]*)(#[^)]*)?\)")

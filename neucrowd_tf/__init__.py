@@ -7,7 +7,10 @@ methods that train networks import TensorFlow.
 from __future__ import annotations
 
 import importlib
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
+
+from neucrowd_tf.errors import FOR_NETWORKS, MissingPackageError
 
 if TYPE_CHECKING:
     from neucrowd_tf.aggregation.bwa import BWA as BWA
@@ -79,12 +82,22 @@ __all__ = ["__version__", *_MODULE_OF, *_PUBLIC_MODULES]
 
 def __getattr__(name: str) -> Any:
     if name in _PUBLIC_MODULES:
-        return importlib.import_module(f"{__name__}.{_PUBLIC_MODULES[name]}")
+        return _imported(_PUBLIC_MODULES[name], name)
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = importlib.import_module(f"{__name__}.{_MODULE_OF[name]}")
-    globals()[name] = value = getattr(module, name)
+    value = getattr(_imported(_MODULE_OF[name], name), name)
+    globals()[name] = value
     return value
+
+
+def _imported(module: str, name: str) -> ModuleType:
+    """Returns the module of a public name; without TensorFlow, an error says what is missing."""
+    try:
+        return importlib.import_module(f"{__name__}.{module}")
+    except ModuleNotFoundError as error:
+        if error.name in FOR_NETWORKS:
+            raise MissingPackageError(f"{__name__}.{name}", error.name) from None
+        raise
 
 
 def __dir__() -> list[str]:

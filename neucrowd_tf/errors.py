@@ -36,6 +36,20 @@ class UsageError(ValueError):
     """A flag or an argument whose value cannot be used."""
 
 
+# What networks need beside the packages of requirements-labels.lock.
+FOR_NETWORKS = ("h5py", "keras", "tensorboard", "tensorflow", "tensorflow_probability", "tf_keras")
+
+
+class MissingPackageError(ImportError, UsageError):
+    """A package that networks need is not installed."""
+
+    def __init__(self, what: str, missing: str) -> None:
+        super().__init__(
+            f"{what} needs {missing}, which is not installed: what is here is enough for labels"
+            " alone. `pip install neucrowd-tf` installs the rest."
+        )
+
+
 _quiet = contextvars.ContextVar("quiet", default=False)
 
 

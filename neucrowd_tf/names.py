@@ -76,18 +76,35 @@ def roles_of(columns: Iterable[Any]) -> dict[str, list[Any]]:
 def as_name_array(values: Any) -> NDArray[Any]:
     """Returns hashable ids as a one-dimensional array that keeps their types.
 
-    Whole numbers become int64, truth values bool, anything else an object array.
+    Whole numbers become int64 (Python's own where it is too short), truth values bool, anything
+    else an object array.
+
+    Args:
+        values: in any container: a sequence, a Series, an array, a tensor.
     """
     dtype = getattr(values, "dtype", None)
     if dtype is not None and getattr(dtype, "kind", "O") in "iub" and np.ndim(values) == 1:
         return np.asarray(values)
-    items = values.tolist() if hasattr(values, "tolist") else list(values)
+    items = _listed(values)
     kinds = set(map(type, items))
-    if kinds == {int}:
+    if kinds == {int} and min(items) >= -(2**63) and max(items) < 2**63:
         return np.asarray(items)
     if kinds == {bool}:
         return np.asarray(items, dtype=bool)
     return np.fromiter(items, dtype=object, count=len(items))  # one cell per id, tuples too
+
+
+def _listed(values: Any) -> list[Any]:
+    """Returns values as Python's own types."""
+    if hasattr(values, "tolist"):  # NumPy, pandas
+        return list(values.tolist())
+    if hasattr(values, "to_pylist"):  # Arrow
+        return list(values.to_pylist())
+    if not hasattr(values, "__array__") or not hasattr(values, "shape"):
+        return list(values)
+    # TensorFlow's texts are bytes.
+    array = np.asarray(values).tolist()
+    return [item.decode("utf-8", "replace") if isinstance(item, bytes) else item for item in array]
 
 
 def normal(name: str) -> str:

@@ -24,7 +24,7 @@ from typing import Any
 
 from neucrowd_tf.cli.runs.options import SCARCITY
 from neucrowd_tf.declare import registry
-from neucrowd_tf.declare.variants import settings_in
+from neucrowd_tf.declare.settings import settings_in
 from neucrowd_tf.errors import DataError, one_line
 from reproduction import smoke
 from reproduction.printed import TABLES, Table
@@ -58,7 +58,7 @@ def read_file(path: Path) -> list[registry.Suite]:
 
 
 def _registered(suite: Suite) -> registry.Suite:
-    return registry.Suite(suite.name, partial(run_suite, suite), suite.title)
+    return registry.Suite(suite.name, partial(run_suite, suite), suite.title, module=__name__)
 
 
 def read(path: Path) -> Iterator[Suite]:
@@ -159,5 +159,7 @@ SUITES = tuple(
 for _suite in SUITES:
     registry.register_suite(_registered(_suite))
 # Its methods are all that are registered.
-registry.register_suite(registry.Suite("smoke", smoke.run, smoke.TITLE, in_all=False))
+registry.register_suite(
+    registry.Suite("smoke", smoke.run, smoke.TITLE, in_all=False, module=__name__)
+)
 registry.register_suite_files(read_file)

@@ -218,7 +218,8 @@ def page(results: Path) -> str:
     generated = {ANSWER: by_settings(rows), COUNTS: summary(tables)}
     for mark, lines in generated.items():
         text = text.replace(mark, "\n".join(lines).strip())
-    return f"# Do the papers reproduce, and what should I use?\n\n{text.strip()}\n"
+    wrapped = "\n".join(_wrapped(text.strip()))
+    return f"# Do the papers reproduce, and what should I use?\n\n{wrapped}\n"
 
 
 def _shown_figure(claim: Claim, part: str) -> str:

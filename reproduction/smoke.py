@@ -9,7 +9,7 @@ from typing import Any
 from neucrowd_tf.cli.runs.options import Options
 from neucrowd_tf.cli.runs.runner import Report
 from neucrowd_tf.declare import registry
-from neucrowd_tf.declare.variants import settings_in
+from neucrowd_tf.declare.settings import settings_in
 from reproduction.run import run_suite
 from reproduction.suite import Case, Suite
 

@@ -123,7 +123,8 @@ def test_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert frame["kind"].tolist() == ["person"] * 4 + ["model"] * 2
     assert frame["winning_rate"].notna().tolist() == [False] * 4 + [True] * 2
     printed = capsys.readouterr().err
-    assert "model 'gpt': it may" in printed and "labels of a human annotator. It pays if" in printed
+    assert "model 'gpt': " in printed and "may replace human annotators" in printed
+    assert "labels of a human annotator. It surely pays if" in printed
     shared = printed.partition("unlike the people's, in ")[2]
     assert int(shared.split()[0]) > float(shared.partition("items; ")[2].split()[0])
     short = tmp_path / "short.csv"

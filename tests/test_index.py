@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from neucrowd_tf.declare import registry
+from neucrowd_tf.declare import registration, registry
 from neucrowd_tf.errors import UsageError
 from tests.processes import python
 
@@ -23,8 +24,31 @@ def test_a_stale_index_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
         registry.method("gone")
 
 
-def test_the_module_that_registers_is_the_one_whose_statements_run() -> None:
-    assert registry.entry("method", "dasc_conal").module == registry.entry("method", "conal").module
+def test_the_index_names_the_module_that_registers_not_that_of_the_class() -> None:
+    assert registry.method("dasc_conal").factory.__module__ == "neucrowd_tf.methods.dasc.estimator"
+    assert registry.entry("method", "dasc_conal").module == "neucrowd_tf.methods.dasc.over_layers"
+
+
+def test_a_cell_that_runs_again_replaces_its_method(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registration, "METHODS", dict(registration.METHODS))
+
+    def cell() -> type[Any]:
+        @registry.register_method("mine", summary="of a notebook")
+        class Mine:
+            pass
+
+        return Mine
+
+    cell()
+    assert cell() is registry.method("mine").factory
+
+
+def test_the_name_of_another_module_cannot_be_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs = registry.method("mv_lr").factory
+    monkeypatch.setattr(registration, "METHODS", dict(registration.METHODS))
+    with pytest.raises(ValueError, match=r"'mv_lr' is registered already, by neucrowd_tf.*labels"):
+        registry.register_method("mv_lr", summary="mine")(type("Mine", (), {}))
+    assert registry.method("mv_lr").factory is theirs
 
 
 CASES = {

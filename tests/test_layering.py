@@ -15,25 +15,29 @@ from tests.processes import python
 
 # From the ground up; rooms of one floor do not import each other.
 FLOORS = (
-    ("errors", "cli.signals"),
-    ("declare.declarations", "evaluation.metrics", "names", "declare.registration"),
-    ("annotations", "declare.flag_parsing", "declare.nested", "declare.variants"),
+    ("errors", "cli.signals", "evaluation.auc_and_log_loss"),
+    (
+        "declare.declarations",
+        "declare.settings",
+        "evaluation.metrics",
+        "names",
+        "declare.registration",
+    ),
+    ("annotations", "declare.flag_parsing", "declare.nested"),
     ("io",),
     ("cli.command_line", "cli.quiet"),
     ("saving.loading",),
     ("saving.persistent", "saving.saved_model", "datasets.core", "datasets.splits"),
     ("saving.transaction",),
-    ("declare.registry",),
+    ("declare.dataset_registration",),
     ("aggregation", "nn"),
     ("certainty", "datasets", "encoders"),
     ("training",),
+    ("declare.registry",),
     ("methods.crowd_layers.common",),
-    (
-        *("methods.two_stage", "methods.rll", "methods.neucrowd", "methods.dasc"),
-        *("methods.iced", "methods.texts"),
-    ),
+    (*("methods.two_stage", "methods.rll", "methods.neucrowd"), *("methods.iced", "methods.texts")),
     ("methods.crowd_layers",),
-    ("methods.crowding", "saving.keras_objects"),
+    ("methods.crowding", "methods.dasc", "saving.keras_objects"),
     ("evaluation",),
     ("methods.auto", "evaluation.report"),
     ("cli.commands",),
@@ -89,10 +93,15 @@ def imports(path: Path, modules: Collection[str] = ()) -> Iterator[tuple[int, st
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}:{node.lineno}: relative import"
+            source = node.module or ""
+            if node.level:
+                # Only the plug-ins, which have other names in a wheel, import relatively.
+                package = path.parent.name
+                assert package in ("baselines", "data"), f"{path}:{node.lineno}: relative import"
+                source = f"{package}.{source}".rstrip(".")
             for alias in node.names:
-                inner = f"{node.module}.{alias.name}"
-                yield node.lineno, inner if inner in modules else node.module or ""
+                inner = f"{source}.{alias.name}"
+                yield node.lineno, inner if inner in modules else source
 
 
 def upward(repository: Path) -> list[str]:
@@ -147,11 +156,11 @@ def test_no_file_imports_itself_around_a_corner(repository: Path) -> None:
 # Lines, neither blank nor comments, of the modules that an estimator's module reaches by imports at
 # the top and inside functions. What makes one longer has to be worth reading for that method.
 REACH = {
-    "methods.rll.estimator": 5_100,
-    "methods.neucrowd.estimator": 5_400,
-    "methods.iced.estimator": 6_150,
-    "methods.dasc.estimator": 4_200,
-    "methods.crowding.estimator": 7_300,
+    "methods.rll.estimator": 6_700,
+    "methods.neucrowd.estimator": 7_000,
+    "methods.iced.estimator": 7_600,
+    "methods.dasc.estimator": 7_300,
+    "methods.crowding.estimator": 9_000,
 }
 
 
@@ -185,7 +194,7 @@ def test_an_estimator_reaches_few_lines(module: str, repository: Path) -> None:
 def test_few_imports_hide(repository: Path) -> None:
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
     paths = sources(repository).values()
-    assert sum(len(lines_of_imports(path, functions)) for path in paths) <= 48
+    assert sum(len(lines_of_imports(path, functions)) for path in paths) <= 51
     assert sum(bool(lines_of_imports(path, ast.If)) for path in paths) <= 15
 
 

@@ -18,7 +18,13 @@ from neucrowd_tf.aggregation.crowd_and_classifier import calibrated
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.simulation import confusion_annotators, from_skills, simulate, spammers
 from neucrowd_tf.certainty.labelling.activelab import activelab_scores
-from neucrowd_tf.certainty.labelling.belief import Belief, belief_of, evidence_of, with_evidence
+from neucrowd_tf.certainty.labelling.belief import (
+    Belief,
+    belief_of,
+    evidence_of,
+    with_evidence,
+    without_lean,
+)
 from neucrowd_tf.certainty.labelling.gain import expected_gain, expected_information
 from neucrowd_tf.certainty.labelling.inputs import read_probabilities
 from neucrowd_tf.certainty.labelling.plan import make_plan, worths
@@ -248,6 +254,19 @@ def labels_csv(tmp_path: Path) -> Path:
     path = tmp_path / "annotations.csv"
     crowd.to_frame().to_csv(path, index=False)
     return path
+
+
+def test_the_same_split_of_votes_is_nearly_as_sure_in_each_class() -> None:
+    votes = np.array([[2, 1], [2, 1], [1, 2], [1, 2], [3, 0], [0, 3]])
+    probas = np.array([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6], [0.3, 0.7], [0.99, 0.01], [0, 1]])
+    even = without_lean(probas, votes)
+    logits = np.log(probas.max(axis=1) / probas.min(axis=1).clip(1e-9))
+    first, second = even[:2, 0], even[2:4, 1]
+    assert first == pytest.approx(second, abs=0.02)
+    mean = logits[:4].mean()
+    expected = 1 / (1 + np.exp(-(mean + 0.1 * (logits[0] - logits[:2].mean()))))
+    assert even[0] == pytest.approx([expected, 1 - expected])
+    assert (even.argmax(axis=1) == probas.argmax(axis=1)).all() and (even[5] == [0, 1]).all()
 
 
 def test_the_list(labels_csv: Path, tmp_path: Path, cli: Any) -> None:

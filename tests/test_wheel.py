@@ -63,10 +63,33 @@ def test_a_practitioner_needs_the_wheel_alone(tmp_path: Path) -> None:
     assert (library / "neucrowd_tf" / "py.typed").exists()
     assert not (library / "data").exists() and not (library / "tests").exists()
 
+    (tmp_path / "hotel").mkdir()
+    code = (
+        "from neucrowd_tf import load_dataset, registry\n"
+        "print(registry.method('raykar').make().__module__)\n"
+        "try:\n    load_dataset('hotel', data_dir='.')\n"
+        "except ValueError as error:\n    print(error)"
+    )
+    rival, error = _run([python, "-c", code], tmp_path).splitlines()
+    assert rival == "neucrowd_tf.plugins.baselines.raykar"
+    assert "data_dir=" in error and "hotel" in error and "--" not in error
+
     assert "relabel" in _run([programs / "neucrowd"], tmp_path)
     listed = _run([programs / "neucrowd", "--list"], tmp_path).split()
-    wanted = {"auto", "mv_lr", "ds_lr", "softprob", "mv_dl", "table", "breast_cancer", "digits"}
-    assert wanted <= set(listed) and "labelme" not in listed
+    wanted = {
+        "raykar",
+        "labelme",
+        "music",
+        "auto",
+        "mv_lr",
+        "ds_lr",
+        "softprob",
+        "mv_dl",
+        "table",
+        "breast_cancer",
+        "digits",
+    }
+    assert wanted <= set(listed)
     work = tmp_path / "work"
     work.mkdir()
     tables(work)

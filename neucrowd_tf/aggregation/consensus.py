@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated, Any, ClassVar
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from neucrowd_tf.aggregation.annotator_offset import annotator_offsets
 from neucrowd_tf.aggregation.base import (
     Aggregator,
     Array,
@@ -26,7 +27,7 @@ from neucrowd_tf.aggregation.ibcc import IBCC
 from neucrowd_tf.aggregation.mace import Mace
 from neucrowd_tf.aggregation.majority_vote import MajorityVote
 from neucrowd_tf.aggregation.many_classes import sparse_one_coin
-from neucrowd_tf.aggregation.shrunk_dawid_skene import ShrunkDawidSkene
+from neucrowd_tf.aggregation.symmetry import even_ties
 from neucrowd_tf.aggregation.weighted_vote import (
     IterativeWeightedMajorityVote,
     Wawa,
@@ -45,6 +46,9 @@ STRENGTH = 5.0  # labels a class by which annotators are drawn towards their mea
 # that such a share of unanimous instances gets another class, and that class shares are so far
 # (total variation) from those of votes.
 FEW_LABELS, MOST_OVERTURNED, MOST_MOVED = 10, 0.05, 0.3
+# With at most so many annotations per instance GLAD counts, too. Among so many instances, offsets
+# alone.
+SPARSE, FEW_INSTANCES = 3.5, 100
 # What is chosen among where annotators err independently; unfitted, without their seed.
 CANDIDATES: dict[str, Callable[..., Aggregator]] = {
     "wawa": Wawa,
@@ -99,10 +103,10 @@ def held_out_score(
     return float(np.log(np.maximum((probas[held.instances] * shares).sum(axis=1), 1e-12)).sum())
 
 
-def geometric_mean(*probas: Array) -> Array:
+def geometric_mean(*probas: Array, weights: Sequence[float] | None = None) -> Array:
     """Returns the normalised geometric mean `[N, C]` of several methods' probabilities."""
-    scores = np.mean([np.log(np.maximum(one, 1e-12)) for one in probas], axis=0)
-    return np.asarray(softmax(scores, axis=1))
+    logs = [np.log(np.maximum(one, 1e-12)) for one in probas]
+    return np.asarray(softmax(np.average(logs, axis=0, weights=weights), axis=1))
 
 
 def overturned(votes: NDArray[np.integer[Any]], labels: Codes) -> float:
@@ -134,14 +138,15 @@ class Consensus(Aggregator):
     better by `DECISIVE`, annotators err together, methods that take them for independent are
     misled (and so are held-out annotations, which would praise those), and EBCC's labels stay.
     Else annotations are held out in turn, and the `best` methods that predict them best from the
-    rest are averaged.
+    rest are averaged. The result is the normalised geometric mean of these probabilities and of
+    `neucrowd_tf.aggregation.annotator_offset`, and with few annotations per instance of GLAD's.
 
-    The result is the normalised geometric mean of these probabilities, shrunk Dawid-Skene's and
-    GLAD's: the last two overturn 3% and 1% of unanimous labels where annotations are sparse,
-    Dawid-Skene 5% (public crowds with two or three labels per instance). If annotators have fewer
-    than `FEW_LABELS` labels on average, a method that overturns more than `MOST_OVERTURNED` of them
-    and moves class shares by more than `MOST_MOVED` is left out. Gold labels that contradict
-    unanimous votes raise the first limit.
+    In a crowd of few instances groups and matrices follow chance, and the offsets count more.
+    If annotators have fewer than `FEW_LABELS` labels on average, a method that overturns more than
+    `MOST_OVERTURNED` of unanimous labels and moves class shares by more than `MOST_MOVED` is left
+    out. Gold labels that contradict unanimous votes raise the first limit.
+
+    Classes that tie, and that nothing in the crowd distinguishes, are equally probable.
 
     Vote counts alone get the majority vote. Crowds of more than `MANY_CLASSES` classes get one-coin
     Dawid-Skene over the classes that each item's labels name, without error matrices.
@@ -171,20 +176,36 @@ class Consensus(Aggregator):
             members = self._members(crowd, gold)
             self.chosen_, fits = tuple(members), list(members.values())
             self.probas_ = np.mean([one.probas_ for one in fits], axis=0)
+            self.priors_ = np.mean([one.priors_ for one in fits], axis=0)
+            matrices = [one.errors_ for one in fits if one.errors_ is not None]
             if crowd.has_identities:
-                also = (Glad(seed=self.seed, tol=1e-4), ShrunkDawidSkene(seed=self.seed))
-                plain = [x for x in also if not self._contradicts(x.fit(crowd, gold), crowd, gold)]
-                self.probas_ = geometric_mean(self.probas_, *(one.probas_ for one in plain))
-                fits += [one for one in plain if isinstance(one, ShrunkDawidSkene)]
-        self.priors_ = np.mean([one.priors_ for one in fits], axis=0)
+                matrices += self._with_offsets(crowd, gold)
         self.probas_[~self.annotated_] = self.priors_
         self.errors_ = self.skills_ = None
-        matrices = [one.errors_ for one in fits if one.errors_ is not None]
         if matrices:
             self.errors_ = np.mean(matrices, axis=0)
             self.skills_ = expected_skills(self.errors_, self.priors_)
         apply_gold(self.probas_, gold)
         self.labels_ = self.decide(self.probas_)
+
+    def _with_offsets(self, crowd: Annotations, gold: Codes | None) -> list[Array]:
+        """Combines the chosen methods with annotators' offsets; returns these as error matrices."""
+        offsets = annotator_offsets(crowd, gold)
+        trusted = not self._contradicts(offsets.probas, crowd, gold)
+        members = [self.probas_]
+        if self.chosen_ != ("ebcc",):
+            if trusted:
+                members.append(offsets.probas)
+            if crowd.num_annotations <= SPARSE * self.annotated_.sum():
+                glad = Glad(seed=self.seed, tol=1e-4).fit(crowd, gold).probas_
+                members += [] if self._contradicts(glad, crowd, gold) else [glad]
+            self.probas_ = geometric_mean(*members)
+        if trusted:
+            share = min(1.0, FEW_INSTANCES / float(self.annotated_.sum()))
+            both = self.probas_, offsets.probas
+            self.probas_ = geometric_mean(*both, weights=(1.0 - share, share))
+        self.probas_ = even_ties(crowd, self.probas_, gold)
+        return [offsets.errors] if trusted else []
 
     def _fit_many_classes(self, crowd: Annotations, gold: Codes | None) -> None:
         self.chosen_ = ("one_coin, sparse",)
@@ -201,18 +222,18 @@ class Consensus(Aggregator):
             return {name: one.fit(crowd, gold) for name, one in votes.items()}
         joint = EBCC(seed=self.seed, restarts=self.restarts, tol=1e-5).fit(crowd, gold)
         self.gain_ = float(joint.bounds_.max() - joint.bounds_[0])
-        if self.gain_ > DECISIVE and not self._contradicts(joint, crowd, gold):
+        if self.gain_ > DECISIVE and not self._contradicts(joint.probas_, crowd, gold):
             return {"ebcc": joint}
         self.scores_, members = self._scores(crowd, gold), {}
         for name in sorted(self.scores_, key=lambda name: -self.scores_[name]):
             one = CANDIDATES[name](seed=self.seed).fit(crowd, gold)
-            if not self._contradicts(one, crowd, gold):
+            if not self._contradicts(one.probas_, crowd, gold):
                 members[name] = one
             if len(members) == self.best:
                 break
         return members or {name: one.fit(crowd, gold) for name, one in votes.items()}
 
-    def _contradicts(self, one: Aggregator, crowd: Annotations, gold: Codes | None) -> bool:
+    def _contradicts(self, probas: Array, crowd: Annotations, gold: Codes | None) -> bool:
         """Returns whether a method's labels contradict votes as merged classes do."""
         if crowd.num_annotations >= FEW_LABELS * (crowd.labels_per_annotator() > 0).sum():
             return False
@@ -220,7 +241,7 @@ class Consensus(Aggregator):
         if gold is not None:
             limit += overturned(votes, gold)
             votes = np.where(gold[:, None] < 0, votes, 0)
-        labels = one.probas_.argmax(axis=1)
+        labels = probas.argmax(axis=1)
         return overturned(votes, labels) > limit and moved(votes, labels) > MOST_MOVED
 
     def _scores(self, crowd: Annotations, gold: Codes | None) -> dict[str, float]:

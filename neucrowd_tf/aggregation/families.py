@@ -12,7 +12,7 @@ import copy
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,10 @@ INDEPENDENT = 0.1
 LEAST_SHARED = 30  # items with two people, for an estimate of how well people agree
 STRENGTH, SYMBOL_STRENGTH = 4.0, 2.0  # labels a class, of the average annotator and symbol
 MOST_ITER, TOLERANCE = 100, 1e-5
+TOGETHER = 2.0  # people per item, for labels to show how right people are
+CHANCE, LEAST_SKILL = 1.28, 0.2  # standard errors of class shares, and skill for them
+SEVERAL, NEARLY_SURE = 3, 0.98
+SHARE_TOLERANCE = 1e-3  # of the logarithms of class shares
 # Where one person labelled an item, nothing shows whether people or models are right when they
 # differ. The more models agree with each other beyond their agreement with people, the more labels
 # of an average person (of whom vote shares say that they are right) are added.
@@ -91,6 +95,14 @@ def chance_corrected(agreeing: Array, pairs: Array, size: int) -> float:
     if not pairs.sum() or size < 2:
         return float("nan")
     return float((size * agreeing.sum() / pairs.sum() - 1) / (size - 1))
+
+
+def skill_of(votes: NDArray[np.integer[Any]]) -> float:
+    """Returns annotators' mean skill by agreement: 0 is chance, 1 is always right; 0 if unknown."""
+    counts = votes.astype(np.float64)
+    total = counts.sum(axis=1)
+    agreement = chance_corrected(counts * (counts - 1), total * (total - 1), votes.shape[1])
+    return float(np.sqrt(max(np.nan_to_num(agreement), 0.0)))
 
 
 def excess_agreement(crowd: Annotations, members: NDArray[np.bool_]) -> tuple[float, float]:
@@ -355,6 +367,65 @@ def fit_with_families(
     counts = np.asarray(crowd.one_hot().T @ probas).reshape(-1, *[crowd.num_classes] * 2)
     result.errors_ = normalise_counts(counts.transpose(0, 2, 1), LEAST_COUNT)
     result.skills_ = expected_skills(result.errors_, result.priors_)
+    return result
+
+
+def annotators_first(
+    probas: Array,
+    crowd: Annotations,
+    models: NDArray[np.bool_],
+    alone: Array,
+    *,
+    independent: bool = False,
+) -> Array:
+    """Returns `[N, C]` probabilities in which models do not shift or overturn what people say.
+
+    People and models may lean towards a class together, which their agreement cannot show. So class
+    shares of items that people labelled stay in the 80% interval of people alone. With less than
+    two people per item hardly anything shows how right people are: there a label that no other
+    person contradicts stays, unless `SEVERAL` models that err independently are nearly sure.
+
+    Args:
+        probas: `[N, C]` inferred from people and models.
+        crowd: with identities.
+        models: `[R]` which annotators are models.
+        alone: `[N, C]` inferred from people alone.
+        independent: whether the models err independently.
+    """
+    votes = crowd.select(~models[crowd.annotators]).vote_counts()
+    labelled = votes.sum(axis=1) > 0
+    if not labelled.any():
+        return probas
+    shares = alone[labelled].mean(axis=0)
+    error = np.sqrt(shares * (1.0 - shares) / votes.sum()) / max(skill_of(votes), LEAST_SKILL)
+    width = CHANCE / np.sqrt(max(len(shares) - 1, 1)) * error  # all classes together
+    likely = np.clip(probas[labelled].mean(axis=0), shares - width, shares + width)
+    result = with_shares(probas, labelled, likely)
+    if votes.sum() < TOGETHER * labelled.sum():
+        undisputed = labelled & ((votes > 0).sum(axis=1) == 1)
+        overturned = undisputed & (result.argmax(axis=1) != votes.argmax(axis=1))
+        if independent and models.sum() >= SEVERAL:
+            overturned &= result.max(axis=1) < NEARLY_SURE
+        result[overturned] = alone[overturned]
+    return result
+
+
+def with_shares(probas: Array, rows: NDArray[np.bool_], shares: Array) -> Array:
+    """Returns probabilities `[N, C]` whose mean over some rows is `shares` `[C]`.
+
+    All rows are multiplied by the same odds of the classes.
+    """
+    logs = np.log(np.maximum(probas, 1e-12))
+    target = np.log(normalise_counts(shares * rows.sum(), 0.5))
+    odds = np.zeros(probas.shape[1])
+    result = probas
+    for _ in range(MOST_ITER):
+        change = target - np.log(normalise_counts(result[rows].sum(axis=0), 0.5))
+        if np.abs(change).max() < SHARE_TOLERANCE:
+            break
+        odds += change
+        result = logs.copy()
+        normalise_log(result, odds)
     return result
 
 

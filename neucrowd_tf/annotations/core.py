@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from neucrowd_tf.annotations.codes import (
+    MISSING,
     Duplicates,
     Names,
     as_frame,
@@ -286,6 +287,12 @@ class Annotations(AnnotationViews):
             class_names = classes_in_order(frame.stack())
         cells = frame.to_numpy(dtype=object)[rows, columns]
         labels, classes = factorize(cells.tolist(), class_names, "label", sort=True)
+        if class_names is None and MISSING in classes.tolist():
+            warn(
+                "wide frame: -1 is read as a class. If it stands for a missing label, pass"
+                " frame.replace(-1, np.nan); if it is a class, pass class_names.",
+                stacklevel=2,
+            )
         return cls(
             *(rows, columns, labels),
             instance_names=frame.index,

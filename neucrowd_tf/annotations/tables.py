@@ -7,8 +7,7 @@ is matched by them; what has none goes by position, and where neither is certain
 from __future__ import annotations
 
 import numbers
-import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -36,6 +35,8 @@ def split_names(
 ) -> tuple[Any, Names]:
     """Returns a table without a column of item ids, and the names of its rows (None: no names).
 
+    Features and labels of each method come through here first.
+
     The names are those of the index, or of a column that is named as item ids are in files, if
     nobody set the index.
 
@@ -47,8 +48,13 @@ def split_names(
             feature, has ids only if these are among them.
 
     Raises:
-        DataError: two columns of ids, or ids that are missing or stand twice.
+        DataError: no table, two columns of ids, or ids that are missing or stand twice.
     """
+    if isinstance(table, (dict, set, str, bytes, Iterator)) or not hasattr(table, "__len__"):
+        raise DataError(
+            f"{subject}: expected an array or a table, received {type(table).__name__}. Pass an"
+            " array [instances, features] or a DataFrame."
+        )
     frame = as_frame(table)
     index: Any = getattr(table if frame is None else frame, "index", None)
     if not hasattr(index, "is_unique"):
@@ -202,11 +208,11 @@ def check_features(features: Any, subject: str = "features") -> NDArray[Any]:
 
 
 def is_text(features: Any) -> bool:
-    """Whether features are texts: one dimension, of strings alone."""
+    """Whether features are texts: one dimension, of strings, bytes or missing ones."""
     array = np.asarray(features)
-    if array.ndim != 1 or array.dtype.kind not in "OU":
+    if array.ndim != 1 or array.dtype.kind not in "OUST":
         return False
-    return array.dtype.kind == "U" or all(isinstance(item, str) for item in array.tolist())
+    return array.dtype.kind != "O" or any(isinstance(x, (str, bytes)) for x in array.tolist())
 
 
 def check_texts(features: Any, subject: str = "texts") -> NDArray[Any]:
@@ -217,11 +223,19 @@ def check_texts(features: Any, subject: str = "texts") -> NDArray[Any]:
     """
     if not is_text(features):
         results = np.asarray(features)
+        column = " Pass the column of texts." if results.ndim == 2 else ""
         raise DataError(
             f"{subject}: expected texts, one per instance, received {results.dtype} of shape"
-            f" {results.shape}"
+            f" {results.shape}.{column}"
         )
-    return np.asarray(features).astype(object)
+    texts = np.asarray(features).astype(object)
+    for row, text in enumerate(texts.tolist()):
+        if not isinstance(text, str):
+            raise DataError(
+                f"{subject}: row {row}: expected a text, received {text!r}. Fill it in (with an"
+                " empty text, say), decode bytes, or leave the row out."
+            )
+    return texts
 
 
 def as_single(
@@ -275,8 +289,9 @@ def _as_numbers(features: Any, subject: str) -> NDArray[Any]:
         missing = pd.isna(array)
         for position, value in np.ndenumerate(array):
             if not missing[position] and not isinstance(value, (numbers.Real, np.bool_)):
+                hint = ". Pass a column of texts by itself" if isinstance(value, str) else ""
                 raise DataError(
-                    f"{subject}: {_shown(position)}: expected numbers, received {value!r}"
+                    f"{subject}: {_shown(position)}: expected numbers, received {value!r}{hint}"
                 )
         array = np.where(missing, np.nan, array).astype(np.float64)
     return array
@@ -395,28 +410,6 @@ def _aligned(crowd: Annotations, rows: Names, size: int, annotations: Any) -> An
         twice = rows[np.setdiff1d(np.arange(len(codes)), np.unique(codes, return_index=True)[1])]
         raise DataError(f"features: the index has {spelt(twice[0])} twice. Keep one row per task.")
     return crowd.align(rows)
-
-
-def check_search(annotations: Any) -> None:
-    """Raises DataError for a matrix that scikit-learn has re-encoded, or that its scorer rejects.
-
-    For `method="predict_proba"` its cross-validation numbers the values of each column anew, so
-    that -1 becomes a class; and an error in a scorer becomes NaN there, and the first candidate the
-    best one. The matrix does not show it, so that the caller is asked.
-    """
-    caller = None if isinstance(annotations, Annotations) else sys._getframe()
-    while caller is not None:
-        if caller.f_globals.get("__name__") == "sklearn.model_selection._validation":
-            scorer = caller.f_locals.get("scorer")
-            scorers = getattr(scorer, "_scorers", {"": scorer}).values()
-            if caller.f_locals.get("method", "predict") != "predict":
-                problem = 're-encodes each column for method="predict_proba". Use method="predict".'
-            elif any(type(each).__name__ == "_Scorer" for each in scorers):
-                problem = "cannot score them. Pass Annotations.from_dense(...), or no scoring."
-            else:
-                return
-            raise DataError(f"annotations: this is a matrix or a frame; scikit-learn {problem}")
-        caller = caller.f_back
 
 
 def _by_row_number(crowd: Annotations, size: int) -> Annotations:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
-
-if TYPE_CHECKING:
-    from neucrowd_tf.annotations import Annotations
 
 FEWEST_PEOPLE, FEWEST_ITEMS = 2, 30
 FALSE_DISCOVERIES = 0.05

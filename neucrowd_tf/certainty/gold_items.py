@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.annotations import Annotations
 
 FEWEST_OTHERS = 20  # items without gold labels, for a comparison
 ONLY_GOLD = 1e-3  # probability that an annotator's items are all gold by chance

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import shlex
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from neucrowd_tf.aggregation.base import Aggregator, GoldLabels, gold_codes
+from neucrowd_tf.aggregation.base import (
+    Aggregator,
+    GoldLabels,
+    expected_skills,
+    gold_codes,
+    normalise_counts,
+)
 from neucrowd_tf.aggregation.catalogue import ORDERED, make_aggregator
 from neucrowd_tf.aggregation.consensus import deal
 from neucrowd_tf.aggregation.families import (
     Family,
+    annotators_first,
     dependent_families,
     effective_votes,
     fit_with_families,
@@ -22,17 +29,18 @@ from neucrowd_tf.aggregation.families import (
     named_models,
     related,
 )
+from neucrowd_tf.aggregation.shrunk_dawid_skene import LEAST_COUNT, ShrunkDawidSkene
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.tables import as_annotations
 from neucrowd_tf.annotations.votes import Ties
 from neucrowd_tf.certainty.estimate import Estimate
 from neucrowd_tf.certainty.gold_items import like_other_items
+from neucrowd_tf.certainty.opposed_groups import OpposedGroups, opposed_groups
 from neucrowd_tf.certainty.prediction_powered import prediction_powered_share
 from neucrowd_tf.certainty.recalibration import Calibration, Certainty, gold_agreement
 from neucrowd_tf.certainty.skills import Skills, annotator_skills
+from neucrowd_tf.certainty.teaching import teach
 from neucrowd_tf.errors import quietly, warn
-
-if TYPE_CHECKING:
-    from neucrowd_tf.annotations import Annotations
 
 METHOD = "consensus"  # of every command, by default
 SIGNIFICANT = 1.96  # standard errors
@@ -64,11 +72,16 @@ class Inference:
         gold: `[N]` class codes, -1 if unknown.
         agreement: with how many gold labels the labels that were inferred without them agree, of
             how many, and the share; None without gold labels.
-        estimates: see `gold_estimates`; None with fewer than `FEWEST_GOLD` gold labels.
+        estimates: of the labels, see `gold_estimates`; None with fewer than `FEWEST_GOLD` gold
+            labels.
+        without_gold: the accuracy of the labels that were inferred without gold labels; None as
+            `estimates`.
         families: of annotators who count once, because they err together.
         left_out: how many labels of gold items, which other items lack, have no part in what gold
             labels say; -1 if vote counts do not show which.
         people: the inference from people's labels alone; None without models or without people.
+        base: the aggregator before gold labels taught; `model` without them.
+        opposed: groups of annotators of whom votes do not show which is right.
     """
 
     crowd: Annotations
@@ -81,6 +94,9 @@ class Inference:
     families: tuple[Family, ...] = ()
     left_out: int = 0
     people: Inference | None = None
+    without_gold: Estimate | None = None
+    base: Aggregator | None = None
+    opposed: OpposedGroups | None = None
 
     @property
     def labels(self) -> NDArray[np.int64]:
@@ -94,12 +110,15 @@ class Inference:
 
     @property
     def accuracy(self) -> Estimate:
-        """The labels' accuracy: with enough gold labels, of the labels inferred without them."""
+        """The labels' accuracy, if enough gold labels show it for items without gold labels."""
         return self.certainty.accuracy() if self.estimates is None else self.estimates[0]
 
     def related(self) -> list[list[str]]:
-        """Returns the names of groups who agree beyond the consensus and are in no family."""
-        if not self.crowd.has_identities:
+        """Returns the names of groups who agree beyond the consensus and are in no family.
+
+        Groups are left out that make labels worse, if they count once.
+        """
+        if not self.crowd.has_identities or self.opposed is not None:
             return []
         inside = np.any([one.members for one in self.families], axis=0) if self.families else False
         rest = self.crowd.select(
@@ -109,6 +128,7 @@ class Inference:
         return [
             [names[code] for code in members.tolist()]
             for members in related(rest, self.model.probas_)
+            if once_is_as_good(self.crowd, members, self.gold)
         ]
 
     def lines(self) -> list[str]:
@@ -122,15 +142,28 @@ class Inference:
             each = self.estimates[1].items()
             shares = ", ".join(f"{name} {shown(share)}" for name, share in each)
             lines.append(
-                f"accuracy of the labels without --gold: {shown(self.accuracy)}, 80% interval, if"
-                f" the gold items were drawn at random. Class shares: {shares}."
+                f"accuracy of the labels of items without gold labels: {shown(self.accuracy)}, 80%"
+                f" interval, if the gold items were drawn at random. Class shares: {shares}."
             )
+        if self.without_gold is not None:
+            lines.append(f"accuracy of the labels without --gold: {shown(self.without_gold)}.")
         names = list(map(str, self.crowd.annotator_names.tolist()))
         for family in self.families:
             members = [names[code] for code in np.flatnonzero(family.members).tolist()]
             lines.append(
                 f"{_these(members)} err together (correlation {family.dependence:.2f}) and count as"
                 f" one source. They are worth {family.independent:.1f} independent ones."
+            )
+        if self.opposed is not None:
+            first, second = (
+                [names[code] for code in np.flatnonzero(members).tolist()]
+                for members in self.opposed.members
+            )
+            lines.append(
+                f"Two groups are opposed: {_these(first)}; and {_these(second)}. They agree with"
+                f" each other {self.opposed.share:.0%} as much as independent annotators would."
+                " Labels do not show which group is right, so there is no verdict on annotators."
+                " Collect gold labels of items on which they differ: neucrowd gold draws them."
             )
         lines += [
             f"{_these(members)} agree with each other beyond the consensus. If they have a common"
@@ -176,8 +209,9 @@ def infer(
 ) -> Inference:
     """Infers labels, their probabilities and annotators' skills.
 
-    Gold labels are fixed, teach the model about annotators, and calibrate the probabilities. What
-    they say about the consensus is measured on labels that were inferred without them.
+    Gold labels are fixed, teach how right annotators and consensus are (see
+    `neucrowd_tf.certainty.teaching`), and calibrate the probabilities. How right the labels of
+    other items are follows from gold items, each of which is labelled without its own gold label.
 
     People's intervals contain those of people alone: votes may not show whether people or models
     are right where they differ.
@@ -196,7 +230,7 @@ def infer(
     crowd = as_annotations(crowd)
     codes = gold_codes(gold, crowd)
     once: list[Family] = []
-    people = fitted_alone = None
+    people = None
     models = named_models(models, crowd.annotator_names)
     if models or families:
         crowd.require_identities("models and families")
@@ -204,34 +238,72 @@ def infer(
         once = dependent_families(crowd, named, named_families(crowd, families))
     if models and (alone := crowd.select(~named[crowd.annotators])).num_annotations:
         people = infer(alone, method, gold, seed, ties=ties)
-        fitted_alone = None if families else people.model
 
-    def fitted(crowd: Annotations, *known: Any) -> Aggregator:
-        return fit_with_families(lambda: make_aggregator(method, seed, ties), crowd, once, *known)
+    def fitted(crowd: Annotations, gold: NDArray[np.int64] | None = None) -> Aggregator:
+        """Returns the method with each family counted once, and models behind people."""
+        before = None if people is None else people.base
+        reused = None if families or gold is not None else before
+        result = fit_with_families(
+            lambda: make_aggregator(method, seed, ties), crowd, once, gold, reused
+        )
+        if before is None:
+            return result
+        independent = not any((one.members & named).any() for one in once)
+        first = annotators_first(
+            result.probas_, crowd, named, before.probas_, independent=independent
+        )
+        return with_probas(result, crowd, first)
 
     calibration, left_out = Calibration.learned(method), 0
-    agreement = estimates = None
-    model = fitted(crowd, codes, fitted_alone)
+    agreement = estimates = without_gold = None
+    plain = crowd if codes is None else like_other_items(crowd, codes)
+    taught = codes is not None and plain is not None and bool((codes >= 0).any())
+    model = base = fitted(plain) if taught and plain is not None else fitted(crowd, codes)
     if codes is None:
         codes = np.full(crowd.num_instances, -1, dtype=np.int64)
-    elif (plain := like_other_items(crowd, codes)) is None:
+    elif plain is None:
         left_out = -1
-    else:
+    if taught and plain is not None:
         left_out = crowd.num_annotations - plain.num_annotations
-        votes, posteriors = effective_votes(plain, once), posteriors_of(fitted(plain))
+        votes, posteriors = effective_votes(plain, once), posteriors_of(model)
         agreement = gold_agreement(posteriors, votes, codes)
-        estimates = gold_estimates(plain, calibration.apply(posteriors, votes), codes)
-        calibration = calibration.fitted(posteriors, votes, codes)
+        blind = calibration.apply(posteriors, votes)
+        before = gold_estimates(plain, blind.probas, codes)
+        lesson = teach(plain, blind.probas, codes, [one.members for one in once])
+        estimates = gold_estimates(plain, lesson.blind, codes)
+        without_gold = None if before is None else before[0]
+        model = with_probas(base, crowd, lesson.probas, codes)
+        calibration = calibration.of_taught(lesson.blind, codes)
     certainty = calibration.apply(posteriors_of(model), effective_votes(crowd, once), codes)
     certainty = dataclasses.replace(certainty, ordered=model.ordered)
     skills = annotator_skills(crowd, certainty) if crowd.has_identities else None
+    opposed = None
+    if crowd.has_identities and estimates is None:
+        opposed = opposed_groups(crowd) if people is None else people.opposed
     if skills and people and people.skills:
         own = annotator_skills(people.crowd, certainty)
         skills = skills.containing(own, people.skills, ~named)
+    if opposed is not None and skills is not None:
+        least = opposed.least_accuracy(crowd, model.labels_)
+        certainty = dataclasses.replace(certainty, least=least)
+        skills = skills.undecided(opposed.skills(crowd))
     if people is None and method not in (METHOD, "majority_vote", *ORDERED):
         warn_if_worse(crowd, method, seed)
-    gold_figures = (codes, agreement, estimates)
-    return Inference(crowd, model, certainty, skills, *gold_figures, tuple(once), left_out, people)
+    return Inference(
+        crowd,
+        model,
+        certainty,
+        skills,
+        codes,
+        agreement,
+        estimates,
+        tuple(once),
+        left_out,
+        people,
+        without_gold,
+        base,
+        opposed,
+    )
 
 
 def posteriors_of(model: Aggregator) -> NDArray[np.float64]:
@@ -242,14 +314,42 @@ def posteriors_of(model: Aggregator) -> NDArray[np.float64]:
     return probas
 
 
+def with_probas(
+    model: Aggregator,
+    crowd: Annotations,
+    probas: NDArray[np.float64],
+    gold: NDArray[np.int64] | None = None,
+) -> Aggregator:
+    """Returns a fitted aggregator with other probabilities, and what follows from them.
+
+    Args:
+        model: as fitted.
+        crowd: the annotations.
+        probas: `[N, C]`.
+        gold: `[N]` class codes, -1 if unknown, that the probabilities contain.
+    """
+    result = copy.copy(model)
+    if gold is not None:
+        result.annotated_ = crowd.annotated | (gold >= 0)
+    result.priors_ = normalise_counts(probas[result.annotated_].sum(axis=0), 1e-3)
+    result.probas_ = np.where(result.annotated_[:, None], probas, result.priors_)
+    result.labels_ = result.decide(result.probas_)
+    if model.errors_ is not None:
+        counts = np.asarray(crowd.one_hot().T @ result.probas_)
+        counts = counts.reshape(-1, crowd.num_classes, crowd.num_classes)
+        result.errors_ = normalise_counts(counts.transpose(0, 2, 1), LEAST_COUNT)
+        result.skills_ = expected_skills(result.errors_, result.priors_)
+    return result
+
+
 def gold_estimates(
-    crowd: Annotations, certainty: Certainty, gold: NDArray[np.int64]
+    crowd: Annotations, probas: NDArray[np.float64], gold: NDArray[np.int64]
 ) -> tuple[Estimate, dict[str, Estimate]] | None:
     """Returns accuracy and class shares from gold labels and probabilities inferred without them.
 
     Args:
         crowd: the annotations.
-        certainty: of labels that were inferred and calibrated without the gold labels.
+        probas: `[N, C]` calibrated probabilities; a gold item's do not depend on its gold label.
         gold: `[N]` class codes, -1 if unknown.
 
     Returns:
@@ -261,15 +361,46 @@ def gold_estimates(
     rest = np.flatnonzero((gold < 0) & crowd.annotated)
     if len(rows) < FEWEST_GOLD:
         return None
-    right, probas, parts = certainty.right(), certainty.probas, (rows, rest)
-    correct = certainty.posteriors[rows].argmax(axis=1) == gold[rows]
+    right, parts = probas.max(axis=1), (rows, rest)
+    correct = probas[rows].argmax(axis=1) == gold[rows]
     shares = {
         str(name): prediction_powered_share(gold[rows] == code, *(probas[at, code] for at in parts))
         for code, name in enumerate(crowd.class_names.tolist())
     }
     total = sum(share.value for share in shares.values())  # near 1: each is estimated by itself
     shares = {name: Estimate(*(min(x / total, 1.0) for x in one)) for name, one in shares.items()}
-    return prediction_powered_share(correct, *(right[at] for at in parts)), shares
+    accuracy = prediction_powered_share(correct, *(right[at] for at in parts), of_others=True)
+    return accuracy, shares
+
+
+def once_is_as_good(
+    crowd: Annotations, members: NDArray[np.int64], gold: NDArray[np.int64]
+) -> bool:
+    """Returns whether labels are as good, but for chance, if some annotators count as one source.
+
+    They are compared with gold labels, if there are enough, or with a fifth of the others' labels,
+    which is held out.
+
+    Args:
+        crowd: with identities.
+        members: codes of the annotators.
+        gold: `[N]` class codes, -1 if unknown.
+    """
+    inside = np.isin(np.arange(crowd.num_annotators), members)
+    held = (deal(crowd, 5, 0) == 0) & ~inside[crowd.annotators]
+    enough = (gold >= 0).sum() >= FEWEST_GOLD
+    rest = crowd if enough else crowd.select(~held)
+    if not held.any() or not rest.num_annotations:
+        return True
+    left = crowd.select(held)
+    hits = []
+    for families in ((), (Family(inside, 1.0),)):
+        labels = fit_with_families(ShrunkDawidSkene, rest, families).labels_
+        on_gold = (labels == gold)[gold >= 0]
+        hits.append(on_gold if enough else labels[left.instances] == left.labels)
+    worse = int((hits[0] & ~hits[1]).sum())
+    better = int((hits[1] & ~hits[0]).sum())
+    return bool(worse - better <= np.sqrt(worse + better))
 
 
 def warn_if_worse(crowd: Annotations, method: str, seed: int) -> None:

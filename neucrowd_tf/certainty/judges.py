@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta
 
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.alternative_test import labels_of
 from neucrowd_tf.certainty.estimate import LEVEL, NOTHING, Estimate
 from neucrowd_tf.certainty.prediction_powered import prediction_powered_share
 
-if TYPE_CHECKING:
-    from neucrowd_tf.annotations import Annotations
-
-    Array = NDArray[np.float64]
+Array = NDArray[np.float64]
 
 RESAMPLES = 400
 

@@ -9,21 +9,24 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.alternative_test import AlternativeTest, alternative_test, labels_of
 from neucrowd_tf.certainty.estimate import NOTHING, Estimate
 from neucrowd_tf.errors import DataError
 
-if TYPE_CHECKING:
-    from neucrowd_tf.annotations import Annotations
-
-    Array = NDArray[np.float64]
+Array = NDArray[np.float64]
 
 RESAMPLES = 400
+REPLACEMENT = {
+    True: "it may replace human annotators",
+    False: "it may not replace human annotators",
+    None: "whether it may replace human annotators is undecided",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,6 +45,15 @@ class ModelAnnotator:
     test: AlternativeTest | None
     note: str
     worth: Estimate
+
+    @property
+    def may_replace(self) -> bool | None:
+        """Whether it may replace people; None if test and the worth's interval do not agree."""
+        if self.test is None:
+            return None
+        if not self.test.passed:
+            return False
+        return True if self.worth.low >= 1.0 else None
 
 
 class SharedMistakes(NamedTuple):
@@ -110,7 +122,9 @@ def label_worth(votes: Array, labels: NDArray[np.int64]) -> Estimate:
     All people are as accurate as each other, and mistakes fall evenly on the other classes: this
     turns agreement between people into their accuracy, and agreement of the model with people into
     the model's. The worth is the ratio of log((C - 1) a / (1 - a)), the weights of such labels in
-    a vote. The interval is from resampled items.
+    a vote. The interval is from resampled items. It also holds if the model leans towards a class
+    and people lean likewise or the other way: half of the items by which its class shares differ
+    from the people's may be right or wrong by that lean.
 
     Args:
         votes: `[N, C]` of people.
@@ -138,7 +152,18 @@ def label_worth(votes: Array, labels: NDArray[np.int64]) -> Estimate:
         _worth(rng.multinomial(len(used), np.full(len(used), 1 / len(used))) @ used, size)
         for _ in range(RESAMPLES)
     ]
-    return Estimate.of(_worth(used.sum(axis=0), size), drawn)
+    sums = used.sum(axis=0)
+    named = np.bincount(labels[answered], minlength=size) / answered.sum()
+    by_people = votes[answered].sum(axis=0) / max(votes[answered].sum(), 1.0)
+    lean = sums[3] * np.abs(named - by_people).sum() / 4
+    for away in (-lean, lean):
+        sides = sums.copy()
+        sides[2] = np.clip(sums[2] + away, 0.0, sums[3])
+        drawn.append(_worth(sides, size))
+    estimate = Estimate.of(_worth(sums, size), drawn[:-2])
+    ends = [end for end in drawn[-2:] if not np.isnan(end)]
+    low, high = min([estimate.low, *ends]), max([estimate.high, *ends])
+    return Estimate(estimate.value, low, high)
 
 
 def _worth(sums: Array, size: int) -> float:
@@ -201,16 +226,16 @@ def model_lines(
         if row.test is None:
             text += f"{row.note} "
         else:
-            verdict = "may" if row.test.passed else "may not"
-            text += (
-                f"it {verdict} replace human annotators by the alternative annotator test"
-                f" (winning rate {row.test.winning_rate:.2f}, advantage {row.test.advantage:.2f}). "
+            figures = (
+                f"alternative annotator test: winning rate {row.test.winning_rate:.2f}, advantage"
+                f" {row.test.advantage:.2f}"
             )
-        if not np.isnan(row.worth.value):
+            text += f"{REPLACEMENT[row.may_replace]} ({figures}). "
+        if row.worth.low > 0:
             text += (
                 f"One label is worth {row.worth.value:.2f} [{row.worth.low:.2f},"
-                f" {row.worth.high:.2f}] labels of a human annotator. It pays if it costs less than"
-                f" {row.worth.value:.2f} times as much."
+                f" {row.worth.high:.2f}] labels of a human annotator. It surely pays if it costs"
+                f" less than {row.worth.low:.2f} times as much."
             )
         lines.append(text.rstrip())
     lines += [

@@ -14,7 +14,12 @@ from neucrowd_tf.errors import DataError
 
 
 def prediction_powered_mean(
-    values: ArrayLike, predicted: ArrayLike, others: ArrayLike, *, level: float = LEVEL
+    values: ArrayLike,
+    predicted: ArrayLike,
+    others: ArrayLike,
+    *,
+    level: float = LEVEL,
+    of_others: bool = False,
 ) -> Estimate:
     """Returns a mean over all instances; predictions narrow its interval but do not bias it.
 
@@ -27,6 +32,8 @@ def prediction_powered_mean(
         predicted: `[n]` what was predicted for these instances.
         others: `[m]` what was predicted for the others.
         level: of the interval.
+        of_others: whether the interval is for the mean over the m other instances themselves,
+            instead of over all instances that could have been drawn.
 
     Raises:
         DataError: fewer than two gold labels, or shapes that differ.
@@ -53,13 +60,19 @@ def prediction_powered_mean(
     if spread > 0:
         weight = float(np.clip(np.cov(y, f)[0, 1] / ((1 + n / m) * spread), 0.0, 1.0))
     value = float(y.mean() + weight * (g.mean() - f.mean()))
-    variance = (y - weight * f).var(ddof=1) / n + weight**2 * spread / m
+    unexplained = (y - weight * f).var(ddof=1)
+    variance = unexplained / n + (unexplained if of_others else weight**2 * spread) / m
     half = float(ndtri(0.5 + level / 2)) * float(np.sqrt(variance))
     return Estimate(value, value - half, value + half)
 
 
 def prediction_powered_share(
-    values: ArrayLike, predicted: ArrayLike, others: ArrayLike, *, level: float = LEVEL
+    values: ArrayLike,
+    predicted: ArrayLike,
+    others: ArrayLike,
+    *,
+    level: float = LEVEL,
+    of_others: bool = False,
 ) -> Estimate:
     """Returns a share, estimated as a mean, whose interval also holds for shares near 0 or 1.
 
@@ -71,6 +84,7 @@ def prediction_powered_share(
         predicted: `[n]` predicted probabilities of 1.
         others: `[m]` predicted probabilities for the other instances.
         level: of the interval.
+        of_others: see `prediction_powered_mean`.
 
     Raises:
         DataError: as `prediction_powered_mean`.
@@ -78,10 +92,10 @@ def prediction_powered_share(
     References:
         Agresti and Coull (1998), The American Statistician 52 (values that are added).
     """
-    estimate = prediction_powered_mean(values, predicted, others, level=level)
+    estimate = prediction_powered_mean(values, predicted, others, level=level, of_others=of_others)
     middle = float(np.mean(np.asarray(predicted, dtype=np.float64)))
     more = np.append(values, [0.0, 1.0]), np.append(predicted, [middle, middle])
-    wider = prediction_powered_mean(*more, others, level=level)
+    wider = prediction_powered_mean(*more, others, level=level, of_others=of_others)
     value = float(np.clip(estimate.value, 0.0, 1.0))
     low, high = min(estimate.low, wider.low, value), max(estimate.high, wider.high, value)
     return Estimate(value, max(low, 0.0), min(high, 1.0))

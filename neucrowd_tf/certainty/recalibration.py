@@ -17,7 +17,7 @@ import functools
 import importlib.resources
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,13 +28,13 @@ from neucrowd_tf.annotations.agreement import agreement_coefficients
 from neucrowd_tf.annotations.statistics import EQUAL, top_classes
 from neucrowd_tf.certainty.estimate import LEVEL, NOTHING, Estimate
 
-if TYPE_CHECKING:
-    Array = NDArray[np.float64]
+Array = NDArray[np.float64]
 
 DRAWS = 200  # of a crowd's shift
 # Logits of posteriors count in full up to SURE, beyond it by a LEAK, which keeps their order; vote
 # shares are clipped to [0.02, 0.98].
 SURE, LEAK = 7.0, 0.1
+TAUGHT = (1.0, 0.25)  # variances of the shift of probabilities that gold labels taught
 LITTLE = 0.2  # Krippendorff's alpha below which agreement counts
 
 
@@ -174,6 +174,26 @@ class Calibration:
         shift, covariance = start.shift_of(self.logits(probas, votes)[rows], right)
         return dataclasses.replace(self, shift=shift, covariance=covariance, fits=True)
 
+    def of_taught(self, probas: Array, gold: NDArray[np.int64]) -> Calibration:
+        """Returns the calibration of probabilities that gold labels taught.
+
+        They are calibrated but for a shift, which gold labels estimate.
+
+        Args:
+            probas: `[N, C]`; a gold item's do not depend on its own gold label.
+            gold: `[N]` class codes, -1 if unknown.
+        """
+        rows = np.flatnonzero(gold >= 0)
+        right = (probas[rows].argmax(axis=1) == gold[rows]).astype(np.float64)
+        weights = np.zeros_like(self.weights)
+        weights[1] = 1.0  # of the posterior's logit
+        start = dataclasses.replace(
+            self, weights=weights, shift=np.zeros(2), covariance=np.diag(TAUGHT)
+        )
+        posterior = logit(np.clip(probas[rows].max(axis=1), 1e-3, 1.0 - 1e-3))
+        shift, covariance = start.shift_of(posterior, right)
+        return dataclasses.replace(start, shift=shift, covariance=covariance, fits=True)
+
     def shift_of(self, logits: Array, right: Array, weight: float = 1.0) -> tuple[Array, Array]:
         """Returns the posterior mode of a crowd's shift, and its covariance (Laplace).
 
@@ -221,6 +241,7 @@ class Certainty:
         notes: why this crowd is unlike those that the calibration was learned on; empty if it is
             not.
         ordered: whether labels are medians, which do not tie.
+        least: the accuracy that the labels may have at worst, if groups of annotators are opposed.
     """
 
     calibration: Calibration
@@ -229,6 +250,7 @@ class Certainty:
     gold: NDArray[np.int64]
     notes: tuple[str, ...]
     ordered: bool = False
+    least: float = 1.0
 
     @functools.cached_property
     def logits(self) -> Array:
@@ -316,7 +338,8 @@ class Certainty:
             chances = self.right(shift)[rows]
             spread = np.sqrt((chances * (1 - chances)).sum()) / len(rows)
             draws.append(np.clip(chances.mean() + spread * rng.standard_normal(), 0.0, 1.0))
-        return Estimate.of(float(self.right()[rows].mean()), draws)
+        value, low, high = Estimate.of(float(self.right()[rows].mean()), draws)
+        return Estimate(value, min(low, self.least), high)
 
 
 def draws_for(size: int) -> int:

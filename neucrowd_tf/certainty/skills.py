@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from neucrowd_tf.certainty.recalibration import draws_for
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.certainty.recalibration import Certainty, draws_for
 
-if TYPE_CHECKING:
-    from neucrowd_tf.annotations import Annotations
-    from neucrowd_tf.certainty.recalibration import Certainty
-
-    Array = NDArray[np.float64]
+Array = NDArray[np.float64]
 
 # Quantiles this far apart cover 83% of annotators' accuracies on public crowds
 # (results/calibration.csv): inferred labels and annotators share mistakes.
@@ -35,7 +31,7 @@ UNRELIABLE_BY_CHANCE = 0.7
 UNRELIABLE_NOTE, FEW_NOTE = "unreliable", "few labels"
 CHANCE_NOTE = "near chance"
 ONE_CLASS_NOTE, ALONE_NOTE = "one class only", "no shared items"
-WEAK_NOTE = "weak consensus"
+WEAK_NOTE, OPPOSED_NOTE = "weak consensus", "opposed groups"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,6 +69,21 @@ class Skills:
             unreliable=np.where(people, own.unreliable, self.unreliable),
             note=np.where(people, own.note, self.note),
             average=self.average,
+        )
+
+    def undecided(self, shares: Array) -> Skills:
+        """Returns these skills without verdicts, in intervals that contain other skills.
+
+        Args:
+            shares: `[G, R]` each annotator's skill if one of opposed groups is right.
+        """
+        verdicts = np.isin(self.note, [UNRELIABLE_NOTE, CHANCE_NOTE, WEAK_NOTE, ""])
+        return dataclasses.replace(
+            self,
+            low=np.minimum(self.low, shares.min(axis=0)),
+            high=np.maximum(self.high, shares.max(axis=0)),
+            unreliable=np.full_like(self.unreliable, np.nan),
+            note=np.where(verdicts, OPPOSED_NOTE, self.note),
         )
 
 

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from neucrowd_tf.errors import FOR_NETWORKS, MissingPackageError
+
 
 def quiet() -> None:
     """Keeps TensorFlow's start-up notes off stderr; has to be called before it is imported."""
@@ -38,6 +40,9 @@ def import_tensorflow() -> tuple[Any, Any]:
 
     Garbage collection skips the imported objects: looking through a million of them would take much
     of a small run's time.
+
+    Raises:
+        MissingPackageError: TensorFlow is not installed.
     """
     first, collects = "tensorflow" not in sys.modules, gc.isenabled()
     quiet()
@@ -48,6 +53,10 @@ def import_tensorflow() -> tuple[Any, Any]:
             import tensorflow as tf
 
             tf.config.list_physical_devices()
+    except ModuleNotFoundError as error:
+        if error.name in FOR_NETWORKS:
+            raise MissingPackageError("this command", error.name) from None
+        raise
     finally:
         if collects:
             gc.enable()

@@ -13,8 +13,8 @@ from sklearn.datasets import load_breast_cancer, load_digits
 from neucrowd_tf.annotations import simulation
 from neucrowd_tf.datasets.core import Card, CrowdDataset
 from neucrowd_tf.datasets.crowds import stratified_parts, with_simulated_crowd
-from neucrowd_tf.declare.registry import register_dataset
-from neucrowd_tf.declare.variants import settings_in
+from neucrowd_tf.declare.dataset_registration import register_dataset
+from neucrowd_tf.declare.settings import settings_in
 
 _SETTINGS = settings_in(Path(__file__).with_suffix(".toml"))
 SHARES: tuple[float, ...] = _SETTINGS["shares"]

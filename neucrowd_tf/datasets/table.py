@@ -16,7 +16,7 @@ from neucrowd_tf.datasets.core import Card, CrowdDataset, Split
 from neucrowd_tf.datasets.files import TableFiles
 from neucrowd_tf.datasets.leaks import check_apart, check_no_leak
 from neucrowd_tf.datasets.splits import stratified_sample
-from neucrowd_tf.declare.registry import register_dataset
+from neucrowd_tf.declare.dataset_registration import register_dataset
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.features import FeatureTable, read_features, read_texts
 from neucrowd_tf.io.gold import read_true_labels

@@ -1,13 +1,12 @@
-"""Decorators by which a module registers methods; `neucrowd_tf.declare.registry` looks them up."""
+"""The decorator that registers methods; `neucrowd_tf.declare.registry` looks them up."""
 
 from __future__ import annotations
 
 import dataclasses
-import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
-Factory = TypeVar("Factory", bound=Callable[..., Any] | str)
+Factory = TypeVar("Factory", bound=Callable[..., Any])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,8 +15,7 @@ class Registered:
 
     Attributes:
         name: as in `--method`.
-        factory: called with hyper-parameters (and `seed`), returns an unfitted estimator. As text,
-            "module:Class", it is imported when the method is asked for.
+        factory: called with hyper-parameters (and `seed`), returns an unfitted estimator.
         summary: one line for `--list`.
         defaults: the arguments that make this name out of the factory (an ablation's switches,
             say).
@@ -34,7 +32,7 @@ class Registered:
     """
 
     name: str
-    factory: Callable[..., Any] | str
+    factory: Callable[..., Any]
     summary: str
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     requires_identities: bool = False
@@ -50,32 +48,57 @@ class Registered:
 METHODS: dict[str, Registered] = {}
 
 
-def register_method(name: str, *, summary: str, **fields: Any) -> Callable[[Factory], Factory]:
+def register_method(
+    name: str, *, summary: str, module: str | None = None, **fields: Any
+) -> Callable[[Factory], Factory]:
     """Returns a decorator that registers a class or function as a method.
 
-    Several of these decorators register variants.
+    An ablation is a further decorator on the same class, with a name and `defaults` of its own. A
+    module may register a name again, as a notebook's cell does that is run again: the later class
+    counts.
+
+    Args:
+        name: as in `--method`.
+        summary: one line for `--list`.
+        module: the `__name__` of the module that registers it, where this is not the module of
+            the class.
+        fields: further fields of `Registered`.
+
+    Raises:
+        ValueError: another module has registered this name.
     """
 
     def decorate(factory: Factory) -> Factory:
         fields.setdefault("requires_identities", getattr(factory, "requires_identities", False))
-        add(METHODS, Registered(name, factory, summary, **fields), "method", "factory")
+        place = module or factory.__module__
+        add(METHODS, Registered(name, factory, summary, module=place, **fields), "method")
         return factory
 
     return decorate
 
 
-def add(table: dict[str, Any], entry: Any, kind: str, function: str) -> None:
+class _Named(Protocol):
+    """What the tables have in common."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def module(self) -> str: ...
+
+
+Entry = TypeVar("Entry", bound=_Named)
+
+
+def add(table: dict[str, Entry], entry: Entry, kind: str) -> None:
     """Adds an entry to a table of what is registered, under its name.
 
     Raises:
-        ValueError: that is another function's.
+        ValueError: another module has registered this name.
     """
     earlier = table.get(entry.name, entry)
-    if getattr(earlier, function) != getattr(entry, function):
-        raise ValueError(f"{kind} {entry.name!r} is registered already")
-    # The module whose statements are being run, not that of a helper that they call.
-    frame = inspect.currentframe()
-    while frame and frame.f_code.co_name != "<module>":
-        frame = frame.f_back
-    module = str(frame.f_globals["__name__"]) if frame else ""
-    table[entry.name] = dataclasses.replace(entry, module=module)
+    if earlier.module != entry.module:
+        raise ValueError(
+            f"{kind} {entry.name!r} is registered already, by {earlier.module}. Choose another"
+            " name."
+        )
+    table[entry.name] = entry

@@ -11,23 +11,25 @@ import dataclasses
 import functools
 import importlib
 import importlib.resources
+import importlib.util
 import inspect
 import json
-import pkgutil
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
-from neucrowd_tf.declare import registration
+from neucrowd_tf.declare import dataset_registration, registration
+from neucrowd_tf.declare.dataset_registration import Dataset, Suite
+from neucrowd_tf.declare.dataset_registration import register_dataset as register_dataset
+from neucrowd_tf.declare.dataset_registration import register_suite as register_suite
 from neucrowd_tf.declare.declarations import whole
 from neucrowd_tf.declare.nested import nest, nested_names
 from neucrowd_tf.declare.registration import Registered
 from neucrowd_tf.declare.registration import register_method as register_method
-from neucrowd_tf.declare.variants import frozen
+from neucrowd_tf.declare.settings import frozen
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.names import did_you_mean
 
-Loader = TypeVar("Loader", bound=Callable[..., Any])
 Kind = Literal["method", "dataset", "suite"]
 INDEX = "index.json"
 
@@ -35,8 +37,6 @@ INDEX = "index.json"
 @dataclasses.dataclass(frozen=True)
 class Method(Registered):
     """A registered method, and how its estimators are made."""
-
-    factory: Callable[..., Any]
 
     def make(self, *, dataset: str | None = None, bases: str = "papers", **hparams: Any) -> Any:
         """Returns an estimator with the method's defaults, the dataset's preset and `hparams`.
@@ -53,8 +53,9 @@ class Method(Registered):
         estimator = self.factory(**arguments)
         if size == 1:
             return estimator
-        ensemble = pkgutil.resolve_name("neucrowd_tf.training.ensemble:Ensemble")
-        return ensemble(estimator, size=size, seed=arguments.get("seed", 0))
+        from neucrowd_tf.training.ensemble import Ensemble
+
+        return Ensemble(estimator, size=size, seed=arguments.get("seed", 0))
 
     def _arguments(self, values: dict[str, Any], presets: dict[str, Any]) -> dict[str, Any]:
         """Returns the factory's arguments, with options of networks in their configurations.
@@ -96,51 +97,12 @@ class Method(Registered):
 
 
 @dataclasses.dataclass(frozen=True)
-class Dataset:
-    """A registered dataset.
-
-    Attributes:
-        loader: `loader(data_dir, seed, **options)` returns a `CrowdDataset`; `seed` draws what is
-            simulated, and is ignored by real data.
-        simulated: whether `seed` changes the data.
-        options: the names of further options that the loader takes (a table's files, for one).
-    """
-
-    name: str
-    loader: Callable[..., Any]
-    summary: str
-    simulated: bool = False
-    options: tuple[str, ...] = ()
-    module: str = ""
-
-    def load(self, data_dir: str | Path | None = None, seed: int = 0, **options: Any) -> Any:
-        """Returns the `CrowdDataset` from `data_dir`, or from the cache (downloaded once)."""
-        return self.loader(None if data_dir is None else Path(data_dir), seed, **options)
-
-
-@dataclasses.dataclass(frozen=True)
-class Suite:
-    """A registered suite: runs that fill a table or a figure.
-
-    Attributes:
-        make: called with the command's options and a function that tells the user a line, makes
-            what is not there yet and returns a line for each run that failed.
-        in_all: whether `--suite=all` has it, and `--list` shows it.
-    """
-
-    name: str
-    make: Callable[..., Sequence[str]]
-    summary: str
-    in_all: bool = True
-    module: str = ""
-
-
-@dataclasses.dataclass(frozen=True)
 class Entry:
     """A name in an index; its fields are those of `Method`, `Dataset` and `Suite`.
 
     Attributes:
-        module: the module that registers it: importing this one is enough.
+        module: the module that registers it: importing this one is enough. In the index of a
+            plug-in it begins with a dot.
         stronger: the names of the datasets for which there is a stronger base.
     """
 
@@ -162,13 +124,30 @@ def read_index(package: str) -> dict[Kind, dict[str, Entry]]:
     """Returns the entries of a package's index by kind and name."""
     path = importlib.resources.files(package).joinpath(INDEX)
     index = frozen(json.loads(path.read_text(encoding="utf-8")))
-    return {kind: {each["name"]: Entry(**each) for each in index[kind]} for kind in index}
+    entries: dict[Kind, dict[str, Entry]] = {}
+    for kind, listed in index.items():
+        entries[kind] = {}
+        for fields in listed:
+            # A plug-in has one name in a checkout and another in a wheel.
+            module = importlib.util.resolve_name(fields["module"], package)
+            entries[kind][fields["name"]] = Entry(**{**fields, "module": module})
+    return entries
 
 
-_DATASETS: dict[str, Dataset] = {}
-_SUITES: dict[str, Suite] = {}
 _SUITE_FILES: list[Callable[[Path], Sequence[Suite]]] = []
-_INDEXED: dict[str, None] = {"neucrowd_tf.declare": None}  # packages whose indexes are read
+# Rivals and loaders as a wheel brings them; in a checkout they are `baselines` and `data`.
+_IN_WHEELS = ("neucrowd_tf.plugins.baselines", "neucrowd_tf.plugins.data")
+
+
+def _indexed() -> dict[str, None]:
+    """Returns the packages whose indexes are read."""
+    packages = {"neucrowd_tf.declare": None}
+    if importlib.util.find_spec("neucrowd_tf.plugins") is not None:
+        packages |= dict.fromkeys(_IN_WHEELS)
+    return packages
+
+
+_INDEXED = _indexed()
 
 
 def _divided(
@@ -177,21 +156,6 @@ def _divided(
     """Returns the options that have none of these names, and those that have."""
     others = {name: value for name, value in options.items() if name not in names}
     return others, {name: value for name, value in options.items() if name in names}
-
-
-def register_dataset(name: str, *, summary: str, **fields: Any) -> Callable[[Loader], Loader]:
-    """Returns a decorator that registers a loader as the dataset `name`."""
-
-    def decorate(loader: Loader) -> Loader:
-        registration.add(_DATASETS, Dataset(name, loader, summary, **fields), "dataset", "loader")
-        return loader
-
-    return decorate
-
-
-def register_suite(suite: Suite) -> None:
-    """Registers what `--suite` with its name makes."""
-    registration.add(_SUITES, suite, "suite", "make")
 
 
 def register_suite_files(reader: Callable[[Path], Sequence[Suite]]) -> None:
@@ -205,8 +169,12 @@ def register_index(package: str) -> None:
 
 
 def _table(kind: Kind) -> dict[str, Any]:
-    tables: dict[str, Any] = {"dataset": _DATASETS, "suite": _SUITES}
-    return dict(tables.get(kind, registration.METHODS))
+    tables: dict[Kind, dict[str, Any]] = {
+        "method": registration.METHODS,
+        "dataset": dataset_registration.DATASETS,
+        "suite": dataset_registration.SUITES,
+    }
+    return dict(tables[kind])
 
 
 def registered(kind: Kind) -> dict[str, Any]:
@@ -215,13 +183,8 @@ def registered(kind: Kind) -> dict[str, Any]:
 
 
 def _opened(listed: Any) -> Any:
-    """Returns an entry, or a registered method: what makes its estimators is imported."""
-    if not isinstance(listed, Registered):
-        return listed
-    factory = listed.factory
-    if isinstance(factory, str):
-        factory = pkgutil.resolve_name(factory)
-    return Method(**{**vars(listed), "factory": factory})
+    """Returns an entry; a registered method with what makes its estimators."""
+    return Method(**vars(listed)) if isinstance(listed, Registered) else listed
 
 
 def entries(kind: Kind) -> dict[str, Any]:
@@ -262,9 +225,9 @@ def method(name: str, argument: str = "--method") -> Method:
     return _look_up("method", name, argument)
 
 
-def dataset(name: str) -> Dataset:
+def dataset(name: str, argument: str = "--dataset") -> Dataset:
     """Returns the dataset of that name; UsageError suggests the closest names."""
-    return _look_up("dataset", name)
+    return _look_up("dataset", name, argument)
 
 
 def methods() -> list[Method]:

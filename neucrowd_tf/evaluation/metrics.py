@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn import metrics as sk
 
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.evaluation.auc_and_log_loss import mean_log_loss, mean_roc_auc
 
 CALIBRATION_BINS = 10
 
@@ -43,31 +44,16 @@ def check_predictions(
 
 
 def roc_auc(codes: ArrayLike, probabilities: ArrayLike) -> float:
-    """Returns the area under the ROC curve.
-
-    For two classes this is the curve of class 1. For more it is the mean of the one-against-rest
-    curves of the classes that occur in `codes`. It is NaN if only one class occurs.
-    """
-    truth, scores = check_predictions(codes, probabilities)
-    present = np.unique(truth)
-    if len(present) < 2:
-        return float("nan")
-    if scores.shape[1] == 2:
-        return float(sk.roc_auc_score(truth, scores[:, 1]))
-    return float(np.mean([sk.roc_auc_score(truth == code, scores[:, code]) for code in present]))
+    """Returns the area under the ROC curve; NaN if only one class occurs. See `mean_roc_auc`."""
+    return mean_roc_auc(*check_predictions(codes, probabilities))
 
 
 def log_loss(codes: ArrayLike, probabilities: ArrayLike) -> float:
-    """Returns the mean negative log probability of the true class, in nats.
-
-    Probabilities are clipped as in scikit-learn.
-    """
+    """Returns the mean negative log probability of the true class, in nats. See `mean_log_loss`."""
     truth, scores = check_predictions(codes, probabilities)
     if scores.shape[1] == 1:
         return 0.0
-    # Rows of float32 sum to one only roughly, and scikit-learn warns about that.
-    scores = scores / scores.sum(axis=1, keepdims=True)
-    return float(sk.log_loss(truth, scores, labels=np.arange(scores.shape[1])))
+    return mean_log_loss(truth, scores)
 
 
 def brier_score(codes: ArrayLike, probabilities: ArrayLike) -> float:

@@ -164,6 +164,20 @@ def is_mean(table: Table, column: str, others: Sequence[str]) -> bool:
     return bool((values % 1 > 0).any() and np.abs(values - means).max() < ROUNDED)
 
 
+def are_several_classes(
+    table: Table, keys: NDArray[np.int64], rows: NDArray[np.int64], label: str
+) -> bool:
+    """Whether no key has a label twice, and keys have different sets of labels.
+
+    An annotator who labels an item again mostly repeats the label. Keys with all labels each are of
+    a column of questions.
+    """
+    texts, codes = table.codes(label)
+    classes = len(np.unique(codes[rows]))
+    pairs = _count(keys * len(texts) + codes[rows])
+    return pairs == len(rows) != _count(keys) * classes
+
+
 def _count(keys: Any) -> int:
     """Returns how many different keys there are; sorting is faster than NumPy's hashing."""
     ordered = np.sort(keys)

@@ -33,6 +33,7 @@ from neucrowd_tf.io.column_names import (
 from neucrowd_tf.io.column_values import (
     MOST_ANSWERS,
     answers_of,
+    are_several_classes,
     check_free_text,
     is_constant,
     is_fact,
@@ -50,6 +51,8 @@ __all__ = ["RUNNING", "WORDS", "Roles", "as_list", "command_line", "decide"]
 
 VOTES = "votes_"
 MOST_WIDE = 40  # distinct values of all columns of a wide table
+FORM_TIMES = ("starttime", "startdate", "submitdate", "datestamp")  # of a row per respondent
+FEWEST_REPEATED = 5  # pairs that have other labels each time by more than chance
 COMPLETE = 0.9  # of the pairs of items and questions, if a column names questions
 
 
@@ -107,10 +110,13 @@ def ask_about_repeats(
     """
     used = {*roles.task, *roles.worker, *roles.label}
     decision = _Decision(table, options)
-    others = [column for column in decision.free if column not in used]
+    others = [column for column in table.columns if column not in used]
     telling = telling_columns(table.only(others), keys, rows) if others else []
     if telling or roles.layout == "wide":
         decision.ask_which_rows(roles, telling, counts)
+    enough = roles.layout == "long" and counts[0] >= FEWEST_REPEATED
+    if enough and are_several_classes(table, keys, rows, *roles.label):
+        decision.ask_about_classes(roles, counts)
 
 
 class _Decision:
@@ -315,8 +321,8 @@ class _Decision:
         return roles if all(v <= max(values, key=len) for v in values) else None
 
     def _times(self) -> list[str]:
-        """Returns the column of times that a form begins with, if each row has another."""
-        names = [c for c in self.table.columns if folded(c) in ("starttime", "startdate")]
+        """Returns the columns of times that a form has, if each row has another."""
+        names = [c for c in self.table.columns if folded(c) in FORM_TIMES]
         names += [c for c in self.table.columns[:1] if folded(c) == "timestamp"]
         return [c for c in names if len(self.table.distinct(c)) == len(self.table)]
 
@@ -425,6 +431,19 @@ class _Decision:
             advice = ["Name the annotators' column with --worker_column and one column of labels."]
         words = {"problem": problem}
         self._error("several_questions", words, proposals, alternatives, advice=advice)
+
+    def ask_about_classes(self, roles: Roles, counts: tuple[int, int]) -> NoReturn:
+        """Asks about rows that may each have one of several classes of an answer."""
+        names = f"{','.join(roles.task)} and {','.join(roles.worker)}"
+        problem = (
+            f"{counts[0]:,} of {counts[1]:,} pairs of {names} have several labels, never one twice,"
+            " so that each row may be one of several classes"
+        )
+        advice = (
+            "For a yes/no question per class, write an answer in one cell: --multi_label='|'",
+            "The last label of each pair: --duplicates=last",
+        )
+        self._error("several_questions", {"problem": problem}, advice=advice)
 
     def _question(self, column: str, item: Sequence[str]) -> Proposal | None:
         """Returns the rows of the first value of a column; None if its values depend on the item.
@@ -551,7 +570,8 @@ class _Decision:
         people = [c for c in unique if is_second(c, "worker") or c in self.taken["worker"]]
         times = self._times()
         if "task" in missing and alike and (people or times) and (times or not items):
-            return {"worker": (people or times)[:1]}
+            numbers = [column for column in items if folded(column) == "id"]
+            return {"worker": (people or numbers or times)[:1]}
         if {"worker", "label"} <= set(missing) and alike:
             if len(alike) > 1:
                 self._which_group(alike)

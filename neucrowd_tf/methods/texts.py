@@ -6,7 +6,7 @@ import contextlib
 import copy
 import dataclasses
 import functools
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -79,16 +79,6 @@ class TextClassifier(CrowdEstimator):
     # Whose networks the estimator's fits share within `reused()`.
     _networks = _network = UNSET
     reused = reused
-
-    @classmethod
-    def of(cls, estimator: Any, encoder: Any) -> Self:
-        """Returns the classifier of a fitted estimator and encoder."""
-        model = cls(encoder, estimator=clone(estimator))
-        model.encoder_, model.estimator_ = encoder, estimator
-        model.classes_, model.feature_names_in_, model.rescaling_ = estimator.classes_, None, None
-        model.feature_shape_ = tuple(getattr(encoder, "shape_", ()))
-        model.n_features_in_ = (*model.feature_shape_, 1)[-1]
-        return model
 
     @property
     def distributed(self) -> bool:  # type: ignore[override]

@@ -121,15 +121,9 @@ def load(folder: str | os.PathLike[str]) -> Any:
             {key: _unpack(value, source, arrays) for key, value in item.items()}
             for item in (record.params, record.attributes)
         )
-        vectors = attributes.pop("text_features_", None)  # an earlier version's; see `texts`
         kind = CLASSES[name]
         # An earlier version had the options of a network among the arguments.
-        restored = kind._restore(nest(kind, {}, params), attributes)
-        if vectors is None:
-            return restored
-        return importlib.import_module("neucrowd_tf.methods.texts").TextClassifier.of(
-            restored, vectors
-        )
+        return kind._restore(nest(kind, {}, params), attributes)
     except (TypeError, KeyError, ImportError, AttributeError) as error:
         raise DataError(
             f"{source}: saved by another version ({type(error).__name__}: {error}). {record.REMEDY}"

@@ -49,6 +49,10 @@ class History:
         """Offers the latest epoch by the figures that `train` names; returns whether it is best."""
         held_out = f"val_{monitor}"
         value = values[held_out if held_out in values else monitor]
+        if math.isnan(value) and monitor == "auc":
+            value = (
+                0.0  # of a single class: undefined in every epoch, so that the tie break decides
+            )
         tie = values[f"val_{tie_break}"] if tie_break else 0.0
         sign = -1.0 if monitor in ("loss", "log_loss") else 1.0
         return self.offer(sign * value, tie, min_delta)

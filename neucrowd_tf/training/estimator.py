@@ -24,7 +24,6 @@ from neucrowd_tf.annotations.tables import (
     as_annotations,
     as_single,
     check_features,
-    check_search,
     check_texts,
     column_names,
     is_text,
@@ -184,7 +183,6 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         annotations: Annotations | ArrayLike,
         validation: Sequence[Any] | None,
     ) -> TrainingData:
-        check_search(annotations)
         table = self._features(features, "features") if is_dataset(features) else features
         table, crowd = align_annotations(table, annotations)
         x = self._features(table, "features")

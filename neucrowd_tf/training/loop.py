@@ -93,7 +93,7 @@ def train(
     with run.scope():
         note_starts(model)
     _check(model, run, staged=monitor is not None or state is not None)
-    run = with_network(run, model)
+    run = with_network(run, model, optimizers_of(model))
     with restored(learning_rates(model)):
         checkpoint = Checkpoint(model, run, state)
         history = checkpoint.history

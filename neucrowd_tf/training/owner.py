@@ -55,15 +55,15 @@ def owner_of(
     return _digest(identity)
 
 
-def with_network(run: Run, model: keras.Model) -> Run:
-    """Returns a run whose owner includes the configuration of a model that is trained."""
+def with_network(run: Run, model: keras.Model, optimizers: Iterable[Any]) -> Run:
+    """Returns a run whose owner includes the configuration of what is trained."""
     if run.checkpoints is None:
         return run
     layers = [model, *model._flatten_layers(include_self=False)]
     # A model of ours is no configuration: its parts are.
     keras_own = [layer for layer in layers if type(layer).__module__.startswith("keras.")]
     parts = [_network(layer) for layer in keras_own]
-    return _further(run, [parts, [_plain(value) for value in _optimizers(model)]])
+    return _further(run, [parts, [_plain(value) for value in optimizers]])
 
 
 def with_start(run: Run, values: Iterable[NDArray[Any]]) -> Run:
@@ -80,12 +80,6 @@ def _further(run: Run, identity: Any) -> Run:
 def _digest(identity: Any) -> str:
     text = json.dumps(identity, sort_keys=True)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _optimizers(model: keras.Model) -> list[Any]:
-    from neucrowd_tf.training.state import optimizers_of
-
-    return optimizers_of(model)
 
 
 def _plain(value: Any, depth: int = 0) -> Any:

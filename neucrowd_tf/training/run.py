@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from neucrowd_tf.errors import DataError, UsageError, warn
+from neucrowd_tf.errors import DataError, warn
 from neucrowd_tf.io.files.arrays import load_arrays, save_arrays
 
 OWNER = "owner"  # in a checkpoint's arrays: whose it is
@@ -60,15 +60,9 @@ class Run:
     owner: str = ""
     callbacks: Sequence[Any] = ()
     stop: threading.Event | None = None
-    encoder: dataclasses.InitVar[Any] = None
     _writers: dict[Path, Any] = dataclasses.field(default_factory=dict, repr=False, compare=False)
 
-    def __post_init__(self, encoder: Any) -> None:
-        if encoder is not None:
-            raise UsageError(
-                "Run(encoder=): an encoder changes the result. Write TextClassifier(encoder,"
-                " estimator=...), or Auto(encoder=encoder)."
-            )
+    def __post_init__(self) -> None:
         for name in ("checkpoints", "tensorboard"):
             if (folder := getattr(self, name)) is not None:
                 object.__setattr__(self, name, Path(folder))

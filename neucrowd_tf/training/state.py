@@ -217,14 +217,12 @@ def copy_network(
     Raises:
         DataError: the model cannot be made from its configuration.
     """
-    if not model.built and input_shape is not None:
-        model.build((None, *input_shape))
     plain = type(model).__module__.startswith("keras.")
+    _build(model, input_shape, plain)
     options: dict[str, Any] = {"clone_function": _copy_layer, "recursive": True} if plain else {}
     try:
         copy = keras.models.clone_model(model, **options)
-        if not copy.built:
-            copy.build((None, *(input_shape or model.input_shape[1:])))
+        _build(copy, input_shape or model.input_shape[1:], plain)
     except (ValueError, TypeError, NotImplementedError) as error:
         reason = str(error).strip().splitlines()[0]
         raise DataError(
@@ -240,6 +238,47 @@ def copy_network(
         if isinstance(layer, keras.layers.BatchNormalization) and tf.distribute.has_strategy():
             layer.synchronized = True  # or each replica has the statistics of its part alone
     return copy
+
+
+def _build(model: keras.Model, input_shape: Sequence[int] | None, plain: bool) -> None:
+    """Makes a model's variables; a class of the user's makes them when it is called."""
+    if model.built or input_shape is None:
+        return
+    if plain:
+        model.build((None, *input_shape))
+    else:
+        model(keras.Input(tuple(input_shape)))
+
+
+def made_by(function: Callable[..., keras.Model], argument: str, *sizes: Any) -> keras.Model:
+    """Returns a copy of the network that a user's function makes.
+
+    A network that cannot be copied (one with a `Lambda` layer, say) is returned itself.
+
+    Args:
+        function: of the shape of an instance, and perhaps of the number of classes.
+        argument: its name in errors.
+        sizes: what it is called with, the shape first.
+
+    Raises:
+        DataError: it makes something else.
+    """
+    kind = type(function)
+    if kind.__module__.partition(".")[0] in ("tf_keras", "torch"):
+        model: Any = function
+    else:
+        model = function(*sizes)
+    if not isinstance(model, keras.Model):
+        kind = type(model)
+        raise DataError(
+            f"{argument}: expected a model of Keras 3, or a function that makes one, received"
+            f" {kind.__module__}.{kind.__qualname__}. Make it with `import keras`."
+        )
+    try:
+        return copy_network(model, argument, sizes[0])
+    except DataError:
+        _build(model, sizes[0], type(model).__module__.startswith("keras."))
+        return model
 
 
 def _copy_layer(layer: Any) -> Any:
@@ -301,9 +340,9 @@ def user_network(
     """
     if isinstance(network, keras.Model):
         warn_redrawn(network, "encoder", pretrained)
+        copy = copy_network(network, "encoder", input_shape)
     else:
-        network = network(tuple(input_shape or ()))
-    copy = copy_network(network, "encoder", input_shape)
+        copy = made_by(network, "encoder", tuple(input_shape or ()))
     start = starting_values(copy, pretrained)
     before = {id(variable): variable.numpy() for variable in copy.trainable_variables}
     undrawn = reinitialise(copy, seed)

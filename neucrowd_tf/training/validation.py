@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.evaluation.auc_and_log_loss import mean_log_loss, mean_roc_auc
 from neucrowd_tf.training.estimator import TrainingData, check_finite
 
 HELD_OUT = 0.2  # share of the instances that choose an epoch or a round without validation data
@@ -65,12 +64,11 @@ def hold_out(
 
 
 def validation_figures(
-    probabilities: NDArray[Any], labels: NDArray[Any], *, auc: bool = True
+    probabilities: NDArray[np.floating], labels: NDArray[np.integer], *, auc: bool = True
 ) -> dict[str, float]:
     """Returns "accuracy", "auc" and "log_loss" of class probabilities, by which epochs are chosen.
 
-    The AUC is that of one class against the rest, the mean over classes that occur; it is 0.5 if
-    only one does.
+    They are those of `evaluation.metrics`, without its checks.
 
     Args:
         probabilities: `[M, C]`.
@@ -81,15 +79,10 @@ def validation_figures(
         FloatingPointError: probabilities that are not finite.
     """
     check_finite(probabilities)
-    chosen = probabilities[np.arange(len(labels)), labels].astype(np.float64)
     figures = {
         "accuracy": float((probabilities.argmax(axis=1) == labels).mean()),
-        "log_loss": float(-np.log(np.maximum(chosen, 1e-7)).mean()),
+        "log_loss": mean_log_loss(labels, probabilities),
     }
     if auc:
-        classes = np.unique(labels)
-        ranked = classes[1:] if probabilities.shape[1] == 2 else classes
-        both = [c for c in ranked if len(classes) > 1]
-        aucs = [roc_auc_score(labels == c, probabilities[:, c]) for c in both]
-        figures["auc"] = float(np.mean(aucs or 0.5))
+        figures["auc"] = mean_roc_auc(labels, probabilities)
     return figures

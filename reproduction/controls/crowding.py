@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.declare.declarations import estimator, many, number, one_of
-from neucrowd_tf.declare.variants import register_variants, settings_in
+from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.declare.settings import settings_in
 from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
 from neucrowd_tf.methods.crowding.estimator import CrowdInG
 from neucrowd_tf.methods.crowding.game import Game
@@ -89,7 +90,8 @@ class ControlledCrowdInG(CrowdInG):
 
 _VARIANTS: dict[str, dict[str, Any]] = {
     "crowding_control": {"summary": "CrowdInG with single points changed"},
-    "crowding_printed": {"summary": "CrowdInG as the paper has it", **PRINTED},
-    "crowding_released": {"summary": "CrowdInG as its authors' code", **RELEASED},
+    "crowding_printed": {"summary": "CrowdInG as the paper has it", "defaults": PRINTED},
+    "crowding_released": {"summary": "CrowdInG as its authors' code", "defaults": RELEASED},
 }
-register_variants(_VARIANTS, ControlledCrowdInG, **COMMON)
+for _name, _variant in _VARIANTS.items():
+    register_method(_name, **COMMON, **_variant)(ControlledCrowdInG)

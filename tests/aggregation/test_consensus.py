@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.aggregation import EBCC, Consensus, DawidSkene, Glad, MajorityVote
+from neucrowd_tf.aggregation.annotator_offset import annotator_offsets
 from neucrowd_tf.aggregation.consensus import (
     deal,
     geometric_mean,
@@ -40,8 +41,10 @@ def test_annotators_who_err_together_are_told_by_the_bound() -> None:
     assert result.gain_ > 5
     assert result.scores_ == {}
     joint = EBCC(restarts=10, tol=1e-5).fit(crowd).probas_
-    others = (Glad(tol=1e-4).fit(crowd).probas_, ShrunkDawidSkene().fit(crowd).probas_)
-    np.testing.assert_array_equal(result.probas_, geometric_mean(joint, *others))
+    offsets = annotator_offsets(crowd).probas
+    weights = (1 - 100 / 600, 100 / 600)  # offsets count as in 100 of 600 instances
+    expected = geometric_mean(joint, offsets, weights=weights)
+    np.testing.assert_allclose(result.probas_, expected, rtol=1e-12)
 
 
 def test_independent_annotators_are_averaged_over_the_best_methods(

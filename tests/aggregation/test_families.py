@@ -8,6 +8,7 @@ from scipy.special import ndtri
 
 from neucrowd_tf.aggregation import families
 from neucrowd_tf.aggregation.dawid_skene import DawidSkene
+from neucrowd_tf.aggregation.families import with_shares
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.inference import infer
 from neucrowd_tf.errors import UsageError
@@ -168,3 +169,57 @@ def test_patterns_of_families() -> None:
     for pattern in (["c"], ["a*", "ab|d"]):
         with pytest.raises(UsageError, match="--family"):
             families.named_families(crowd, pattern)
+
+
+def judged(
+    people: float, model: float, models: int, size: int = 240
+) -> tuple[Annotations, np.ndarray, list[str]]:
+    """One person labels half of the items, models all; seven of ten are of class 1."""
+    rng = np.random.default_rng(0)
+    truth = (rng.random(size) < 0.7).astype(int)
+
+    def labels(right: float, width: int) -> np.ndarray:
+        return np.where(rng.random((size, width)) < right, truth[:, None], 1 - truth[:, None])
+
+    person = labels(people, 1)
+    person[size // 2 :] = -1
+    names = ["person", *(f"judge{i}" for i in range(models))]
+    dense = np.hstack([person, labels(model, models)])
+    return Annotations.from_dense(dense, annotator_names=names), truth, names[1:]
+
+
+@pytest.mark.parametrize(("person", "judge", "judges"), [(0.95, 0.75, 1), (1, 0.85, 3)])
+def test_models_overturn_nobody_whom_people_do_not_contradict(
+    person: float, judge: float, judges: int
+) -> None:
+    crowd, _, models = judged(person, judge, judges)
+    result = infer(crowd, models=models)
+    half = np.arange(120)
+    by_person = crowd.annotators == 0
+    assert (result.labels[half] == crowd.labels[by_person]).all()
+    assert result.skills is not None and result.skills.skill.argmax() == 0
+
+
+def test_models_do_not_shift_class_shares() -> None:
+    rng = np.random.default_rng(1)
+    truth = (rng.random(600) < 0.2).astype(int)
+    people = np.where(rng.random((600, 3)) < 0.85, truth[:, None], 1 - truth[:, None])
+    # Models share a lean: they call a third of the items of class 0 class 1.
+    lean = np.where((truth == 0) & (rng.random(600) < 0.35), 1, truth)
+    models = np.where(rng.random((600, 5)) < 0.95, lean[:, None], 1 - lean[:, None])
+    names = [f"p{i}" for i in range(3)] + [f"m{i}" for i in range(5)]
+    crowd = Annotations.from_dense(np.hstack([people, models]), annotator_names=names)
+    result = infer(crowd, models=["m*"])
+    assert result.people is not None
+    shares = [one.labels.mean() for one in (result, result.people)]
+    assert shares[0] < shares[1] + 0.05
+    assert np.mean(result.labels == truth) > np.mean(result.people.labels == truth) - 0.01
+
+
+def test_with_shares_by_hand() -> None:
+    probas = np.array([[0.5, 0.5], [0.8, 0.2]])
+    rows = np.ones(2, dtype=bool)
+    even = with_shares(probas, rows, np.array([0.5, 0.5]))
+    odds = probas[:, 1] / probas[:, 0] * (even[0, 1] / even[0, 0])
+    assert even[:, 1] / even[:, 0] == pytest.approx(odds)
+    assert even.mean(axis=0) == pytest.approx([0.5, 0.5], abs=1e-3)

@@ -14,6 +14,7 @@ from neucrowd_tf.aggregation import OrdinalConsensus, ordinal
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.inference import infer
 from neucrowd_tf.cli.commands import call
+from neucrowd_tf.cli.commands.aggregate import ordered_method
 
 
 def rated(seed: int = 0, items: int = 200) -> tuple[Annotations, np.ndarray]:
@@ -89,3 +90,11 @@ def test_two_labels_are_not_taken_for_the_lower_one() -> None:
     names = [str(name) for name in crowd.annotator_names.tolist()]
     family = infer(crowd, "ordinal", families=["|".join(names)], models=())
     assert np.array_equal(family.labels, ordinal.medians(family.model.probas_))
+
+
+def test_the_line_says_why_a_method_is_used_that_is_not_the_nearest() -> None:
+    crowd, _ = rated(2, 30)
+    model = OrdinalConsensus().fit(crowd)
+    assert "(none is surely nearer)" in ordered_method(model, crowd)
+    model.distances_ = {name: float(name != model.chosen_) for name in model.distances_}
+    assert "surely" not in ordered_method(model, crowd)

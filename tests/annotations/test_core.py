@@ -239,3 +239,23 @@ def test_vote_counts_in_blocks() -> None:
     assert np.array_equal(
         crowd.vote_counts().ravel(), np.bincount(instances * 3 + labels, minlength=6)
     )
+
+
+def test_ids_of_64_bits_stay_as_they_are() -> None:
+    ids = [11749869230777074271, 4976686463289251617, 2**60, 2**60 + 1, -5]
+    for container in (list, tuple, pd.Series, lambda x: pd.Index(x, dtype=object)):
+        crowd = Annotations.from_arrays(container(ids), ["a"] * 5, [0, 1, 0, 1, 0])
+        assert crowd.instance_names.tolist() == ids
+    frame = pd.DataFrame({"task": ids, "worker": "a", "label": [0, 1, 0, 1, 0]})
+    assert Annotations.from_frame(frame).instance_names.tolist() == ids
+    unsigned = np.array(ids[:4], dtype=np.uint64)
+    crowd = Annotations.from_dense(np.zeros((4, 2), int), instance_names=unsigned)
+    assert crowd.instance_names.tolist() == ids[:4]
+
+
+def test_minus_one_in_a_wide_frame_is_a_class_with_a_line() -> None:
+    frame = pd.DataFrame({"a": [0, 1, -1], "b": [1, 1, 0]})
+    with pytest.warns(UserWarning, match="-1 is read as a class"):
+        assert Annotations.from_wide_frame(frame).class_names.tolist() == [-1, 0, 1]
+    Annotations.from_wide_frame(frame, class_names=[-1, 0, 1])
+    Annotations.from_wide_frame(frame.replace(-1, np.nan))

@@ -20,7 +20,7 @@ from neucrowd_tf.methods.auto.candidates import STRENGTHS, Candidate
 from neucrowd_tf.methods.auto.data import with_validation
 from neucrowd_tf.methods.auto.estimator import Auto
 from neucrowd_tf.methods.auto.evidence import weighed_consensus
-from neucrowd_tf.methods.auto.recommendation import sentence
+from neucrowd_tf.methods.auto.recommendation import sentence, usefulness
 from neucrowd_tf.methods.auto.search import Task, side_by_side
 from neucrowd_tf.saving.loading import load
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
@@ -241,6 +241,12 @@ def test_a_model_that_learns_nothing_is_not_to_be_used() -> None:
     recommended = Auto(("mv_lr",)).fit(features, crowd).recommendation_
     assert recommended["better_than_commonest_class"] is False
     assert "do not use this model" in recommended["text"]
+
+
+def test_a_model_is_useful_or_not_or_undecided() -> None:
+    assert usefulness(Estimate(0.1, 0.02, 0.2), 0.2) is True
+    assert usefulness(Estimate(0.1, 0.0, 0.2), 0.2) is None  # absence of evidence is no proof
+    assert usefulness(Estimate(0.0, -0.02, 0.02), 0.2) is False
 
 
 def test_the_recommendation_has_one_accuracy() -> None:

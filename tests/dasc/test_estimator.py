@@ -11,9 +11,9 @@ from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.methods.crowd_layers.anno_reg import AnnoReg
 from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
-from neucrowd_tf.methods.crowd_layers.layer_registration import SELECTIONS
 from neucrowd_tf.methods.dasc import DASC
 from neucrowd_tf.methods.dasc.estimator import latest_good
+from neucrowd_tf.methods.dasc.over_layers import SELECTIONS
 from tests.crowds import SMALL_LAYER
 
 SMALL = SMALL_LAYER | {"epochs": 12, "batch_size": 45}

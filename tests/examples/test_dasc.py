@@ -15,9 +15,9 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.statistics import imbalance_ratio
 from neucrowd_tf.methods.crowd_layers.common.estimator import lost_classes
 from neucrowd_tf.methods.crowd_layers.common.model import AnnotationModel
-from neucrowd_tf.methods.crowd_layers.common.presets import schedule_presets
 from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdConnection, CrowdLayer
 from neucrowd_tf.methods.dasc.estimator import latest_good
+from neucrowd_tf.methods.dasc.over_layers import schedule_presets
 from neucrowd_tf.methods.dasc.quotas import allocate, fractions, generated_counts
 from neucrowd_tf.methods.dasc.selection import Candidates, entropy, select_dasc
 

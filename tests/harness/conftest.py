@@ -14,7 +14,7 @@ import pytest
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.cli.runs import plugins, process, run_command
 from neucrowd_tf.datasets import Card, CrowdDataset, Split
-from neucrowd_tf.declare import registration, registry
+from neucrowd_tf.declare import dataset_registration, registration, registry
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.evaluation import metrics
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
@@ -85,11 +85,11 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> type[Mean]:
     one test.
     """
     entry = registry.Dataset("tiny", tiny_dataset, "for tests", simulated=True)
-    monkeypatch.setitem(registry._DATASETS, "tiny", entry)
+    monkeypatch.setitem(dataset_registration.DATASETS, "tiny", entry)
     votes = registry.Dataset(
         "tiny_votes", lambda data_dir=None, seed=0: _votes_only(seed), "for tests"
     )
-    monkeypatch.setitem(registry._DATASETS, "tiny_votes", votes)
+    monkeypatch.setitem(dataset_registration.DATASETS, "tiny_votes", votes)
     space = {"shift": (0.1, 0.5, 0.9)}
     for method in (
         registry.Method("mean", Mean, "for tests", space=space),

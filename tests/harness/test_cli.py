@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from neucrowd_tf.cli.runs import process, run_command
-from neucrowd_tf.declare import registry
+from neucrowd_tf.declare import dataset_registration, registry
 
 Command = Callable[..., int]
 
@@ -33,7 +33,7 @@ def test_the_installed_command_lists_what_it_has(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Without a checkout there are no further baselines, no benchmark data and no suites."""
-    monkeypatch.setattr(registry, "_SUITES", {})
+    monkeypatch.setattr(dataset_registration, "SUITES", {})
     monkeypatch.setattr(registry, "_INDEXED", {"neucrowd_tf.declare": None})
     assert command("--list") == 0
     listed = capsys.readouterr().out

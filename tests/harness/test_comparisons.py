@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from neucrowd_tf.cli.runs.execute import Outcome
 from neucrowd_tf.cli.runs.options import parse
 from neucrowd_tf.cli.runs.results import aligned, summarise, summary_table
+from neucrowd_tf.cli.runs.runner import describe
 from neucrowd_tf.cli.runs.tuning import candidates
-from neucrowd_tf.declare import registry
+from neucrowd_tf.declare import dataset_registration, registry
 from neucrowd_tf.errors import UsageError
 from tests.harness.test_results import row
 
@@ -52,7 +54,7 @@ def test_one_command_compares_and_writes_a_table(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     one_draw = dataclasses.replace(registry.dataset("tiny"), simulated=False)
-    monkeypatch.setitem(registry._DATASETS, "tiny", one_draw)
+    monkeypatch.setitem(dataset_registration.DATASETS, "tiny", one_draw)
     where = ["--dataset=tiny", "--num_runs=2", f"--output_dir={tmp_path}"]
     flags_ = ["--method=mean", *where, "--table=tex"]
     assert command(*flags_, "--baseline=oracle") == 2
@@ -96,3 +98,9 @@ def test_space_and_grid(
     assert [line.rpartition('"shift"": ')[2][:3] for line in lines[1:]] == [
         *("0.2", "0.3", "0.4", "0.6")
     ]
+
+
+def test_a_network_that_did_not_train_is_said_so_in_the_log() -> None:
+    metrics = {"test": {"accuracy": 0.8}, "timings": {"fit_seconds": 1.0}, "trained": False}
+    assert "did not train" in describe(Outcome("ok", metrics))
+    assert "did not train" not in describe(Outcome("ok", metrics | {"trained": True}))

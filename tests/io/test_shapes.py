@@ -443,3 +443,49 @@ def test_the_size_of_an_inference_is_said_and_bounded(
     monkeypatch.setattr("neucrowd_tf.cli.commands.reading.MOST_CELLS", 79_999)
     with pytest.raises(DataError, match=re.escape(f"a.csv: {words}, more than 79,999.")):
         check_size(Path("a.csv"), crowd)
+
+
+def test_classes_of_an_answer_in_rows_of_their_own_are_not_dropped(tmp_path: Path) -> None:
+    sets = ("x", "xy", "yz", "z", "xz", "y", "xyz", "x")
+    table = rows(
+        "item,annotator,label",
+        *(f"i{i},a{a},{label}" for i in range(8) for a in range(2) for label in sets[(i + a) % 8]),
+    )
+    shown = message(tmp_path, table)
+    assert "8 of 16 pairs of item and annotator have several labels, never one twice" in shown
+    assert read(tmp_path, table, duplicates="last").annotations.num_annotations == 16
+    again = table + "i0,a0,x\n"  # an item that was labelled again
+    assert "Duplicate" in read(tmp_path, again).lines[1]
+
+
+def test_a_survey_with_a_number_per_respondent(tmp_path: Path) -> None:
+    table = rows(
+        "id,submitdate,startlanguage,q1,q2",
+        "Response ID,Date submitted,Start language,Is text one rude?,Is text two rude?",
+        *(f"{r},2024-01-0{r},en,{'AB'[r % 2]},{'AB'[r // 2 % 2]}" for r in range(1, 7)),
+    )
+    flags = pasted(message(tmp_path, table))
+    assert flags == {"worker_column": "id"}
+    assert "12 labels of 2 items by 6 annotators" in read(tmp_path, table, **flags).lines[0]
+
+
+def test_ids_that_begin_anew_in_each_batch_are_not_merged(tmp_path: Path) -> None:
+    table = rows(
+        "item,annotator,label,batch",
+        *(f"{i},a{a},{RATED[i + a + b]},{b}" for b in (1, 2) for i in range(4) for a in range(2)),
+    )
+    shown = message(tmp_path, table)
+    assert pasted(shown) == {"task_column": "item,batch"}
+    assert "One of them: --question=batch=1" in shown
+
+
+def test_files_that_are_read_by_parts_are_asked_about_alike(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    from neucrowd_tf.aggregation.engine.source import find_source
+
+    path = tmp_path / "a.csv"
+    path.write_text(SCORES)
+    with pytest.raises(DataError, match="model tells their rows apart"):
+        find_source(path)
+    found = find_source(path, TableOptions.of(task_column="question,model"))
+    assert "item question,model, annotator judge" in found.lines[0]

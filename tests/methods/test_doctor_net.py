@@ -99,7 +99,7 @@ def test_base_without_dense_layer(crowd):
 def test_user_base_is_cut_before_its_last_layer(crowd, kind):
     import keras
 
-    from neucrowd_tf.methods.crowd_layers.common.bases import copied, feature_extractor
+    from neucrowd_tf.methods.crowd_layers.common.bases import feature_extractor, with_softmax
 
     features, _, _ = crowd
     inputs = keras.Input((5,))
@@ -113,7 +113,7 @@ def test_user_base_is_cut_before_its_last_layer(crowd, kind):
         base = keras.Model(inputs, x)
     if kind == "nested":
         base = keras.Sequential([keras.Input((5,)), keras.layers.Activation("linear"), base])
-    for model in (base, copied(base, (5,), 3)):
+    for model in (base, with_softmax(base, (5,), 3)):
         np.testing.assert_allclose(feature_extractor(model)(features), hidden(features), atol=1e-6)
 
 

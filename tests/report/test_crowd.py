@@ -59,7 +59,7 @@ def test_a_model_is_compared_with_what_people_are_likely_to_mean() -> None:
     crowd = Annotations.from_dense(labels, annotator_names=["a", "b", "c", "llm"])
     judged = dict(crowd_sections(crowd, Sources(["llm"]))["agreement"]["judges"])["llm"]
     # Calibrated probabilities allow for mistakes that people share: by them the model has 0.72.
-    assert abs(judged.agreement.value - right[:, 3].mean()) < 0.04
+    assert abs(judged.agreement.value - right[:, 3].mean()) < 0.05
     assert abs(judged.shares[1].value - truth.mean()) < 0.04
 
 

@@ -118,3 +118,14 @@ def test_a_suite_of_a_file(
         with pytest.raises(DataError, match="not a file of suites"):
             catalogue.read_file(file)
     assert command(*base) == 2
+
+
+@pytest.mark.parametrize("name", ["neucrowd", "rll_bayesian", "crowding", "dasc_anno_reg", "iced"])
+def test_a_method_of_a_paper_says_what_it_changes(name: str) -> None:
+    changes, _, words = registry.method(name).changes.partition("; the paper's words: ")
+    assert len(changes) > 20
+    paper = words if "=" not in words else name
+    assert paper in registry.entries("method")
+    assert set(registry.method(name).parameter_names or ()) >= {
+        part.partition("=")[0] for part in words.split(", ") if "=" in part
+    }

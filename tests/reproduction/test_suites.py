@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from neucrowd_tf.cli.runs import process
-from neucrowd_tf.declare import registry
+from neucrowd_tf.declare import dataset_registration, registry
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.files.json import read_json
 from reproduction import catalogue, figures, maps, page, printed, run, smoke
@@ -171,7 +171,7 @@ def tiny_suites(monkeypatch: pytest.MonkeyPatch, **suites: Suite) -> None:
         name: registry.Suite(name, partial(run.run_suite, suite), suite.title)
         for name, suite in suites.items()
     }
-    monkeypatch.setattr(registry, "_SUITES", entries)
+    monkeypatch.setattr(dataset_registration, "SUITES", entries)
     monkeypatch.setattr(run, "draw", lambda *_: [])  # pictures take most of the time
 
 
@@ -223,7 +223,7 @@ def test_a_simulated_dataset_is_drawn_after_threads_are_set(
         return entry.load(None, 0)
 
     drawn = registry.Dataset("tiny", load, "for tests", simulated=True)
-    monkeypatch.setitem(registry._DATASETS, "tiny", drawn)
+    monkeypatch.setitem(dataset_registration.DATASETS, "tiny", drawn)
     monkeypatch.setattr(process, "start", lambda options: order.append(options.threads))
     tiny_suites(monkeypatch, a=Suite("a", "A", (Case(("tiny",), ("mean",), seeds=1),)))
     assert command("--suite=a", f"--output_dir={tmp_path}", "--threads=3") == 0

@@ -9,7 +9,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+import tensorflow as tf
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -19,6 +22,7 @@ from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.methods import iced, rll  # noqa: F401  (they register methods)
 from neucrowd_tf.methods.crowd_layers import crowd_layer  # noqa: F401
+from neucrowd_tf.methods.texts import TextClassifier
 from neucrowd_tf.methods.two_stage import TwoStageClassifier
 
 ROWS = 60
@@ -264,8 +268,15 @@ def test_cross_validation(annotations: Any) -> None:
     assert cross_val_score(model(), x, annotations).mean() > 0.8
     assert (cross_val_predict(model(), x, annotations) == TRUTH).mean() > 0.8
     assert GridSearchCV(model(), GRID).fit(x, annotations).score(x, TRUTH) > 0.8
-    with pytest.raises(DataError, match='method="predict"'):
-        cross_val_predict(model(), x, annotations, method="predict_proba")
+    if isinstance(annotations, Annotations):
+        with pytest.raises(DataError, match='method="predict"'):
+            cross_val_predict(model(), x, annotations, method="predict_proba")
+    else:  # scikit-learn takes annotators for classes
+        with pytest.warns(RuntimeWarning, match="Number of classes in training fold"):
+            assert cross_val_predict(model(), x, annotations, method="predict_proba").shape == (
+                ROWS,
+                4,
+            )
 
 
 def test_scorers_are_against_the_crowd() -> None:
@@ -274,8 +285,72 @@ def test_scorers_are_against_the_crowd() -> None:
     assert search.best_score_ == pytest.approx(
         GridSearchCV(model(), GRID).fit(X, crowd).best_score_
     )
-    with pytest.raises(ValueError, match=r"cannot score them\. Pass Annotations\.from_dense"):
+    with pytest.warns(UserWarning, match="One or more of the test scores are non-finite"):
         GridSearchCV(model(), GRID, scoring="accuracy").fit(X, WIDE.loc[X.index].to_numpy())
     bare = CROWD.align([*X.index, "new"])
     with pytest.raises(DataError, match="received none of 'new'"):
         GridSearchCV(model(), GRID).fit(np.zeros((ROWS + 1, 2)), bare)
+
+
+class Own(ClassifierMixin, BaseEstimator):
+    """An estimator of somebody's own, which makes a matrix of labels within its fit."""
+
+    def fit(self, features: Any, truth: Any) -> Own:
+        self.classes_ = np.unique(truth)
+        self.inner_ = model().fit(features, np.repeat(np.asarray(truth)[:, None], 3, axis=1))
+        return self
+
+    def predict(self, features: Any) -> np.ndarray:
+        return self.inner_.predict(features)
+
+    def predict_proba(self, features: Any) -> np.ndarray:
+        return self.inner_.predict_proba(features)
+
+
+def test_own_estimators_make_matrices_within_any_cross_validation() -> None:
+    x = X.to_numpy()
+    scores = cross_val_score(Own(), x, TRUTH, scoring="accuracy", error_score="raise")
+    assert scores.mean() > 0.8
+    assert cross_val_predict(Own(), x, TRUTH, method="predict_proba").shape == (ROWS, 2)
+
+
+# --------------------------------------------------------------------------- other containers
+
+
+def test_what_is_no_table_says_so() -> None:
+    for features in (None, {"a": [1.0]}, (row for row in X.to_numpy()), "text"):
+        with pytest.raises(DataError, match="features: expected an array or a table, received"):
+            model().fit(features, CROWD)
+    fitted = model().fit(X, LONG)
+    for use in (fitted.predict, lambda x: fitted.score(x, Y), fitted.predict_proba):
+        with pytest.raises(DataError, match="expected an array or a table, received NoneType"):
+            use(None)
+    held = (None, TRUTH)
+    with pytest.raises(DataError, match="validation features: expected an array or a table"):
+        model().fit(X, LONG, held)
+
+
+def test_texts_that_are_missing_are_named_by_row() -> None:
+    texts = pd.Series(["good one", "bad two"] * 5)
+    labels = np.array([[0, 0], [1, 1]] * 5)
+    classifier = TextClassifier(estimator=model())
+    expected = classifier.fit(texts, labels).predict_proba(texts)
+    for missing in (None, np.nan, b"good"):
+        broken = texts.astype(object)
+        broken[3] = missing
+        with pytest.raises(DataError, match="row 3: expected a text, received"):
+            classifier.fit(broken, labels)
+    with pytest.raises(DataError, match="Pass a column of texts by itself"):
+        classifier.fit(texts.to_frame(), labels)
+    kinds = np.array(texts.tolist(), np.dtypes.StringDType())
+    assert classifier.fit(kinds, labels).predict_proba(kinds).tolist() == expected.tolist()
+
+
+def test_tensors_and_arrow_columns_are_labels_and_ids() -> None:
+    fitted = model().fit(X, LONG)
+    for labels in (tf.constant(TRUTH), pa.chunked_array([TRUTH])):
+        assert fitted.score(X.to_numpy(), labels) == fitted.score(X, TRUTH)
+    columns = (["a", "b", "a"], ["v", "v", "w"], ["no", "yes", "no"])
+    crowd = Annotations.from_arrays(*columns)
+    assert Annotations.from_arrays(*map(tf.constant, columns)) == crowd
+    assert Annotations.from_arrays(*(pa.array(column) for column in columns)) == crowd

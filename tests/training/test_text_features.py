@@ -25,7 +25,6 @@ from neucrowd_tf.methods.dasc import DASC
 from neucrowd_tf.methods.texts import TextClassifier
 from neucrowd_tf.methods.two_stage import TwoStageClassifier
 from neucrowd_tf.saving.saved_model import export_saved_model
-from neucrowd_tf.training.run import Run
 
 ODD = [
     "Hello, WORLD hello",
@@ -150,13 +149,6 @@ def test_an_estimator_takes_texts_and_so_does_what_it_exports(tmp_path: Path) ->
         fitted.fit(np.arange(len(texts))[:, None] / 60, crowd)
     with pytest.raises(DataError, match=r"TextClassifier\(estimator=TwoStageClassifier"):
         TwoStageClassifier().fit(texts, crowd)
-    with pytest.raises(UsageError, match=r"Run\(encoder=\): .*TextClassifier\(encoder,"):
-        Run(encoder=fitted.encoder_)
-    earlier = fitted.estimator_  # as an earlier version saved it
-    earlier.text_features_ = fitted.encoder_
-    earlier.save(tmp_path / "earlier")
-    again = load(tmp_path / "earlier").predict_proba([*texts, *ODD])
-    np.testing.assert_array_equal(again, probabilities)
 
 
 def test_linear_models_take_tfidf_without_a_reduction() -> None:

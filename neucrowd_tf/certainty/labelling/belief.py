@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, logit
 
 from neucrowd_tf.aggregation.base import coin_errors
 from neucrowd_tf.aggregation.crowd_and_classifier import calibrated, combine, error_matrices
@@ -15,6 +17,8 @@ from neucrowd_tf.annotations import Annotations
 # An annotator counts as one of the crowd's average on a class until labels as many as these say
 # otherwise.
 PSEUDO_LABELS = 8.0
+LEAST = 1e-9
+KEPT = 0.1  # see `without_lean`
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,6 +54,35 @@ def belief_of(
     accuracy = float(right.mean())
     pseudo_counts = PSEUDO_LABELS * coin_errors(np.array([accuracy]), crowd.num_classes)
     return Belief(probas, error_matrices(crowd.one_hot(), probas, pseudo_counts), accuracy)
+
+
+def without_lean(
+    probas: NDArray[np.float64], votes: NDArray[np.integer[Any]]
+) -> NDArray[np.float64]:
+    """Returns probabilities `[N, C]` whose labels are nearly as sure for the same split of votes.
+
+    Two votes of three for one class may be right far more often than two of three for another, if
+    annotators lean, and without gold labels nothing shows towards which. Likewise a model may trust
+    the wrong annotators. So items are compared by how votes are split; other differences between
+    items of one class keep `KEPT` of their log odds, and decide ties.
+
+    Args:
+        probas: `[N, C]` of the inferred labels; those that are certain stay.
+        votes: `[N, C]` vote counts.
+    """
+    size, rows = probas.shape[1], np.arange(len(probas))
+    labels = probas.argmax(axis=1)
+    splits = np.unique(np.sort(votes, axis=1), axis=0, return_inverse=True)[1].reshape(-1)
+    scores = logit(np.clip(probas.max(axis=1), LEAST, 1.0 - LEAST))
+    means = []
+    for groups in (splits, splits * size + labels):
+        means.append((np.bincount(groups, scores) / np.maximum(np.bincount(groups), 1))[groups])
+    even = np.maximum(expit(means[0] + KEPT * (scores - means[1])), 1.0 / size)
+    result = probas * ((1.0 - even) / np.maximum(1.0 - probas[rows, labels], LEAST))[:, None]
+    result[rows, labels] = even
+    certain = probas.max(axis=1) == 1.0
+    result[certain] = probas[certain]
+    return np.asarray(result / result.sum(axis=1, keepdims=True))
 
 
 def evidence_of(crowd: Annotations, probas: NDArray[np.float64]) -> NDArray[np.float64]:

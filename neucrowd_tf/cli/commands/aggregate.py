@@ -105,7 +105,9 @@ def ordered_method(model: OrdinalConsensus, crowd: Annotations) -> str:
     if not model.distances_:
         return text
     away = ", ".join(f"{value:.3f} ({name})" for name, value in model.distances_.items())
-    return f"ordinal, {text}; mean distance of held-out annotations in classes: {away}"
+    nearest = min(model.distances_.values())
+    why = "" if model.distances_[model.chosen_] == nearest else " (none is surely nearer)"
+    return f"ordinal, {text}{why}; mean distance of held-out annotations in classes: {away}"
 
 
 def _warning(message: Warning | str, method: str) -> str:

@@ -9,7 +9,7 @@ from neucrowd_tf.certainty.inference import infer
 from neucrowd_tf.cli.command_line import check_outputs, write_outputs
 from neucrowd_tf.cli.commands.gold_flags import Gold
 from neucrowd_tf.cli.commands.reading import read_labels
-from neucrowd_tf.errors import DataError
+from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.tables.writing import columns_csv
 
 USES = {
@@ -17,6 +17,8 @@ USES = {
     " calibrate.",
     "doubt": "with the most doubtful labels. Their gold labels correct the most errors. Do not"
     " estimate accuracy or class shares from them: use --by=random for that.",
+    "groups": "on which two opposed groups of annotators differ. Their gold labels show which group"
+    " is right. Do not estimate accuracy or class shares from them: use --by=random for that.",
 }
 
 
@@ -37,8 +39,16 @@ def run(flags: Gold) -> list[str]:
         raise DataError(f"{flags.gold}: all items have gold labels. No item is left to draw.")
     rng = np.random.default_rng(flags.seed)
     order = rng.permutation(rows)
-    if flags.by == "doubt":
+    by = flags.by or ("random" if result.opposed is None else "groups")
+    if by == "doubt":
         order = order[np.argsort(result.probas[order].max(axis=1), kind="stable")]
+    elif by == "groups":
+        if result.opposed is None:
+            raise UsageError(
+                "--by=groups: annotators do not split into opposed groups. Leave it out."
+            )
+        differ = result.opposed.differ(crowd)[order]
+        order = np.concatenate([order[differ], order[~differ]])
     drawn = order[: flags.size]
     columns = {
         "task": crowd.instance_names[drawn],
@@ -48,6 +58,6 @@ def run(flags: Gold) -> list[str]:
     }
     write_outputs({flags.output: columns_csv(columns.items())})
     return [
-        f"{len(drawn):,} of {len(rows):,} items {USES[flags.by]}",
+        f"{len(drawn):,} of {len(rows):,} items {USES[by]}",
         "Fill in the column true_label, if possible without looking at the column consensus.",
     ]

@@ -24,9 +24,11 @@ class Gold(LabelFlags):
         STDOUT
     )
     by: Annotated[
-        Literal["random", "doubt"],
-        "How items are drawn: `random` for estimates, `doubt` for the most doubtful labels.",
-    ] = "random"
+        Literal["random", "doubt", "groups"] | None,
+        "How items are drawn: `random` for estimates, `doubt` for the most doubtful labels,"
+        " `groups` for items on which opposed groups of annotators differ. By default `groups` if"
+        " there are such groups, otherwise `random`.",
+    ] = None
     gold: Annotated[
         Path | None, "CSV task,label: gold labels that exist already. Their items are not drawn."
     ] = None

@@ -12,8 +12,14 @@ from numpy.typing import NDArray
 from neucrowd_tf.aggregation.families import Sources, named_models
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty import Estimate
-from neucrowd_tf.certainty.inference import METHOD, UNLIKE, Inference, infer, shown
-from neucrowd_tf.certainty.labelling.belief import Belief, belief_of, evidence_of, with_evidence
+from neucrowd_tf.certainty.inference import FEWEST_GOLD, METHOD, UNLIKE, Inference, infer, shown
+from neucrowd_tf.certainty.labelling.belief import (
+    Belief,
+    belief_of,
+    evidence_of,
+    with_evidence,
+    without_lean,
+)
 from neucrowd_tf.certainty.labelling.inputs import read_costs, read_probabilities
 from neucrowd_tf.certainty.labelling.plan import REACHED, Request, accuracy_after, make_plan, reason
 from neucrowd_tf.cli.command_line import check_outputs, write_outputs
@@ -24,6 +30,11 @@ from neucrowd_tf.io.run_files import CONFIG, OUT_OF_FOLD, read_config
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.tables.writing import columns_csv
 
+NO_GAIN = 5e-4  # is shown as 0.000
+NOTHING_TO_GAIN = (
+    " These annotators cannot change a label: none labels an item twice, and one label more leaves"
+    " the others in the majority. Name further annotators with --ask."
+)
 MODEL_DRAWS = 40  # of a crowd's shift, if a model's predictions are used
 
 
@@ -58,7 +69,10 @@ def run(flags: Relabel) -> list[str]:
     inference = infer(labels, method, gold, flags.seed, models=models, families=sources.families)
     if fresh := names[inference.crowd.num_annotators :]:
         notes.append(f"without labels yet: {', '.join(map(repr, fresh))}")
-    belief, evidence = belief_of(crowd, inference.probas, people), None
+    probas, evidence = inference.probas, None
+    if method == METHOD and (inference.gold >= 0).sum() < FEWEST_GOLD:
+        probas = without_lean(probas, labels.vote_counts())
+    belief = belief_of(crowd, probas, people)
     if predictions is not None:
         evidence = evidence_of(crowd, read_probabilities(predictions, crowd, options))
         evidence[inference.gold >= 0] = 1.0
@@ -185,8 +199,8 @@ def _summary(
     line += f", cost {prices.sum():g}." if costs is not None else "."
     if prices.sum() + prices.max(initial=1.0) <= budget:
         line += f" No further label of the budget of {budget:,} is useful or can be asked for."
-        if not plan:
-            line += " No annotator labels an item twice; name further ones with --ask."
+    if REACHED[0] * gains.max(initial=0.0) < NO_GAIN:
+        line += NOTHING_TO_GAIN
     then = Estimate(*accuracy_after(now, gains, size))
     lines = [
         line,

@@ -39,8 +39,8 @@ def load_dataset(name: str, data_dir: str | Path | None = None, seed: int = 0) -
     """Returns a dataset by its name, as `--dataset` takes it.
 
     Args:
-        name: such as "music"; those bundled with the package and those of installed plug-ins. In a
-            checkout `import data` registers the benchmark datasets.
+        name: such as "music"; those of the package and of installed plug-ins. In a checkout
+            `import data` registers the benchmark datasets.
         data_dir: where the files are; None downloads them to the cache.
         seed: draws what is simulated.
 
@@ -50,7 +50,7 @@ def load_dataset(name: str, data_dir: str | Path | None = None, seed: int = 0) -
     """
     register()
     try:
-        return registry.dataset(name).load(data_dir, seed)
+        return registry.dataset(name, "name").load(data_dir, seed)
     except DataError as error:
         if "--data_dir" not in str(error):
             raise

@@ -38,6 +38,7 @@ REASONS = {
     verdicts.FEW_NOTE: f"fewer than {verdicts.FEW_LABELS} labels on items that others labelled too",
     verdicts.ONE_CLASS_NOTE: "all of the annotator's items have one consensus class",
     verdicts.CHANCE_NOTE: "labels hardly depend on others' labels; check some with gold labels",
+    verdicts.OPPOSED_NOTE: "there are two groups, and labels do not show which is right",
     verdicts.WEAK_NOTE: "the consensus may be little better than chance",
 }
 

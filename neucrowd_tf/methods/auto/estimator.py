@@ -76,8 +76,9 @@ class Auto(CrowdEstimator):
         recommendation_: `method` ("average" or a candidate), `members` of the average and their
             `weights`, `accuracy` (expected, of held-out predictions; value, low and high of an 80%
             interval), `difference`, `low`, `high` (from the accuracy of mv_lr, 95%),
-            `better_than_majority_vote` ("yes", "no" or "unclear"), `better_than_commonest_class`,
-            `gold_labels` (how many were used), `text` (all this in words), `temperature`, `target`,
+            `better_than_majority_vote` ("yes", "no" or "unclear"), `better_than_commonest_class`
+            (None if undecided), `gold_labels` (how many were used), `text` (all this in words),
+            `temperature`, `target`,
             `fits` (by member), `representations` (of texts), `mean_absolute_error` (of ordered
             classes; of the average and mv_lr), and `methods`, one row per method with its `score`
             (agreement with the consensus), or the `reason` why it was left out.

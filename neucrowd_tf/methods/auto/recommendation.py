@@ -30,6 +30,12 @@ FEW_LABELS = 3.0
 # A model is useful if it surely avoids this share of the most frequent class's errors. Members are
 # chosen by the labels that judge the average, which alone gains a little.
 SLIGHT = 0.05
+# It is not useful if it avoids no such share, and surely less than this one.
+MUCH = 0.35
+UNDECIDED = (
+    "Whether it is better than the most frequent class is undecided: the difference in accuracy is"
+    " {}, 95% interval. More gold labels (--gold) or labels per item decide it."
+)
 
 
 def recommend(
@@ -69,9 +75,11 @@ def recommend(
         f"Better than majority vote with logistic regression ({BASELINE}): {better}.",
     ]
     errors = 1 - judged.accuracy(CONSTANT).value
-    useful = above.low > SLIGHT * errors
-    if not useful:
+    useful = usefulness(above, errors)
+    if useful is False:
         sentences.append("It is no better than the most frequent class: do not use this model.")
+    elif useful is None:
+        sentences.append(UNDECIDED.format(shown(above)))
     if checked < LEAST_GOLD:
         sentences.append(GOLD_ADVICE)
     return {
@@ -81,7 +89,7 @@ def recommend(
         "low": lead.low,
         "high": lead.high,
         "better_than_majority_vote": better,
-        "better_than_commonest_class": bool(useful),
+        "better_than_commonest_class": useful,
         "gold_labels": checked,
         "members": list(ranked.members),
         "weights": list(weights),
@@ -93,6 +101,19 @@ def recommend(
             *({"method": name, "score": None, "reason": why} for name, why in reasons.items()),
         ],
     }
+
+
+def usefulness(above: Estimate, errors: float) -> bool | None:
+    """Returns whether a model is useful; None if its interval decides neither.
+
+    Args:
+        above: by how much the model is right more often than the most frequent class.
+        errors: how often the most frequent class is wrong.
+    """
+    if above.low > SLIGHT * errors:
+        return True
+    none = above.value <= SLIGHT * errors and above.high <= MUCH * errors
+    return False if none else None
 
 
 def judged_predictions(

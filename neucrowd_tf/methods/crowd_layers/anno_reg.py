@@ -12,6 +12,7 @@ import keras
 from keras import ops
 
 from neucrowd_tf.declare.declarations import estimator, number, one_of
+from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.methods.crowd_layers.common.estimator import CrowdLayerBase
 from neucrowd_tf.methods.crowd_layers.common.head import (
     AnnotatorHead,
@@ -22,7 +23,7 @@ from neucrowd_tf.methods.crowd_layers.common.head import (
     product,
     stacked_identity,
 )
-from neucrowd_tf.methods.crowd_layers.layer_registration import registered
+from neucrowd_tf.methods.crowd_layers.common.presets import layer_fields
 
 Normalisation = Literal["row", "column"]
 
@@ -100,11 +101,10 @@ class ConfusionHead(AnnotatorHead):
         return self.trace_weight * ops.mean(ops.trace(self.matrices(), axis1=-2, axis2=-1))
 
 
-@registered(
+@register_method(
     "anno_reg",
-    "Anno-Reg: a classifier trained through a confusion matrix for each annotator",
-    title="Anno-Reg",
-    imbalanced=True,
+    summary="Anno-Reg: a classifier trained through a confusion matrix for each annotator",
+    **layer_fields("anno_reg"),
 )
 @estimator
 class AnnoReg(CrowdLayerBase):

@@ -9,13 +9,13 @@ import tensorflow as tf
 from keras import ops
 
 from neucrowd_tf.declare.declarations import estimator, number, whole
+from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.methods.crowd_layers.common.estimator import CrowdLayerBase
 from neucrowd_tf.methods.crowd_layers.common.head import LayerOptions
 from neucrowd_tf.methods.crowd_layers.common.instance_confusion import InstanceConfusion, batch_norm
 from neucrowd_tf.methods.crowd_layers.common.mixing import mixed, mixing_draws
 from neucrowd_tf.methods.crowd_layers.common.model import AnnotationModel
-from neucrowd_tf.methods.crowd_layers.common.presets import INSTANCE_PRESETS
-from neucrowd_tf.methods.crowd_layers.layer_registration import registered
+from neucrowd_tf.methods.crowd_layers.common.presets import INSTANCE_PRESETS, layer_fields
 from neucrowd_tf.training.estimator import TrainingData
 
 
@@ -89,12 +89,11 @@ class AnnotMixModel(AnnotationModel):
         return tf.reduce_sum(losses), tf.reduce_sum(first + second)
 
 
-@registered(
+@register_method(
     "annot_mix",
-    "annot-mix: confusions of instance and annotator, trained on mixed instances, annotators and"
-    " labels",
-    presets=INSTANCE_PRESETS,
-    title="annot-mix",
+    summary="annot-mix: confusions of instance and annotator, trained on mixed instances,"
+    " annotators and labels",
+    **layer_fields(presets=INSTANCE_PRESETS),
 )
 @estimator
 class AnnotMix(CrowdLayerBase):

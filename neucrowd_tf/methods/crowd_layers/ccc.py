@@ -13,6 +13,7 @@ from sklearn.cluster import KMeans
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, number, share, whole
+from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.methods.crowd_layers.common.estimator import CrowdLayerBase
 from neucrowd_tf.methods.crowd_layers.common.head import (
     AnnotatorHead,
@@ -23,7 +24,7 @@ from neucrowd_tf.methods.crowd_layers.common.head import (
 )
 from neucrowd_tf.methods.crowd_layers.common.meta_correction import CoupledModel
 from neucrowd_tf.methods.crowd_layers.common.prediction import rows_at_once
-from neucrowd_tf.methods.crowd_layers.layer_registration import registered
+from neucrowd_tf.methods.crowd_layers.common.presets import layer_fields
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.features import in_blocks
 from neucrowd_tf.training.run import Run
@@ -114,9 +115,11 @@ MEMBERS = ("first", "second")
 _EPOCH_SEEDS = 6151
 
 
-@registered(
+@register_method(
     "ccc",
-    "Coupled Confusion Correction: two crowd layers that correct each other's confusion matrices",
+    summary="Coupled Confusion Correction: two crowd layers that correct each other's confusion"
+    " matrices",
+    **layer_fields(),
 )
 @estimator
 class CCC(CrowdLayerBase):

@@ -9,10 +9,11 @@ import numpy as np
 import tensorflow as tf
 
 from neucrowd_tf.declare.declarations import estimator, number
+from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.methods.crowd_layers.common.estimator import CrowdLayerBase
 from neucrowd_tf.methods.crowd_layers.common.model import AnnotationModel
+from neucrowd_tf.methods.crowd_layers.common.presets import layer_fields
 from neucrowd_tf.methods.crowd_layers.geocrowdnet import GeoCrowdNetHead
-from neucrowd_tf.methods.crowd_layers.layer_registration import registered
 from neucrowd_tf.training.estimator import TrainingData
 
 
@@ -77,10 +78,11 @@ class OutlierModel(AnnotationModel):
         return tf.reduce_sum(weights * losses), tf.reduce_sum(weights)
 
 
-@registered(
+@register_method(
     "coinnet",
-    "COIN-Net: confusion matrices with the largest volume, and a shift that few instances have",
-    title="COIN-Net",
+    summary="COIN-Net: confusion matrices with the largest volume, and a shift that few instances"
+    " have",
+    **layer_fields(),
 )
 @estimator
 class COINNet(CrowdLayerBase):

@@ -8,6 +8,7 @@ import keras
 from keras import ops
 
 from neucrowd_tf.declare.declarations import estimator, number, whole
+from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.methods.crowd_layers.common.estimator import CrowdLayerBase
 from neucrowd_tf.methods.crowd_layers.common.head import (
     AnnotatorHead,
@@ -19,7 +20,7 @@ from neucrowd_tf.methods.crowd_layers.common.head import (
     product,
     stacked_identity,
 )
-from neucrowd_tf.methods.crowd_layers.layer_registration import registered
+from neucrowd_tf.methods.crowd_layers.common.presets import layer_fields
 
 
 def unit(rows: Any) -> Any:
@@ -104,10 +105,10 @@ class ConalHead(AnnotatorHead):
         return -self.weight * ops.sum(lengths)
 
 
-@registered(
+@register_method(
     "conal",
-    "CoNAL: confusions that all annotators share, and each one's own, mixed by a gate",
-    title="CoNAL",
+    summary="CoNAL: confusions that all annotators share, and each one's own, mixed by a gate",
+    **layer_fields(),
 )
 @estimator
 class CoNAL(CrowdLayerBase):

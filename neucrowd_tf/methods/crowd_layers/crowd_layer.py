@@ -9,6 +9,7 @@ import keras
 import numpy as np
 
 from neucrowd_tf.declare.declarations import estimator, number
+from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.methods.crowd_layers.common.estimator import CrowdLayerBase
 from neucrowd_tf.methods.crowd_layers.common.head import (
     AnnotatorHead,
@@ -18,7 +19,7 @@ from neucrowd_tf.methods.crowd_layers.common.head import (
     product,
     stacked_identity,
 )
-from neucrowd_tf.methods.crowd_layers.layer_registration import registered
+from neucrowd_tf.methods.crowd_layers.common.presets import layer_fields
 
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
@@ -57,11 +58,10 @@ class CrowdConnection(AnnotatorHead):
 _RIGHT = 0.9  # of an annotator's answers, at the start after a lost class
 
 
-@registered(
+@register_method(
     "crowd_layer",
-    "CrowdLayer: a classifier trained through a matrix for each annotator",
-    title="CrowdLayer",
-    imbalanced=True,
+    summary="CrowdLayer: a classifier trained through a matrix for each annotator",
+    **layer_fields("crowd_layer"),
 )
 @estimator
 class CrowdLayer(CrowdLayerBase):

@@ -12,6 +12,7 @@ import tensorflow as tf
 from keras import ops
 
 from neucrowd_tf.declare.declarations import estimator, number
+from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.methods.crowd_layers.common.estimator import CrowdLayerBase
 from neucrowd_tf.methods.crowd_layers.common.head import (
     AnnotatorHead,
@@ -23,7 +24,7 @@ from neucrowd_tf.methods.crowd_layers.common.head import (
     stacked_identity,
 )
 from neucrowd_tf.methods.crowd_layers.common.model import AnnotationModel
-from neucrowd_tf.methods.crowd_layers.layer_registration import registered
+from neucrowd_tf.methods.crowd_layers.common.presets import layer_fields
 from neucrowd_tf.training.estimator import TrainingData
 
 
@@ -121,10 +122,10 @@ class ReliabilityModel(AnnotationModel):
         return tf.reduce_sum(weights * losses), tf.reduce_sum(weights)
 
 
-@registered(
+@register_method(
     "crowdar",
-    "CrowdAR: annotations softened by their reliability, which learns from the classifier",
-    title="CrowdAR",
+    summary="CrowdAR: annotations softened by their reliability, which learns from the classifier",
+    **layer_fields(),
 )
 @estimator
 class CrowdAR(CrowdLayerBase):

@@ -25,8 +25,7 @@ from neucrowd_tf.methods.crowd_layers.common.head import (
 )
 from neucrowd_tf.methods.crowd_layers.common.model import TargetModel
 from neucrowd_tf.methods.crowd_layers.common.network import Network
-from neucrowd_tf.methods.crowd_layers.common.presets import PRESETS, SPACE
-from neucrowd_tf.methods.crowd_layers.layer_registration import registered
+from neucrowd_tf.methods.crowd_layers.common.presets import PRESETS, SPACE, layer_fields
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.networks import BASES, configuration
 from neucrowd_tf.training.run import Run
@@ -141,11 +140,11 @@ class DoctorWeights(TargetModel):
         return super().batch_loss(rows, answers)[0], tf.cast(tf.size(rows), tf.float32)
 
 
-@registered(
+@register_method(
     "wdn",
-    "Weighted Doctor Net: annotators' classifiers on shared features, averaged with learnt weights",
-    title="Weighted Doctor Net",
-    imbalanced=True,
+    summary="Weighted Doctor Net: annotators' classifiers on shared features, averaged with"
+    " learnt weights",
+    **layer_fields("wdn"),
 )
 @estimator
 class WeightedDoctorNet(CrowdLayerBase):

@@ -9,10 +9,11 @@ import tensorflow as tf
 from keras import ops
 
 from neucrowd_tf.declare.declarations import estimator, number, one_of
+from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.methods.crowd_layers.anno_reg import ConfusionHead
 from neucrowd_tf.methods.crowd_layers.common.estimator import CrowdLayerBase
 from neucrowd_tf.methods.crowd_layers.common.head import LayerOptions, check_choice
-from neucrowd_tf.methods.crowd_layers.layer_registration import registered
+from neucrowd_tf.methods.crowd_layers.common.presets import layer_fields
 
 Volume = Literal["F", "W"]
 
@@ -81,16 +82,16 @@ class GeoCrowdNetHead(ConfusionHead):
         return self.weight * negative_log_determinant(gram)
 
 
-@registered(
+@register_method(
     "geocrowdnet_w",
-    "GeoCrowdNet: confusion matrices with the largest volume of all of them stacked",
-    title="GeoCrowdNet",
+    summary="GeoCrowdNet: confusion matrices with the largest volume of all of them stacked",
+    **layer_fields(),
 )
-@registered(
+@register_method(
     "geocrowdnet_f",
-    "GeoCrowdNet: confusion matrices with the largest volume of the class probabilities",
-    title="GeoCrowdNet",
+    summary="GeoCrowdNet: confusion matrices with the largest volume of the class probabilities",
     defaults={"volume": "F"},
+    **layer_fields(),
 )
 @estimator
 class GeoCrowdNet(CrowdLayerBase):

@@ -11,12 +11,12 @@ import tensorflow as tf
 from keras import ops
 
 from neucrowd_tf.declare.declarations import estimator, number, whole
+from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.methods.crowd_layers.common.estimator import CrowdLayerBase
 from neucrowd_tf.methods.crowd_layers.common.head import HeadsUniform, LayerOptions
 from neucrowd_tf.methods.crowd_layers.common.instance_confusion import InstanceConfusion, batch_norm
 from neucrowd_tf.methods.crowd_layers.common.model import AnnotationModel
-from neucrowd_tf.methods.crowd_layers.common.presets import INSTANCE_PRESETS
-from neucrowd_tf.methods.crowd_layers.layer_registration import registered
+from neucrowd_tf.methods.crowd_layers.common.presets import INSTANCE_PRESETS, layer_fields
 from neucrowd_tf.training.estimator import TrainingData
 
 
@@ -113,11 +113,10 @@ class MaDLModel(AnnotationModel):
         return tf.reduce_sum(weights * losses), tf.reduce_sum(weights)
 
 
-@registered(
+@register_method(
     "madl",
-    "MaDL: confusions of instance and annotator; similar annotators count less",
-    presets=INSTANCE_PRESETS,
-    title="MaDL",
+    summary="MaDL: confusions of instance and annotator; similar annotators count less",
+    **layer_fields(presets=INSTANCE_PRESETS),
 )
 @estimator
 class MaDL(CrowdLayerBase):

@@ -8,10 +8,11 @@ import keras
 from keras import ops
 
 from neucrowd_tf.declare.declarations import estimator, number
+from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.methods.crowd_layers.anno_reg import ConfusionHead
 from neucrowd_tf.methods.crowd_layers.common.estimator import CrowdLayerBase
 from neucrowd_tf.methods.crowd_layers.common.head import LayerOptions, stacked_identity
-from neucrowd_tf.methods.crowd_layers.layer_registration import registered
+from neucrowd_tf.methods.crowd_layers.common.presets import layer_fields
 
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
@@ -42,11 +43,11 @@ class SoftplusConfusionHead(ConfusionHead):
         return positive / ops.sum(positive, axis=-1, keepdims=True)
 
 
-@registered(
+@register_method(
     "trace_reg",
-    "trace regularisation as its source prints it: matrices of softplus weights, nearly right at"
-    " first",
-    title="trace regularisation",
+    summary="trace regularisation as its source prints it: matrices of softplus weights, nearly"
+    " right at first",
+    **layer_fields(),
 )
 @estimator
 class TraceRegularised(CrowdLayerBase):

@@ -8,6 +8,7 @@ import keras
 from keras import ops
 
 from neucrowd_tf.declare.declarations import estimator, one_of
+from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.methods.crowd_layers.common.estimator import CrowdLayerBase
 from neucrowd_tf.methods.crowd_layers.common.head import (
     AnnotatorHead,
@@ -19,7 +20,7 @@ from neucrowd_tf.methods.crowd_layers.common.head import (
     product,
     stacked_identity,
 )
-from neucrowd_tf.methods.crowd_layers.layer_registration import registered
+from neucrowd_tf.methods.crowd_layers.common.presets import layer_fields
 
 Variant = Literal["A", "B"]
 
@@ -76,16 +77,16 @@ class UnionHead(AnnotatorHead):
         return scores - of_instances(total[:, None], cells)
 
 
-@registered(
+@register_method(
     "unionnet_b",
-    "UnionNet: a distribution over all annotators' labels together, a class's share of it",
-    title="UnionNet",
+    summary="UnionNet: a distribution over all annotators' labels together, a class's share of it",
+    **layer_fields(),
 )
-@registered(
+@register_method(
     "unionnet_a",
-    "UnionNet: a distribution over all annotators' labels together, one softmax of scores",
-    title="UnionNet",
+    summary="UnionNet: a distribution over all annotators' labels together, one softmax of scores",
     defaults={"variant": "A"},
+    **layer_fields(),
 )
 @estimator
 class UnionNet(CrowdLayerBase):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,17 +13,16 @@ from sklearn.base import clone
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.statistics import imbalance_ratio
-from neucrowd_tf.declare import registry
 from neucrowd_tf.declare.declarations import (
     Constraint,
     check_arguments,
-    declared,
     estimator,
     fitted,
     none,
     one_of,
     whole,
 )
+from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
 from neucrowd_tf.methods.dasc.quality import QUALITY, selection_quality
 from neucrowd_tf.methods.dasc.quotas import fill_lost_classes, generated_counts
 from neucrowd_tf.methods.dasc.selection import (
@@ -163,7 +162,7 @@ class DASC(CrowdEstimator):
     def _crowd_model(self) -> Any:
         """Returns a new, unfitted crowd model with `predict_annotators`."""
         if self.estimator is None:
-            return registry.method("crowd_layer").make()
+            return CrowdLayer()
         return clone(self.estimator)
 
     def _check_together(self) -> None:
@@ -369,15 +368,6 @@ class DASC(CrowdEstimator):
     def _inference_model(self) -> Any:
         """Returns the Keras model of the picked round; see `CrowdEstimator.inference_model`."""
         return self.estimator_.inference_model()
-
-    @classmethod
-    def _restore(cls, params: dict[str, Any], attributes: dict[str, Any]) -> Self:
-        # An earlier version had the layer's arguments among those of self-training.
-        accepted = {field.name for field in declared(cls)}
-        if "estimator" not in params and (model := attributes.get("estimator_")) is not None:
-            params = {name: x for name, x in params.items() if name in accepted}
-            params["estimator"] = clone(model)
-        return super()._restore(params, attributes)
 
 
 def seeded(model: Any, seed: int) -> Any:

@@ -14,7 +14,8 @@ from scipy import sparse
 
 from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.declare.declarations import estimator, none, number, one_of, whole
-from neucrowd_tf.declare.variants import register_variants, settings_in
+from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.declare.settings import settings_in
 from neucrowd_tf.errors import warn
 from neucrowd_tf.methods.iced.inference import EM, PRIORS, Inference, infer_labels, label_certainty
 from neucrowd_tf.methods.iced.networks import (
@@ -545,6 +546,5 @@ def class_mix(
 
 
 _SETTINGS = settings_in(Path(__file__).with_name("presets.toml"))
-register_variants(
-    _SETTINGS["variants"], ICED, presets=_SETTINGS["presets"], space=_SETTINGS["space"]
-)
+for _name, _variant in _SETTINGS["variants"].items():
+    register_method(_name, presets=_SETTINGS["presets"], space=_SETTINGS["space"], **_variant)(ICED)

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neucrowd_tf.declare.declarations import estimator, fitted, number, one_of, whole
-from neucrowd_tf.declare.variants import register_variants, settings_in
+from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.declare.settings import settings_in
 from neucrowd_tf.methods.neucrowd.assurance import label_assurance
 from neucrowd_tf.methods.neucrowd.joint_learning import NeuCrowdModel
 from neucrowd_tf.methods.neucrowd.safety import (
@@ -184,4 +185,5 @@ class NeuCrowd(TupletEstimator):
 
 _SETTINGS = settings_in(Path(__file__).with_name("presets.toml"))
 SPACE: dict[str, tuple[Any, ...]] = {**ENCODER_SPACE, **_SETTINGS["space"]}
-register_variants(_SETTINGS["variants"], NeuCrowd, presets=EQUAL_PRESETS, space=SPACE)
+for _name, _variant in _SETTINGS["variants"].items():
+    register_method(_name, presets=EQUAL_PRESETS, space=SPACE, **_variant)(NeuCrowd)

@@ -32,7 +32,7 @@ def mle_confidence(votes: ArrayLike, labels: NDArray[np.integer[Any]]) -> NDArra
     """
     # Deviation: RLL (1). Paper: Delta is the share of positive votes of every example. Here: The
     # share of votes for the label that the example is trained with. Why: A sure negative example
-    # would weigh nothing in (3), and a doubtful one more. Effect: not measured.
+    # would weigh nothing in (3), and a doubtful one more. Effect: claim rll_equation_1.
     votes_for, total = _votes_for(votes, labels)
     share = np.divide(votes_for, total, out=np.zeros_like(votes_for), where=total > 0)
     return share.astype(np.float32)
@@ -94,7 +94,7 @@ def bayesian_confidence(
     """
     # Deviation: RLL (2). Paper: Alpha on top for every example; released code: alpha 3, beta 2.
     # Here: The beta side for negative examples; C classes: own label against the rest. Why: As for
-    # (1). Effect: not measured.
+    # (1). Effect: claim rll_equation_2.
     votes_for, total = _votes_for(votes, labels)
     in_favour, against = (np.asarray(values)[labels] for values in parameters)
     alpha, beta = in_favour + votes_for, against + (total - votes_for)

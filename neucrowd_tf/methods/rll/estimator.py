@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neucrowd_tf.declare.declarations import estimator, number, one_of, whole
-from neucrowd_tf.declare.variants import register_variants, settings_in
+from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.declare.settings import settings_in
 from neucrowd_tf.methods.rll.confidence import (
     bayesian_confidence,
     beta_parameters,
@@ -138,6 +139,11 @@ class RLL(TupletEstimator):
 _ANNOTATORS = 0xD
 
 _SETTINGS = settings_in(Path(__file__).with_name("presets.toml"))
-register_variants(
-    _SETTINGS["variants"], RLL, presets=EQUAL_PRESETS, space={**ENCODER_SPACE, **_SETTINGS["space"]}
-)
+for _name, _variant in _SETTINGS["variants"].items():
+    register_method(
+        _name,
+        summary=_variant["summary"],
+        defaults=_variant["defaults"],
+        presets=EQUAL_PRESETS,
+        space={**ENCODER_SPACE, **_SETTINGS["space"], **_variant.get("space", {})},
+    )(RLL)

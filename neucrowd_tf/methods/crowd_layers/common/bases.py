@@ -11,7 +11,6 @@ import tensorflow as tf
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.nn.embedding_networks import check_activation
 from neucrowd_tf.training.networks import Base, DenseBase, SmallCnn
-from neucrowd_tf.training.state import copy_network
 
 _CHANNELS = (1, 3, 4)  # of usual images
 
@@ -148,13 +147,12 @@ def _resnet18(inputs: Any, penalty: Any, seed: int) -> Any:
     return keras.layers.GlobalAveragePooling2D("channels_last")(x)
 
 
-def copied(base: keras.Model, input_shape: tuple[int, ...], num_classes: int) -> keras.Model:
-    """Returns a copy of a user's classifier, weights and all, with softmax outputs.
+def with_softmax(copy: keras.Model, input_shape: tuple[int, ...], num_classes: int) -> keras.Model:
+    """Returns the copy of a user's classifier with softmax outputs.
 
     Raises:
         DataError: it takes other features, or its output is not `[None, C]`.
     """
-    copy = copy_network(base, "base", input_shape)
     inputs = keras.Input(input_shape, name="features")
     try:
         outputs = copy(inputs)
@@ -171,6 +169,10 @@ def copied(base: keras.Model, input_shape: tuple[int, ...], num_classes: int) ->
             f"base: expected output of shape [None, {num_classes}] (one column for each class),"
             f" received {shape}"
         )
+    if len(getattr(copy, "inputs", None) or ()) == 1:
+        # Its layers become the base's own: Keras cannot load a model with two parts that share one.
+        inputs = copy.inputs[0]
+        outputs = copy.outputs[0]
     if not ends_in_softmax(copy):
         outputs = keras.layers.Softmax(dtype="float32", name="class_probabilities")(outputs)
     return keras.Model(inputs, outputs, name="base")
@@ -216,9 +218,7 @@ def feature_extractor(base: keras.Model) -> keras.Model:
     Raises:
         DataError: the classifier does not end in a dense layer.
     """
-    layer, tensor = _source(base.outputs[0])
-    while isinstance(layer, (keras.layers.Softmax, keras.layers.Activation)):
-        layer, tensor = _source(tensor)
+    (layer, *_), tensor = _last_layers(base)
     if isinstance(layer, keras.Model):
         inner = feature_extractor(layer)
         if tensor is base.inputs[0]:
@@ -230,6 +230,16 @@ def feature_extractor(base: keras.Model) -> keras.Model:
             f" received {type(layer).__name__}"
         )
     return keras.Model(base.inputs[0], tensor, name="extractor")
+
+
+def _last_layers(base: keras.Model) -> tuple[list[Any], Any]:
+    """Returns a classifier's last layer with the activations after it, and what it is made from."""
+    layer, tensor = _source(base.outputs[0])
+    layers = [layer]
+    while isinstance(layer, (keras.layers.Softmax, keras.layers.Activation)):
+        layer, tensor = _source(tensor)
+        layers.insert(0, layer)
+    return layers, tensor
 
 
 def _source(tensor: Any) -> tuple[Any, Any]:
@@ -245,6 +255,10 @@ def shared_features(base: keras.Model, inputs: Any) -> tuple[Any, Any]:
     Both come from one pass if the base is a plain graph.
     """
     features = feature_extractor(base)(inputs)
-    last = output_layer(base)
-    probabilities = last(features) if isinstance(last, keras.layers.Dense) else base(inputs)
+    layers, _ = _last_layers(base)
+    if not isinstance(layers[0], keras.layers.Dense):
+        return base(inputs), features
+    probabilities = features
+    for layer in layers:
+        probabilities = layer(probabilities)
     return probabilities, features

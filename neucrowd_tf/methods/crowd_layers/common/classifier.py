@@ -45,6 +45,8 @@ from neucrowd_tf.training.owner import with_start
 from neucrowd_tf.training.reuse import UNSET, NetworkCache, reused
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.state import (
+    copy_network,
+    made_by,
     optimizers_of,
     read_variables,
     reinitialise,
@@ -314,9 +316,10 @@ class NetworkClassifier(CrowdEstimator):
         if callable(base):
             if isinstance(base, keras.Model):
                 warn_redrawn(base, "base", self.pretrained)
+                base = copy_network(base, "base", input_shape)
             else:
-                base = base(input_shape, num_classes)
-            return bases.copied(base, input_shape, num_classes)
+                base = made_by(base, "base", input_shape, num_classes)
+            return bases.with_softmax(base, input_shape, num_classes)
         return bases.build_base(base, input_shape, num_classes, self.seed)
 
     def _augmentation(self) -> Callable[[Any, Any], Any] | None:

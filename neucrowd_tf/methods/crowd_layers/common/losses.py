@@ -171,6 +171,7 @@ class AnnotationLoss(keras.losses.Loss):
         self.class_weight = _listed(class_weight)
         self.labels_per_item = None if labels_per_item is None else float(labels_per_item)
 
+    @tf.autograph.experimental.do_not_convert  # as Keras' own in a tf.function
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
         """Returns the reduced loss.
 
@@ -248,6 +249,7 @@ class _LabelMean(keras.metrics.Mean):
         """Returns the figure of each label, as codes `[...]` and predictions `[..., C]` say."""
         raise NotImplementedError
 
+    @tf.autograph.experimental.do_not_convert
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Adds a batch; arguments are as of `AnnotationLoss`."""
         name = type(self).__name__

@@ -1,4 +1,4 @@
-"""Hyper-parameters by dataset of crowd layers, of DASC over them, and of classifiers alone."""
+"""Hyper-parameters by dataset of crowd layers and of classifiers alone."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from neucrowd_tf.declare.variants import settings_in
+from neucrowd_tf.declare.settings import settings_in
 
 Preset = Mapping[str, Any]
 
@@ -56,29 +56,15 @@ STRONGER = {
     name: {**base, "annotator_learning_rate": None} for name, base in CLASSIFIER_STRONGER.items()
 }
 SPACE: dict[str, tuple[Any, ...]] = _SETTINGS["space"]
-_DASC = Path(__file__).parents[2] / "dasc" / "presets.toml"
-_QUOTAS: dict[str, dict[str, int]] = settings_in(_DASC)["quotas"]
 
 
-def schedule_presets(name: str) -> dict[str, dict[str, Any]]:
-    """Returns a crowd layer's presets with M and the number of rounds (sections 4.1 and 4.5)."""
+def layer_fields(
+    name: str = "others", presets: Mapping[str, Preset] | None = None
+) -> dict[str, Any]:
+    """Returns what a crowd layer is registered with beside its name, summary and defaults.
 
-    def schedule(dataset: str) -> dict[str, Any]:
-        if dataset in _QUOTAS:
-            quotas = _QUOTAS[dataset]
-            return {"quota": quotas.get(name, quotas["crowd_layer"]), "rounds": 5}
-        if "_ovr_" in dataset:
-            return {"quota": 500, "rounds": 14}
-        # Convolutions train for minutes a round: no second pass over all rounds only to choose one
-        # of them.
-        return {"quota": 2_000, "rounds": 5, "pick": "last"}
-
-    presets = {
-        dataset: {**preset, **schedule(dataset)} for dataset, preset in PRESETS[name].items()
-    }
-    if name != "wdn":
-        # The printed 25 epochs of 512 in each round, 50 steps, where the layer alone takes 400: the
-        # rounds of a model that fits its annotators more closely gain less. Chosen on LabelMe's
-        # validation images (.890 with 50 steps, .870 with 400).
-        presets["labelme"] |= {"batch_size": 512, "epochs": 25}
-    return presets
+    Args:
+        name: the layer's in `PRESETS`; "others" is for layers without settings of their own.
+        presets: hyper-parameters by dataset, if they are not those of `name`.
+    """
+    return {"presets": presets or PRESETS[name], "stronger": STRONGER, "space": SPACE}

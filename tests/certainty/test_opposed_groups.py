@@ -1,0 +1,81 @@
+"""Groups of annotators who do not take the same for the truth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from neucrowd_tf.annotations import Annotations, simulation
+from neucrowd_tf.certainty.inference import infer, once_is_as_good
+from neucrowd_tf.certainty.opposed_groups import opposed_groups
+from neucrowd_tf.cli.commands import call
+
+
+def opposed(size: int = 200) -> tuple[Annotations, np.ndarray]:
+    """Four annotators follow what looks right, three what is; these differ in half of the items."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(2, size=size)
+    looks = np.where(rng.random(size) < 0.5, truth, 1 - truth)
+    followed = np.stack([looks] * 4 + [truth] * 3, axis=1)
+    labels = np.where(rng.random((size, 7)) < 0.9, followed, 1 - followed)
+    names = [f"{kind}{i}" for kind, count in (("looks", 4), ("truth", 3)) for i in range(count)]
+    return Annotations.from_dense(labels, annotator_names=names), truth
+
+
+def test_opposed_groups_are_named_without_verdicts() -> None:
+    crowd, truth = opposed()
+    groups = opposed_groups(crowd)
+    assert groups is not None
+    assert {*np.flatnonzero(groups.members[0])} in ({0, 1, 2, 3}, {4, 5, 6})
+    assert groups.differ(crowd).mean() == pytest.approx(0.5, abs=0.1)
+    result = infer(crowd)
+    assert result.skills is not None and {*result.skills.note} == {"opposed groups"}
+    accuracy = result.certainty.accuracy()
+    assert accuracy.low < (result.labels == truth).mean() < accuracy.high
+    assert any("Two groups are opposed: " in line for line in result.lines())
+    assert result.related() == []
+    # The interval of a skill holds whichever group is right.
+    for share in groups.skills(crowd):
+        assert ((result.skills.low <= share) & (share <= result.skills.high)).all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_independent_annotators_are_in_no_groups(seed: int) -> None:
+    truth = np.random.default_rng(seed).integers(2, size=200)
+    matrices = simulation.confusion_annotators(8, 2, seed, accuracy=0.75)
+    assert opposed_groups(simulation.simulate(truth, matrices, seed)) is None
+    poor = simulation.confusion_annotators(8, 2, seed, accuracy=0.5)
+    assert opposed_groups(simulation.simulate(truth, poor, seed)) is None
+
+
+def test_gold_draws_items_on_which_groups_differ(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    crowd, truth = opposed()
+    path, output = tmp_path / "annotations.csv", tmp_path / "gold.csv"
+    crowd.to_frame().to_csv(path, index=False)
+    assert call("gold", [f"--annotations={path}", f"--output={output}", "--size=30"]) == 0
+    assert "on which two opposed groups of annotators differ" in capsys.readouterr().err
+    rows = pd.read_csv(output)["task"].to_numpy(int)
+    groups = opposed_groups(crowd)
+    assert groups is not None and groups.differ(crowd)[rows].all()
+    gold = np.full(len(truth), -1)
+    gold[rows] = truth[rows]
+    taught = infer(crowd, gold=gold)
+    assert (taught.labels == truth)[gold < 0].mean() > 0.85
+    assert taught.skills is not None and "opposed groups" not in taught.skills.note
+
+
+def test_a_family_that_makes_held_out_labels_worse_is_not_as_good() -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.integers(3, size=150)
+    right = rng.random((150, 8)) < np.array([0.95] * 5 + [0.4] * 3)
+    labels = np.where(right, truth[:, None], rng.integers(3, size=(150, 8)))
+    copies = np.repeat(rng.integers(3, size=150)[:, None], 3, axis=1)
+    crowd = Annotations.from_dense(np.hstack([labels, copies]))
+    unknown = np.full(150, -1)
+    assert not once_is_as_good(crowd, np.arange(5), np.where(np.arange(150) < 60, truth, -1))
+    assert once_is_as_good(crowd, np.arange(8, 11), unknown)
