@@ -325,11 +325,6 @@ class TupletEstimator(RepresentationEstimator):
         """How many negatives a tuplet has."""
         raise NotImplementedError
 
-    def _watch(self, model: Any, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
-        """Returns the loss of the same tuplets after each epoch, which can be compared."""
-        del data
-        return lambda: {"fixed_tuplet_loss": model.fixed_loss()}
-
     def _model(
         self,
         encoder: Any,

@@ -100,8 +100,8 @@ class NeuCrowd(TupletEstimator):
 
     def _watch(self, model: Any, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
         """Returns what is logged after each epoch."""
-        fixed = super()._watch(model, data)
-        return lambda: {**fixed(), **model.figures(self.batch_size)}
+        del data
+        return lambda: {"fixed_tuplet_loss": model.fixed_loss(), **model.figures(self.batch_size)}
 
     def _assurance(self, votes: NDArray[Any]) -> NDArray[np.float32]:
         """Returns the label assurance of each instance, `[n]`, by votes `[n, C]`."""
