@@ -22,7 +22,7 @@ def private_names(path: Path) -> set[str]:
 def test_other_files_name_none_of_them(repository: Path) -> None:
     place = Path(keras_private.__file__)
     names = private_names(place)
-    assert len(names) > 10
+    assert len(names) >= 10
     for package in ("neucrowd_tf", "baselines", "reproduction"):
         for path in (repository / package).rglob("*.py"):
             assert path == place or not names & private_names(path), path
