@@ -17,6 +17,7 @@ from neucrowd_tf.io.column_names import SHOWN, is_missing
 from neucrowd_tf.io.column_values import are_many, repeats
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.io.times import seconds_of
 from neucrowd_tf.io.values import (
     bin_names,
     check_classes,
@@ -89,6 +90,7 @@ class CodedLabels:
         self.labels = Coded.of(self._one_label_cells())
         self.rows = np.arange(len(self.items.codes))
         self.pairs: tuple[tuple[str, str], ...] | None = None
+        self._seconds = self._seconds_of_rows()
         if columns.counts is None:
             self._leave_out_missing()
             self.sizes = len(self.labels.codes), len(self.items.names)
@@ -98,6 +100,22 @@ class CodedLabels:
             self._check()
             if columns.wrong is not None:
                 raise columns.wrong
+
+    def _seconds_of_rows(self) -> NDArray[np.float64] | None:
+        if not len(self.columns.times):
+            return None
+        dated = Coded.of(self.columns.times)
+        seconds = seconds_of(dated.names)
+        if seconds is None:
+            return None
+        return seconds[dated.codes]
+
+    @property
+    def times(self) -> NDArray[np.float64] | None:
+        """Seconds since 1970 of each label, NaN if it is missing; None if the file has none."""
+        if self._seconds is None:
+            return None
+        return self._seconds[self.rows]
 
     def _check_repeats(self) -> None:
         """Raises DataError if many labels would be dropped that a column tells apart."""
@@ -245,6 +263,15 @@ class CodedLabels:
         keys = self.items.codes * len(self.annotators.names) + self.annotators.codes
         counted = np.ones(len(keys), dtype=bool)
         extra = duplicates(keys, rule)
+        used = rule
+        if rule == "last" and len(extra) and self.times is not None:
+            oldest_first = np.argsort(
+                np.nan_to_num(self.times, nan=-np.inf), kind="stable"
+            )  # missing times come first
+            older = np.sort(oldest_first[duplicates(keys[oldest_first], rule)])
+            if not np.array_equal(older, np.sort(extra)):
+                extra = older
+                used = f"the newest by {self.columns.roles.get('time', 'their times')}"
         if len(extra) and rule == "error":
             row = int(extra[0])
             item = self.items.names[self.items.codes[row]]
@@ -252,7 +279,7 @@ class CodedLabels:
             place = self.columns.place(int(self.rows[row]))
             raise error("duplicate_pair", self.path, place, item=item, annotator=annotator)
         if len(extra):
-            line = f"Duplicate (item, annotator) pairs: {len(extra):,}, {rule} used (--duplicates)."
+            line = f"Duplicate (item, annotator) pairs: {len(extra):,}, {used} used (--duplicates)."
             self.notes.insert(0, line)
             counted[extra] = rule == "all"
         return counted

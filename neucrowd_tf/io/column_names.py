@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -27,6 +29,7 @@ _STATUS, _GOLD, _SUMMARY, _ID, _MODEL, _PERSON, _QUESTION, _TEXT, _PART, _TOTAL,
         *("part", "total", "which_model"),
     )
 )
+_AGAIN = [re.compile(pattern, re.IGNORECASE) for pattern in _WORDS["patterns"]["again"]]
 _TIMES = [re.compile(pattern) for pattern in _WORDS["patterns"]["time"]]
 
 
@@ -96,14 +99,43 @@ def is_part(column: str) -> bool:
     return _PART.fullmatch(folded(column)) is not None
 
 
-def time_columns(columns: Sequence[str]) -> list[str]:
+@functools.lru_cache
+def time_columns(columns: tuple[str, ...]) -> list[str]:
     """Returns the columns that are named as times, those first that are used first."""
+    named = []
+    for pattern in _TIMES:
+        named += [column for column in columns if pattern.fullmatch(folded(column))]
+    return named
+
+
+def unlike_names(names: Sequence[str]) -> list[str]:
+    """Returns the names that are no annotators' beside numbered ones: `rater1, rater2, checked`."""
+    stems = [re.sub(r"([\W_]|(?<=[a-z]))([A-Z]|\d+)$|\d+$", "", name) for name in names]
+    stem, count = Counter(stems).most_common(1)[0]
+    if count < 2 or stem in names:
+        return []
     return [
-        column
-        for pattern in _TIMES
-        for column in columns
-        if pattern.fullmatch(folded(column)) is not None
+        name
+        for name, own in zip(names, stems, strict=True)
+        if own != stem and not is_person(name) and not is_model(name)
     ]
+
+
+def repeated_codings(names: Sequence[str]) -> list[str]:
+    """Returns the names that are another one's with a word for a further coding: `ann_second`.
+
+    A number is such a word only if another name has another start: `ann, ann_2, bob`.
+    """
+    again = []
+    for name in names:
+        for pattern in _AGAIN:
+            coding = pattern.fullmatch(name)
+            if coding is None or coding["name"] not in names:
+                continue
+            others = [other for other in names if not other.startswith(coding["name"])]
+            if others or not coding["word"].isdigit():
+                again.append(name)
+    return again
 
 
 def is_second(column: str, role: str) -> bool:

@@ -2,7 +2,8 @@
 
 A part of a path is a key, or `*` for every key: a path of items or annotators may end there, which
 gives the key itself (`scores.*`), or go on (`scores.*.value`); a path of labels that ends there
-gives the keys whose values are true. Lists of objects become a row per object; lists of one length
+gives the keys whose values are true; without annotators it gives annotators and their labels,
+unless all values are true or false. Lists of objects become a row per object; lists of one length
 beside each other (`users`, `labels`) become a row per entry.
 """
 
@@ -25,6 +26,7 @@ from neucrowd_tf.names import ROLES, roles_of
 
 ANY = "*"
 ONE = "?"
+VALUE = "(value)"  # the part of a path that is the value itself, after `*`
 MOST_LOOKED_AT = 100  # records whose fields are looked for
 MOST_DEPTH = 8  # of fields that are looked for
 FALSE = (None, False, 0, "", "false")  # values of keys that were not chosen
@@ -88,6 +90,7 @@ class _Reader:
         Raises:
             ValueError: lists of different lengths beside each other.
         """
+        paths = {path: parts if parts != (VALUE,) else () for path, parts in paths.items()}
         if isinstance(value, list) and any(paths.values()):
             return [row for entry in value for row in self.rows(entry, paths)]
         if not any(paths.values()):
@@ -199,6 +202,27 @@ def columns_of_fields(
     columns = tuple(dict.fromkeys(key for row in rows for key in row))
     cells = [[cell_text(_only(row.get(column))) for row in rows] for column in columns]
     return Table(path, columns, cells)
+
+
+def with_keys_as_annotators(
+    records: Sequence[tuple[str, Record]], options: TableOptions
+) -> TableOptions:
+    """Returns the options with the keys of `--label_column=scores.*` as annotators.
+
+    They are if nothing else names annotators and not all values are true or false.
+    """
+    label = ",".join(options.label_column)
+    fields = fields_of(record for _, record in records)
+    last_keys = [field.path.rpartition(".")[2] for field in fields]
+    if options.worker_column or not label.endswith(f".{ANY}") or roles_of(last_keys)["worker"]:
+        return options
+    keyed = f"{label}.{VALUE}"
+    paths = {keyed: tuple(keyed.split("."))}
+    for _, record in records:
+        for row in _Reader(frozenset()).rows(record, paths):
+            if row.get(keyed) not in (*FALSE, True, "true"):
+                return dataclasses.replace(options, worker_column=(label,), label_column=(keyed,))
+    return options
 
 
 def _keys(named: Sequence[str]) -> list[str]:

@@ -18,6 +18,9 @@ from neucrowd_tf.io.tables.writing import name_of
 from neucrowd_tf.io.values import binned
 from neucrowd_tf.names import roles_of
 
+DRAWN = "drawn"  # the column that says how the command `gold` drew an item
+RANDOM = "random"
+
 
 def read_true_labels(
     path: Path,
@@ -50,6 +53,13 @@ def read_true_labels(
     hits = hits or [column for column in golds if column == "true_label"] or golds
     hits = hits or [column for column in table.columns if is_second(column, "label")]
     column = only_column(table, hits, "label", "label")
+    if DRAWN in table.columns:
+        others = [by for by in table.distinct(DRAWN) if by != RANDOM]
+        if others:
+            report_on_stderr(
+                f"{path.name}: items were drawn by {', '.join(others)}, not at random: accuracy and"
+                " class shares are those of such items, and not of the others."
+            )
     exact = set(items)
     codes = {name: code for code, name in enumerate(classes)}
     names = [name_of(name, exact) for name in ids]

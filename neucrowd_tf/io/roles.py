@@ -34,18 +34,21 @@ from neucrowd_tf.io.column_names import (
     is_text,
     is_which_model,
     named_columns,
+    repeated_codings,
+    unlike_names,
 )
 from neucrowd_tf.io.column_values import (
     MOST_ANSWERS,
     answers_of,
     are_several_classes,
     check_free_text,
+    exclude_each_other,
     is_constant,
     is_fact,
     is_mean,
-    is_one_hot,
     is_recoded,
     one_hot_groups,
+    strays,
     sums_of,
     telling_columns,
 )
@@ -343,8 +346,7 @@ class _Decision:
         if people or not unique or self._groups(columns, named=named) != [columns]:
             return None
         self._check_votes(["worker"])
-        self._check_crossed(columns, item)
-        self._check_one_hot(columns)
+        self._check_annotators(columns, item)
         return Roles("wide", tuple(item), (), tuple(columns))
 
     def _same_values(self) -> Roles | None:
@@ -468,10 +470,30 @@ class _Decision:
         words = {"problem": problem, "columns": f"Columns: {self._counts(columns)}"}
         self._error("which_label", words, (), alternatives, open_roles=["label"])
 
-    def _check_one_hot(self, columns: Sequence[str]) -> None:
-        """Asks if columns of 0 and 1 are classes: exactly one is 1 in each of several rows."""
-        if len(self.table) >= FEWEST_REPEATED and is_one_hot(self.table, columns):
-            self._ask_about_votes(columns, "sum to '1' in every row")
+    def _check_annotators(self, columns: Sequence[str], item: Sequence[str]) -> None:
+        """Asks if columns may be classes, questions, features or further codings."""
+        reason = exclude_each_other(self.table, columns)
+        if reason:
+            self._ask_about_votes(columns, reason)
+        self._check_crossed(columns, item)
+        again = repeated_codings(columns)
+        if again:
+            problem = f"{', '.join(again)} may be further codings by annotators of other columns"
+        else:
+            again = unlike_names(columns) or strays(self.table, columns)
+            problem = f"{', '.join(again)} may be about the items, and of no annotator"
+        if not again:
+            return
+        task = {"task": item} if item and not self.taken["task"] else {}
+        rest = [column for column in columns if column not in again]
+        alternative = _columns({**task, "label": columns})
+        words = {"problem": problem, "columns": f"Columns: {self._counts(columns)}"}
+        self._error(
+            "which_label",
+            words,
+            [_columns({**task, "label": rest})] if rest[1:] else [],
+            {"If each column is an annotator": alternative},
+        )
 
     def _single(self, label: str) -> Roles | None:
         """Returns the roles of one annotator, after whom the column of labels is named."""
@@ -482,11 +504,10 @@ class _Decision:
         ids = [c for c in named if not is_text(c)] or list(filter(is_id, unique))
         ids = ids or [c for c in unique if c in named or is_second(c, "task")]
         item = self.taken["task"] or (ids if len(ids) == 1 else [])
-        classes = len(self.table.distinct(label))
         are_texts = all(
             2 * len(self.table.distinct(c)) > len(self.table) for c in others if c not in item
         )
-        if not item or not are_texts or not 2 * classes <= len(self.table):
+        if not item or not are_texts:
             return None
         unrepeated = len(set(self.table.joined(item))) == len(self.table)
         if unrepeated:
@@ -703,8 +724,7 @@ class _Decision:
                 task = {}
             if len(alike) > 1:
                 self._which_group(alike, task)
-            self._check_crossed(alike[0], items if len(items) == 1 else ())
-            self._check_one_hot(alike[0])
+            self._check_annotators(alike[0], items if len(items) == 1 else ())
             return {**task, "label": alike[0]}
         people = self.taken["worker"]
         size = len(self.table)

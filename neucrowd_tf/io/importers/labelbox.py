@@ -42,6 +42,7 @@ def _add_row(answers: Answers, place: str, line: dict[str, Any]) -> None:
             raise answers.fail(place, "a label needs 'label_details' (an option of the export)")
         if details.get("reviews"):
             answers.left_out["reviews"] += 1
+        answers.at(details)
         if (label.get("performance_details") or {}).get("skipped") or details.get("is_skipped"):
             answers.left_out["skipped by the annotator"] += 1
         else:
