@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections import defaultdict
 from collections.abc import Sequence
@@ -19,10 +18,6 @@ ROUNDED = 0.051  # a mean with one digit may be so far from the exact one
 MOST_ANSWERS = 20  # distinct values of a column of answers that is inferred
 MOST_REPEATED = 0.1  # share of pairs with several labels that need no question
 FEW = 2  # annotators within whom a column may be constant by chance
-FEWEST_ROWS = 6  # whose sums vary less than those of independent columns by more than chance
-ALIKE = 0.4  # share of the variance of independent columns' sums
-BY_CHANCE = 1.5  # standard deviations within which a column's agreement with the others is
-TOGETHER = 3.0  # standard deviations above chance of columns that agree
 MOST_JOINED = 3  # columns that tell rows apart together
 
 
@@ -219,85 +214,9 @@ def one_hot_groups(table: Table, columns: Sequence[str]) -> list[str]:
     return chosen
 
 
-def exclude_each_other(table: Table, columns: Sequence[str]) -> str:
-    """Returns what says that columns of whole numbers are counts of votes or classes, or "".
-
-    The columns of annotators vary together, so that their sums vary more than those of columns
-    that are independent. The more votes a class gets, the fewer are left for the others.
-    """
-    numbers = []
-    for column in columns:
-        texts, codes = table.codes(column)
-        if not all(re.fullmatch(r"\d{1,6}", text) for text in texts):
-            return ""
-        numbers.append(np.array([int(text) for text in texts])[codes])
-    sums = np.sum(numbers, axis=0)
-    if len(columns) < 2 or not len(table) or np.min(numbers) > 0 or np.ptp(numbers) == 0:
-        return ""
-    if np.ptp(sums) == 0 and (len(columns) > 2 or len(table) > 2):
-        return f"sum to {str(sums[0])!r} in every row"
-    alone = np.var(numbers, axis=1).sum()
-    if len(table) >= FEWEST_ROWS and sums.var() < ALIKE * alone:
-        return "have high numbers in different rows"
-    return ""
-
-
-def strays(table: Table, columns: Sequence[str]) -> list[str]:
-    """Returns the columns that agree with the others by chance alone, which agree with each other.
-
-    They may be features of items that have the labels' values.
-    """
-    size = len(columns)
-    agreed = np.zeros((size, size))
-    variance = np.zeros((size, size))
-    for one, other in itertools.combinations(range(size), 2):
-        (texts, codes), (others, other_codes) = (
-            table.codes(columns[one]),
-            table.codes(columns[other]),
-        )
-        of = {text: code for code, text in enumerate(texts) if text}
-        recoded = np.array([of.get(text, -1) for text in others])[other_codes]
-        rows = (recoded >= 0) & np.array([bool(text) for text in texts])[codes]
-        count = max(int(rows.sum()), 1)
-        shares = [
-            np.bincount(values[rows], minlength=len(texts)) / count for values in (codes, recoded)
-        ]
-        by_chance = float(shares[0] @ shares[1])
-        agreed[one, other] = agreed[other, one] = (codes == recoded)[rows].sum() - count * by_chance
-        variance[one, other] = variance[other, one] = count * by_chance * (1 - by_chance)
-    stray = []
-    deviations = np.sqrt(variance)
-    for at, column in enumerate(columns):
-        others_agree = np.delete(np.delete(agreed, at, 0), at, 1).sum() / 2
-        others_by_chance = np.delete(np.delete(variance, at, 0), at, 1).sum() / 2
-        alone = abs(agreed[at].sum()) < BY_CHANCE * deviations[at].sum()
-        if alone and others_agree > TOGETHER * np.sqrt(others_by_chance):
-            stray.append(column)
-    return stray
-
-
 def is_one_hot(table: Table, columns: Sequence[str]) -> bool:
     """Whether columns have 0 and 1 only, and exactly one of them is 1 in each row."""
     if not len(table) or any(not {*table.distinct(column)} <= {"0", "1"} for column in columns):
         return False
     rows = zip(*(table[column] for column in columns), strict=True)
     return all(row.count("1") == 1 for row in rows)
-
-
-def sums_of(table: Table) -> tuple[str, list[str]]:
-    """Returns a column that neighbouring columns sum to in every row, and these columns."""
-    numbers: dict[str, Any] = {}
-    for column in table.columns:
-        texts, codes = table.codes(column)
-        if len(texts) <= 1000 and all(re.fullmatch(r"\d{1,6}", text) for text in texts):
-            numbers[column] = np.array([int(text) for text in texts])[codes]
-    names = list(numbers)
-    for total in names if len(table) > 1 else ():
-        addends = [name for name in names if name != total]
-        for first in range(len(addends)):
-            running = np.zeros(len(table), dtype=np.int64)
-            for last in range(first, len(addends)):
-                running = running + numbers[addends[last]]
-                if last > first and running.any() and (running == numbers[total]).all():
-                    return total, addends[first : last + 1]
-    return "", []

@@ -146,6 +146,15 @@ class Table:
         """Returns the different texts of a column that are not empty."""
         return [text for text in self.codes(column)[0] if text]
 
+    def size(self, column: str) -> int:
+        """Returns how many different texts a column has that are not empty."""
+        texts, _ = self.codes(column)
+        return len(texts) - texts.count("")
+
+    def is_unique(self, columns: Sequence[str]) -> bool:
+        """Whether every row has another text in a column, or in several that are joined."""
+        return len(set(self.joined(columns))) == len(self)
+
 
 def separator_of(path: Path, line: str, options: TableOptions) -> str:
     """Returns the sign between columns: the flag's, a tab for .tsv, or the header's most frequent.
