@@ -158,7 +158,7 @@ def _by_path(head: Head, options: TableOptions) -> LabelColumns:
             return proposal
         return completed(table, flags, proposal)
 
-    fields = fields_of(record for _, record in records)
+    fields = fields_of(records)
     otherwise = (
         f"Its fields by path are {few([field.path for field in fields], MOST_FIELDS)}.",
         "Name them with --task_column, --worker_column and --label_column.",
