@@ -7,7 +7,7 @@ import functools
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
 
 from neucrowd_tf.io.checks import error
@@ -144,6 +144,21 @@ def is_second(column: str, role: str) -> bool:
     return name in SECOND[role] or (role == "label" and re.fullmatch(r"label\d+", name) is not None)
 
 
+def without(names: Iterable[str], others: Container[str]) -> list[str]:
+    """Returns the names that are not among others."""
+    return [name for name in names if name not in others]
+
+
+def second_tier(columns: Iterable[str], role: str) -> list[str]:
+    """Returns the columns whose names may mean a role."""
+    return [column for column in columns if is_second(column, role)]
+
+
+def called_id(columns: Iterable[str]) -> list[str]:
+    """Returns the columns that are called id and nothing else."""
+    return [column for column in columns if folded(column) == "id"]
+
+
 def is_missing(text: str, options: TableOptions) -> bool:
     """Whether a cell is no label."""
     bare = text.strip()
@@ -186,7 +201,7 @@ def named_columns(path: Path, columns: Sequence[str], names: Sequence[str], flag
             near = difflib.get_close_matches(name, columns, len(columns), 0.0)
             listed = ", ".join(map(repr, near[:SHOWN])) + ", ..." * (len(near) > SHOWN)
             raise error("no_column", path, column=name, flag=flag, columns=listed)
-        chosen += [column for column in hits if column not in chosen]
+        chosen += without(hits, chosen)
     return chosen
 
 

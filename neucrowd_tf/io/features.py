@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from neucrowd_tf.annotations.tables import rescaling
 from neucrowd_tf.errors import UsageError, warn
 from neucrowd_tf.io.checks import broken, error
-from neucrowd_tf.io.column_names import is_gold
+from neucrowd_tf.io.column_names import is_gold, without
 from neucrowd_tf.io.files.npy import read_npy
 from neucrowd_tf.io.files.reading import ending, open_text
 from neucrowd_tf.io.items import item_columns, item_ids, options_beside, read_beside
@@ -172,10 +172,10 @@ def _feature_columns(table: Table, item: Sequence[str], ignore: Sequence[str]) -
         if name not in table.columns or name in item:
             raise UsageError(f"--ignore_columns: {table.path}: no column of features {name!r}")
     numbered = {f"column {place}" for place in range(1, len(table.columns) + 1)}
-    names = [name for name in table.columns if name not in (*item, *ignore)]
+    names = without(table.columns, (*item, *ignore))
     if nameless := [name for name in names if name in numbered or name.startswith(INDEX)]:
         warn(f"{table.path}: {nameless[0]} has no name and is not read.", stacklevel=3)
-        names = [name for name in names if name not in nameless]
+        names = without(names, nameless)
     roles = roles_of(names)
     kinds = [("an annotator", roles["worker"]), ("a label", roles["label"])]
     kinds.append(("true labels", [name for name in names if is_gold(name)]))

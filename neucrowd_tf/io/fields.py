@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neucrowd_tf.io.checks import broken, error
-from neucrowd_tf.io.column_names import few, is_id, is_person, is_second
+from neucrowd_tf.io.column_names import few, is_id, is_person, is_second, without
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import JOINT, Table, cell_text, table_of_records
@@ -228,7 +228,7 @@ def _keys(named: Sequence[str]) -> list[str]:
     keys = []
     for name in named:
         keys += [name[: at.end() - 1] for at in re.finditer(r"(?<=\.)\*\.", name)]
-    return [key for key in dict.fromkeys(keys) if key not in named]
+    return without(dict.fromkeys(keys), named)
 
 
 def _beside(named: Sequence[str], fields: Sequence[Field]) -> list[str]:

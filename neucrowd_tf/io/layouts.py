@@ -19,7 +19,7 @@ from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.asking import Asked, Proposal, as_list
 from neucrowd_tf.io.checks import Rejection, broken, error
 from neucrowd_tf.io.coding import CodedLabels
-from neucrowd_tf.io.column_names import few, is_part, is_text, is_total
+from neucrowd_tf.io.column_names import few, is_part, is_text, is_total, without
 from neucrowd_tf.io.column_values import are_many, split_items
 from neucrowd_tf.io.columns import Column, LabelColumns
 from neucrowd_tf.io.roles import Roles, ask_about_repeats, decide
@@ -155,7 +155,7 @@ def _columns_of(table: Table, options: TableOptions) -> LabelColumns:
     if empty := [name for name in table.columns if name not in used and not table.distinct(name)]:
         notes += (f"Columns without values: {few(empty)}.",)
     times: Column = ()
-    others = [name for name in table.columns if name not in used]
+    others = without(table.columns, used)
     if roles.layout in ("long", "one_hot"):
         notes += _restarts(table, roles)
         width = 1

@@ -25,6 +25,7 @@ from neucrowd_tf.io.asking import RUNNING, WORDS, Asked, Proposal, as_list, comm
 from neucrowd_tf.io.column_names import (
     MISSING,
     are_answers,
+    called_id,
     crossed,
     flagged_columns,
     is_gold,
@@ -41,7 +42,9 @@ from neucrowd_tf.io.column_names import (
     is_which_model,
     named_columns,
     repeated_codings,
+    second_tier,
     unlike_names,
+    without,
 )
 from neucrowd_tf.io.column_values import (
     MOST_ANSWERS,
@@ -120,7 +123,7 @@ def ask_about_repeats(
     """
     used = {*roles.task, *roles.worker, *roles.label}
     decision = _Decision(table, options)
-    others = [column for column in table.columns if column not in used]
+    others = without(table.columns, used)
     telling = telling_columns(table.only(others), keys, rows) if others else []
     if telling or roles.layout == "wide":
         decision.ask_which_rows(roles, telling, counts)
@@ -150,7 +153,7 @@ class _Decision:
     def free(self) -> list[str]:
         """Columns without a role that could have one."""
         used = {column for columns in self.taken.values() for column in columns}
-        return [column for column in self.usable if column not in used]
+        return without(self.usable, used)
 
     def roles(self) -> Roles:
         """Returns the roles; see `decide`."""
@@ -210,7 +213,7 @@ class _Decision:
             free = self.free
             named = [column for column in hits[role] if column in free]
             if role == "label" and (len(named) > 1 or not self.taken["worker"]):
-                rest = [column for column in free if column not in named]
+                rest = without(free, named)
                 if len(named) > 1 or groups_of(self.table, self.options, rest):
                     named = [column for column in named if not self._is_judged(column)]
             if len(named) > 1:
@@ -235,7 +238,7 @@ class _Decision:
 
     def _is_judged(self, column: str) -> bool:
         """Whether a column is a text that others judge: of most items, and one for each item."""
-        items = self.taken["task"] or [c for c in self.free if folded(c) == "id"]
+        items = self.taken["task"] or called_id(self.free)
         size = len(set(self.table.joined(items))) if items else self.size
         alike = size == self.size or is_constant(self.table, items, column)
         return alike and self.table.size(column) > max(size / 2, 5)
@@ -260,7 +263,7 @@ class _Decision:
         taken = self.taken
         reason = ""
         if not taken["task"]:
-            ids = [column for column in self.free if folded(column) == "id"]
+            ids = called_id(self.free)
             if ids and ids[0] not in self.unique:
                 taken["task"] = ids
         label = taken["label"]
@@ -308,7 +311,7 @@ class _Decision:
         columns = named_columns(self.path, self.table.columns, names, "votes_columns")
         items = self.taken["task"]
         if not items:
-            items = [c for c in roles_of(self.table.columns)["task"] if c not in columns]
+            items = without(roles_of(self.table.columns)["task"], columns)
         if len(items) != 1 and not self.taken["task"]:
             items = []
         return Roles("votes", tuple(items), (), tuple(columns))
@@ -323,7 +326,7 @@ class _Decision:
                 groups[numbered[1]].append(column)
         stems = [stem for stem, columns in groups.items() if len(columns) > 1]
         aliases = roles_of(stems)
-        labels = aliases["label"] or [stem for stem in stems if is_second(stem, "label")]
+        labels = aliases["label"] or second_tier(stems, "label")
         if len(aliases["worker"]) != 1 or len(labels) != 1:
             return None
         annotators = groups[aliases["worker"][0]]
@@ -332,8 +335,8 @@ class _Decision:
             return None
         item = self.taken["task"]
         if not item:
-            others = [c for c in self.table.columns if c not in {*annotators, *scores}]
-            item = roles_of(others)["task"] or [c for c in others if folded(c) == "id"]
+            others = without(self.table.columns, {*annotators, *scores})
+            item = roles_of(others)["task"] or called_id(others)
             if len(item) != 1 or item[0] not in self.unique:
                 item = []
         return Roles("pairs", tuple(item), tuple(annotators), tuple(scores))
@@ -360,7 +363,7 @@ class _Decision:
         others = self.taken["worker"] or self.taken["label"] or self._times()
         if others or len(items) != 1 or not all(map(is_model, hits["worker"])):
             return None
-        columns = [column for column in self.free if column not in items]
+        columns = without(self.free, items)
         if len(columns) == 1 and is_model(columns[0]):
             return self._single(columns[0])
         if (judge := self._judge(columns)) and (single := self._single(judge)) is not None:
@@ -443,7 +446,7 @@ class _Decision:
             problem = "may be about the items, and of no annotator"
         if others:
             words["problem"] = f"{', '.join(others)} {problem}"
-            rest = [column for column in columns if column not in others]
+            rest = without(columns, others)
             proposals = [_columns({**task, "label": rest})] if rest[1:] else []
             self._error("which_label", words, proposals, every)
 
@@ -642,7 +645,7 @@ class _Decision:
         times = self._times()
         people = [c for c in self.unique if is_second(c, "worker") or c in self.taken["worker"]]
         if "task" in missing and alike and (people or times) and (times or not items):
-            numbers = [column for column in items if folded(column) == "id"]
+            numbers = called_id(items)
             return {"worker": (people or numbers or times)[:1]}
         item = self.taken["task"] or (likely if len(likely) == 1 else [])
         repeated = item and not self.table.is_unique(item) and self._people()
@@ -663,20 +666,20 @@ class _Decision:
         filled: dict[str, list[str]] = {}
         people = self.taken["worker"]
         if "task" in missing and people:  # each annotator labels an item once
-            once = [c for c in self.free if c not in self.unique]
+            once = without(self.free, self.unique)
             once = [c for c in once if self.table.is_unique([c, *people])]
             if len(once) == 1:
                 filled["task"] = once
         for role in missing:
-            second = [column for column in self.free if is_second(column, role)]
+            second = second_tier(self.free, role)
             if role not in filled and len(second) == 1 and second not in filled.values():
                 filled[role] = second
         one_hot = one_hot_groups(self.table, self.free)
         if "label" in missing and "label" not in filled and len(one_hot) == 1:
             filled["label"] = one_hot
-        gaps = [role for role in missing if role not in filled]
+        gaps = without(missing, filled)
         taken = [column for columns in filled.values() for column in columns]
-        free = [column for column in self.free if column not in taken]
+        free = without(self.free, taken)
         if len(gaps) == 1 and len(free) == 1 and (gaps != ["worker"] or free[0] not in self.unique):
             filled[gaps[0]] = free
         elif gaps == ["task"] and free and all(folded(c).endswith(("id", "ids")) for c in free):
