@@ -17,6 +17,7 @@ from neucrowd_tf.names import plain_integers
 MOST_WIDE = 40  # distinct values of all columns of a wide table
 FEWEST_ROWS = 6  # whose sums vary less than those of independent columns by more than chance
 ALIKE = 0.4  # share of the variance of independent columns' sums
+TOGETHER_SUMS = 1.2  # the same share, of annotators' columns
 BY_CHANCE = 1.5  # standard deviations within which a column's agreement with the others is
 TOGETHER = 3.0  # standard deviations above chance of columns that agree
 WHOLE = re.compile(r"\d{1,6}")
@@ -130,8 +131,10 @@ def sums_of(table: Table) -> tuple[str, list[str]]:
 def vary_together(table: Table, columns: Sequence[str]) -> bool:
     """Whether columns of whole numbers are high in the same rows, as those of annotators are."""
     numbers = numbers_in(table, columns)
-    enough = numbers is not None and len(table) >= FEWEST_ROWS
-    return enough and bool(np.sum(numbers, axis=0).var() > np.var(numbers, axis=1).sum())
+    if numbers is None or len(table) < FEWEST_ROWS:
+        return False
+    alone = np.var(numbers, axis=1).sum()
+    return bool(np.sum(numbers, axis=0).var() > TOGETHER_SUMS * alone)
 
 
 def exclude_each_other(table: Table, columns: Sequence[str]) -> str:

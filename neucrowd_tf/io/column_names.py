@@ -127,10 +127,11 @@ def repeated_codings(names: Sequence[str]) -> list[str]:
     A number is such a word only if another name has another start: `ann, ann_2, bob`.
     """
     again = []
+    every = set(names)
     for name in names:
         for pattern in _AGAIN:
             coding = pattern.fullmatch(name)
-            if coding is None or coding["name"] not in names:
+            if coding is None or coding["name"] not in every:
                 continue
             others = [other for other in names if not other.startswith(coding["name"])]
             if others or not coding["word"].isdigit():

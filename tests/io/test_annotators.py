@@ -74,6 +74,41 @@ def test_annotators_with_numbers_or_of_little_skill_are_read(tmp_path: Path) -> 
     assert read(tmp_path, table).annotations.num_annotators == 3
 
 
+def test_further_codings_in_rows_are_said_or_asked_about(tmp_path: Path) -> None:
+    names = ("ann", "bob", "ann_second")
+    cells = [f"{n},{by},{TRUTH[n]}" for n in range(9) for by in names]
+    lines = read(tmp_path, rows("item,annotator,label", *cells)).lines
+    assert "Annotators who may be further codings by others: ann_second." in lines[1]
+    codings = [f"{n},{by},{time},{TRUTH[n]}" for n in range(9) for by in "ab" for time in (1, 2)]
+    shown = message(tmp_path, rows("item,rater,session,label", *codings))
+    assert pasted(shown) == {"question": "session=1"}
+
+
+def test_how_sure_an_annotator_is_is_no_answer(tmp_path: Path) -> None:
+    cells = [f"{n},{by},{TRUTH[n]},{n * by % 3}" for n in range(9) for by in (1, 2)]
+    shown = message(tmp_path, rows("item,coder,code,certainty", *cells))
+    assert pasted(shown)["label_column"] == "code"
+
+
+def test_sums_of_ratings_are_no_votes(tmp_path: Path) -> None:
+    named = wide("essay,rater1,rater2,score", *CODERS[:2], CODERS[0] + CODERS[1])
+    assert pasted(message(tmp_path, named))["label_column"] == "rater1,rater2"
+    other = wide("essay,ann,bob,score", *CODERS[:2], CODERS[0] + CODERS[1])
+    shown = message(tmp_path, other)
+    assert "[which_label]" in shown and "\n  neucrowd" not in shown
+    assert "If they are counts of votes: --votes_columns=ann,bob" in shown
+
+
+def test_a_metric_is_no_part_of_an_item(tmp_path: Path) -> None:
+    cells = [
+        f"p{n},{model},{judge},{metric},{(n + judge) % 3}"
+        for n in range(6) for model in "AB" for judge in (1, 2) for metric in ("fluency", "truth")
+    ]  # fmt: skip
+    flags = pasted(message(tmp_path, rows("prompt_id,model,judge,metric,score", *cells)))
+    assert flags["task_column"] == "prompt_id,model"
+    assert flags["question"] == "metric=fluency"
+
+
 @pytest.mark.parametrize("votes", [5, 0])
 def test_counts_under_other_names_are_no_annotators(votes: int, tmp_path: Path) -> None:
     sizes = np.full(60, votes) if votes else 3 + np.arange(60) % 3
