@@ -131,14 +131,14 @@ class CodedLabels:
         labels = self.columns.labels
         if isinstance(labels, tuple):
             return labels
-        most = 1 if self.options.first else None
         cells: list[Any] = []
         for cell in labels:
-            if isinstance(cell, list):
-                cell = tuple(cell[:most])
-                cells.append(cell[0] if len(cell) == 1 else cell)
-            else:
+            if isinstance(cell, str):
                 cells.append(cell)
+            elif len(cell) == 1 or (cell and self.options.first):
+                cells.append(cell[0])
+            else:
+                cells.append(tuple(cell))
         return cells
 
     def _leave_out_missing(self) -> None:
@@ -271,7 +271,7 @@ class CodedLabels:
         keys = self.items.codes * len(self.annotators.names) + self.annotators.codes
         counted = np.ones(len(keys), dtype=bool)
         extra = duplicates(keys, rule)
-        used = rule
+        used: str = rule
         if rule == "last" and len(extra) and self.times is not None:
             oldest_first = np.argsort(
                 np.nan_to_num(self.times, nan=-np.inf), kind="stable"

@@ -28,6 +28,7 @@ from neucrowd_tf.names import ROLES, roles_of
 
 ANY = "*"
 ONE = "?"
+FLAGS = ("task_column", "worker_column", "label_column")
 VALUE = "(value)"  # the part of a path that is the value itself, after `*`
 MOST_LOOKED_AT = 100  # records whose fields are looked for
 MOST_DEPTH = 8  # of fields that are looked for
@@ -293,9 +294,9 @@ def proposals_of(fields: Sequence[Field]) -> list[dict[str, str]]:
     """Returns flags that may read records with these fields: those of tools, then likely names."""
     proposals: list[dict[str, str]] = []
     for layout in LAYOUTS.values():
-        for label in _labels_like(layout["label"], fields):
+        for label_path in _labels_like(layout["label"], fields):
             flags = {f"{role}_column": layout[role] for role in ROLES if role in layout}
-            flags["label_column"] = label
+            flags["label_column"] = label_path
             if "question" in layout:
                 proposals.append({**flags, "question": layout["question"]})
             proposals.append(flags)
@@ -321,8 +322,8 @@ def proposals_of(fields: Sequence[Field]) -> list[dict[str, str]]:
         for task in by_depth:
             for label in labels:
                 if len({task, worker, label}) == 3 and _along(worker, label):
-                    roles_as_flags = zip(ROLES, (task, worker, label), strict=True)
-                    proposals.append({f"{role}_column": of.path for role, of in roles_as_flags})
+                    paths = zip(FLAGS, map(_path, (task, worker, label)), strict=True)
+                    proposals.append(dict(paths))
     return proposals
 
 
@@ -332,9 +333,9 @@ def _labels_like(pattern: str, fields: Sequence[Field]) -> list[str]:
         return [pattern]
     key = r"[^.]+"
     like = re.compile(re.escape(pattern).replace(r"\?", key).replace(r"\*", key))
-    labels = filter(like.fullmatch, map(_path, fields))
+    labels = list(filter(like.fullmatch, map(_path, fields)))
     if pattern.endswith(ANY):
-        labels = (label.rpartition(".")[0] + ".*" for label in labels)
+        labels = [label.rpartition(".")[0] + ".*" for label in labels]
     return list(dict.fromkeys(labels))
 
 
