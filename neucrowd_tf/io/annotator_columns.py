@@ -49,7 +49,9 @@ def groups_of(
         if many or of_other_role or is_id(column):
             continue
         if near and plain_integers([*texts]):
-            texts |= {str(int(text) + step) for text in texts for step in (-1, 1)}
+            numbers = list(map(int, texts))
+            for step in (-1, 1):
+                texts.update(str(number + step) for number in numbers)
         for other, others in values.items():
             shared = not near and not texts.isdisjoint(others)
             if is_recoded(table, column, other, shared):
@@ -66,11 +68,13 @@ def groups_of(
             else:
                 rest.append(group)
         groups = [*rest, joined]
-    return [
-        group
-        for group in (_without_means(table, group, values, columns) for group in groups)
-        if len(group) > 1 and len(set().union(*map(values.__getitem__, group))) <= MOST_WIDE
-    ]
+    alike = []
+    for group in groups:
+        group = _without_means(table, group, values, columns)
+        texts = set().union(*map(values.__getitem__, group))
+        if len(group) > 1 and len(texts) <= MOST_WIDE:
+            alike.append(group)
+    return alike
 
 
 def _values_of(table: Table, options: TableOptions, column: str) -> set[str]:

@@ -7,7 +7,7 @@ import functools
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from pathlib import Path
 
 from neucrowd_tf.io.checks import error
@@ -22,45 +22,42 @@ _WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="u
 # Names that may mean a role: never used without being asked for, but proposed.
 SECOND = {role: frozenset(names) for role, names in _WORDS["second"].items()}
 SECOND["task"] |= SECOND_ITEM
-_STATUS, _GOLD, _SUMMARY, _ID, _MODEL, _PERSON, _QUESTION, _TEXT, _PART, _TOTAL, _WHICH = (
-    re.compile("|".join(_WORDS["patterns"][name]))
-    for name in (
-        *("status", "gold", "summary", "id", "model", "person", "question", "text"),
-        *("part", "total", "which_model"),
-    )
-)
 _AGAIN = [re.compile(pattern, re.IGNORECASE) for pattern in _WORDS["patterns"]["again"]]
 _TIMES = [re.compile(pattern) for pattern in _WORDS["patterns"]["time"]]
 
 
-def is_status(column: str) -> bool:
-    """Whether a column's name says that it is about how a label was given."""
-    return _STATUS.fullmatch(folded(column)) is not None
+def _bare(name: str) -> str:
+    return name.strip()
 
 
-def is_gold(column: str) -> bool:
-    """Whether a column's name says that it has true labels."""
-    return _GOLD.fullmatch(re.sub(r"\W+", "_", column.strip().lower())) is not None
+def _in_words(name: str) -> str:
+    return re.sub(r"\W+", "_", _bare(name).lower())
 
 
-def is_summary(column: str) -> bool:
-    """Whether a column's name says that it sums up the labels of a row."""
-    return _SUMMARY.fullmatch(column.strip()) is not None
+def _named(kind: str, form: Callable[[str], str] = folded) -> Callable[[str], bool]:
+    """Returns a function that says whether a name, in a form, is as a pattern of the file says."""
+    pattern = re.compile("|".join(_WORDS["patterns"][kind]))
+
+    def is_named(name: str) -> bool:
+        return pattern.fullmatch(form(name)) is not None
+
+    return is_named
 
 
-def is_total(item: str) -> bool:
-    """Whether an item's name says that its row sums up the rows above."""
-    return _TOTAL.fullmatch(item.strip()) is not None
-
-
-def is_id(column: str) -> bool:
-    """Whether a column's name is that of an id or of the row's number, or is missing."""
-    return _ID.fullmatch(column.strip()) is not None
-
-
-def is_model(annotator: str) -> bool:
-    """Whether an annotator is named as a model."""
-    return _MODEL.fullmatch(annotator.strip()) is not None
+# Whether a column's name says
+is_status = _named("status")  # that it is about how a label was given
+is_gold = _named("gold", _in_words)  # that it has true labels
+is_summary = _named("summary", _bare)  # that it sums up the labels of a row
+is_id = _named("id", _bare)  # that it has ids or the row's number, or says nothing
+is_which_model = _named("which_model")  # that it tells which model an output is of
+is_person = _named("person")  # that it names annotators
+is_question = _named("question")  # that it names questions
+is_text = _named("text")  # that it has what is labelled
+is_part = _named("part")  # that it names a part of the items: a batch, a document
+# Whether the name of an item is that of a row that sums up those above, and of an annotator that of
+# a model.
+is_total = _named("total", _bare)
+is_model = _named("model", _bare)
 
 
 def are_answers(columns: Sequence[str]) -> bool:
@@ -72,31 +69,6 @@ def are_answers(columns: Sequence[str]) -> bool:
 def is_judge(column: str) -> bool:
     """Whether a column is named as one model that judges, and does not say which model it is."""
     return is_model(column) and not is_which_model(column)
-
-
-def is_which_model(column: str) -> bool:
-    """Whether a column's name says that it tells which model an output is of."""
-    return _WHICH.fullmatch(folded(column)) is not None
-
-
-def is_person(column: str) -> bool:
-    """Whether a column's name says that it names annotators."""
-    return _PERSON.fullmatch(folded(column)) is not None
-
-
-def is_question(column: str) -> bool:
-    """Whether a column's name says that it names questions."""
-    return _QUESTION.fullmatch(folded(column)) is not None
-
-
-def is_text(column: str) -> bool:
-    """Whether a column's name says that it has what is labelled."""
-    return _TEXT.fullmatch(folded(column)) is not None
-
-
-def is_part(column: str) -> bool:
-    """Whether a column's name says that it names a part of the items: a batch, a document."""
-    return _PART.fullmatch(folded(column)) is not None
 
 
 @functools.lru_cache
@@ -222,14 +194,16 @@ def crossed(columns: Sequence[str]) -> tuple[list[str], list[str]] | None:
         start, end = columns[0][: at.start()], columns[0][at.start() :]
         if not start:
             continue
-        lasts = [
-            name[len(start) :]
-            for name in columns
-            if re.match(rf"{re.escape(start)}([\W_]|$)", name)
-        ]
-        firsts = [name[: len(name) - len(end)] for name in columns if name.endswith(end)]
-        firsts = [first for first in firsts if {first + last for last in lasts} <= {*columns}]
-        names = [first + last for first in firsts for last in lasts]
+        begins = re.compile(rf"{re.escape(start)}([\W_]|$)")
+        lasts = [name[len(start) :] for name in columns if begins.match(name)]
+        firsts = []
+        names = []
+        for name in columns:
+            first = name[: len(name) - len(end)]
+            joined = [first + last for last in lasts]
+            if name.endswith(end) and {*joined} <= {*columns}:
+                firsts.append(first)
+                names += joined
         if len(firsts) > 1 and len(lasts) > 1 and sorted(names) == sorted(columns):
             return firsts, lasts
     return None

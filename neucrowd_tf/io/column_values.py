@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neucrowd_tf.io.checks import error
+from neucrowd_tf.io.column_names import without
 from neucrowd_tf.io.table import Table
 
 ROUNDED = 0.051  # a mean with one digit may be so far from the exact one
@@ -117,7 +118,7 @@ def telling_columns(table: Table, keys: NDArray[np.int64], rows: NDArray[np.int6
         if len(chosen) == MOST_JOINED or not best or sizes[best] == repeats(joined(chosen))[1]:
             return []
         chosen.append(best)
-    needed = [c for c in chosen if not tell([other for other in chosen if other != c])]
+    needed = [column for column in chosen if not tell(without(chosen, [column]))]
     return [c for c in table.columns if c in (needed if tell(needed) else chosen)]
 
 

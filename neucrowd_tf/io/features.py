@@ -110,12 +110,14 @@ def read_texts(path: Path, options: TableOptions = DEFAULTS) -> tuple[NDArray[An
     """
     table, options = read_beside(path, options)
     items = item_ids(table, options)
-    column = next((c for name in TEXTS for c in table.columns if c.casefold() == name), None)
-    if column is None:
+    lower = {column.casefold(): column for column in reversed(table.columns)}
+    named = list(filter(lower.__contains__, TEXTS))
+    if not named:
         columns = ", ".join(table.columns)
         advice = f"Name the texts' column {TEXTS[0]}."
         listed = f"The columns are {columns}"
         raise error("missing_role", path, roles="text", columns=listed, advice=advice)
+    column = lower[named[0]]
     texts = np.array(table[column], dtype=object)
     if not any(text.strip() for text in table[column]):
         raise broken(path, f"all texts in column {column!r} are empty")
@@ -179,10 +181,11 @@ def _feature_columns(table: Table, item: Sequence[str], ignore: Sequence[str]) -
     roles = roles_of(names)
     kinds = [("an annotator", roles["worker"]), ("a label", roles["label"])]
     kinds.append(("true labels", [name for name in names if is_gold(name)]))
-    for kind, name in [(kind, name) for kind, named in kinds for name in named]:
-        problem = f"column {name!r} is named as {kind}"
-        advice = f"Leave it out with --ignore_columns={shlex.quote(name)}, or rename it"
-        raise error("leak", table.path, problem=problem, advice=advice)
+    for kind, named in kinds:
+        if named:
+            problem = f"column {named[0]!r} is named as {kind}"
+            advice = f"Leave it out with --ignore_columns={shlex.quote(named[0])}, or rename it"
+            raise error("leak", table.path, problem=problem, advice=advice)
     if not names:
         raise broken(table.path, f"{item[0]!r} is the only column")
     return names

@@ -194,7 +194,9 @@ def columns_of_fields(
         votes = _votes(rows, flagged["task"], *flagged["label"])
         if votes is not None:
             return votes
-    return table_of_records(path, (("", {name: _only(row[name]) for name in row}) for row in rows))
+    for row in rows:
+        row.update(zip(row, map(_only, row.values()), strict=True))
+    return table_of_records(path, rows)
 
 
 def with_keys_as_annotators(

@@ -6,6 +6,7 @@ values, and ends with a command to paste.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -152,7 +153,7 @@ class _Decision:
     @property
     def free(self) -> list[str]:
         """Columns without a role that could have one."""
-        used = {column for columns in self.taken.values() for column in columns}
+        used = set(itertools.chain.from_iterable(self.taken.values()))
         return without(self.usable, used)
 
     def roles(self) -> Roles:
@@ -426,7 +427,7 @@ class _Decision:
         parts = crossed(columns)
         if parts is not None:
             firsts, lasts = parts
-            shown = [", ".join(_bare(part) for part in side) for side in parts]
+            shown = [", ".join(map(_bare, side)) for side in parts]
             words["problem"] = (
                 f"columns' names join two lists ({'; '.join(shown)}), so one may be of questions"
             )
@@ -650,7 +651,7 @@ class _Decision:
         item = self.taken["task"] or (likely if len(likely) == 1 else [])
         repeated = item and not self.table.is_unique(item) and self._people()
         if {"worker", "label"} <= set(missing) and alike and not repeated:
-            in_groups = {column for group in alike for column in group}
+            in_groups = set(itertools.chain.from_iterable(alike))
             items = items or [c for c in self.unique if c in self.free and c not in in_groups]
             items = items or (likely if len(likely) == 1 else [])
             one = items if len(items) == 1 else []
@@ -678,7 +679,7 @@ class _Decision:
         if "label" in missing and "label" not in filled and len(one_hot) == 1:
             filled["label"] = one_hot
         gaps = without(missing, filled)
-        taken = [column for columns in filled.values() for column in columns]
+        taken = set(itertools.chain.from_iterable(filled.values()))
         free = without(self.free, taken)
         if len(gaps) == 1 and len(free) == 1 and (gaps != ["worker"] or free[0] not in self.unique):
             filled[gaps[0]] = free

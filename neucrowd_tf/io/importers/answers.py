@@ -191,9 +191,10 @@ class Answers:
         Raises:
             DataError: there are no labels, or several questions and none is named.
         """
-        answered = {name for name, rows in self._answers.items() if any(r[-1] for r in rows)}
-        self._answers = {name: self._answers[name] for name in self._answers if name in answered}
-        if not answered:
+        for name, rows in list(self._answers.items()):
+            if not any(label for *_, label in rows):
+                del self._answers[name]
+        if not self._answers:
             raise self.nothing()
         question, reason = self._question()
         answered_pairs = {(item, annotator) for item, annotator, *_ in self._answers[question]}
@@ -234,11 +235,10 @@ class Answers:
         few = [name for name in self._answers if self._has_classes(name)]
         if len(few) == 1 and self._wanted is None:
             return few[0], "the only question with few values that differ between annotators"
-        counts = [
-            f"{name} ({len({str(label) for *_, label in rows if label}):,} values,"
-            f" {len(rows):,} answers)"
-            for name, rows in self._answers.items()
-        ]
+        counts = []
+        for name, rows in self._answers.items():
+            values = {str(label) for *_, label in rows if label}
+            counts.append(f"{name} ({len(values):,} values, {len(rows):,} answers)")
         listed = ", ".join(counts[:SHOWN]) + ", ..." * (len(counts) > SHOWN)
         raise checks.error(
             "several_questions",
