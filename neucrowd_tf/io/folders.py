@@ -53,14 +53,16 @@ def joined(folder: Path, files: Sequence[Path], parts: Sequence[LabelColumns]) -
         name = files[at].relative_to(folder).as_posix()
         return f"{name}: {parts[at].place(row - int(starts[at]))}"
 
-    columns = {"items": _concatenated(items)}
-    for name in ("annotators", "labels", "times"):
-        every = [getattr(part, name) for part in parts]
-        columns[name] = _concatenated(list(map(_coded, every))) if all(map(len, every)) else ()
+    times: Column = ()
+    if all(len(part.times) for part in parts):
+        times = _concatenated([_coded(part.times) for part in parts])
     wrong = [part.wrong for part in parts if part.wrong is not None]
     return dataclasses.replace(
         first,
-        **columns,
+        items=_concatenated(items),
+        annotators=_concatenated([_coded(part.annotators) for part in parts]),
+        labels=_concatenated([_coded(part.labels) for part in parts]),
+        times=times,
         place=place,
         notes=tuple(dict.fromkeys(itertools.chain.from_iterable(part.notes for part in parts))),
         left_out=sum((part.left_out for part in parts), Counter()),
