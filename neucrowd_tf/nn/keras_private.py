@@ -85,26 +85,34 @@ def clear_kernels() -> None:
     context.context().clear_kernel_cache()
 
 
+def _names_in(kind: type) -> set[str]:
+    """Returns the names that a class and its bases define or use in their methods."""
+    names: set[str] = set()
+    for base in kind.__mro__:
+        names |= set(vars(base))
+        for value in vars(base).values():
+            names |= set(getattr(getattr(value, "__code__", None), "co_names", ()))
+    return names
+
+
 def _missing() -> list[str]:
-    """Returns the names that this version of Keras does not have."""
-    layer = keras.layers.Layer(name="looked_at")
-    tensor = keras.Input((1,), name="looked_at_too")
-    optimizer = keras.optimizers.AdamW(name="looked_at")
-    optimizer.exclude_from_weight_decay(var_list=[], var_names=["bias"])
-    optimizer.build([])
-    swap = keras.callbacks.SwapEMAWeights()
-    names: list[tuple[Any, Sequence[str]]] = [
-        (layer, ("_flatten_layers", *_LISTS)),
-        (tensor, ("_keras_history",)),
-        (tensor._keras_history, ("operation", "node_index")),
-        (tensor._keras_history.operation, ("_inbound_nodes",)),
-        (optimizer, ("_learning_rate", "_trainable_variables", "_get_variable_index")),
-        (optimizer, ("_clip_gradients", "_momentums", "_velocities", *_DECAY)),
-        (swap, ("_ema_weights_in_model",)),
-        (keras.Model(tensor, tensor, name="looked_at"), ("_initial_epoch",)),
-        (context.context(), ("clear_kernel_cache",)),
+    """Returns the names that this version does not have.
+
+    No variable is made for that: TensorFlow's threads could not be set afterwards.
+    """
+    kinds: list[tuple[type, Sequence[str]]] = [
+        (keras.Model, ("_flatten_layers", "_initial_epoch", *_LISTS)),
+        (keras.optimizers.Adam, ("_learning_rate", "_trainable_variables", "_clip_gradients")),
+        (keras.optimizers.Adam, ("_get_variable_index", "_momentums", "_velocities", *_DECAY)),
+        (keras.callbacks.SwapEMAWeights, ("_ema_weights_in_model",)),
+        (context.Context, ("clear_kernel_cache",)),
     ]
-    return [name for owner, wanted in names for name in wanted if not hasattr(owner, name)]
+    missing = [name for kind, wanted in kinds for name in wanted if name not in _names_in(kind)]
+    try:
+        maker_of(keras.Input((1,), name="looked_at"))
+    except AttributeError as error:
+        missing.append(str(error.name))
+    return missing
 
 
 if _names := _missing():
