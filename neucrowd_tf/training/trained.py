@@ -11,7 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from neucrowd_tf.training.loop import compiled_steps
+from neucrowd_tf.training.compiled_steps import compiled_steps
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.state import model_variables, note_starts, restored
 

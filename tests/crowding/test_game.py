@@ -297,7 +297,7 @@ def test_an_epoch_gives_each_network_its_turn_and_averages_the_classifier(
     latent = game.classify_all()
     for variable in game.averaged.trainable_variables:
         variable.assign(variable + 1.0)
-    logs = game.train_step(6)
+    logs = game.play(6)
     sure, unsure = (rows.numpy().tolist() for rows in split_by_entropy(entropy(latent), 0.25))
     assert taken == {"generator": (6, sure), "classifier": (6, unsure)} and len(sure) == 12
     p = np.asarray(latent, np.float64)
@@ -331,9 +331,9 @@ def test_the_generator_is_pretrained_on_the_likelihood_of_authentic_annotations(
     game.pretrain_rate = 0.0
     game.begin("generator")
     assert len(annotations.labels) % 16
-    assert float(game.train_step(0)["loss"]) == pytest.approx(expected, rel=1e-4)
+    assert float(game.play(0)["loss"]) == pytest.approx(expected, rel=1e-4)
     before = weights(game)
     game.pretrain_rate = 0.02
     game.begin("generator")
-    losses = [float(game.train_step(epoch)["loss"]) for epoch in range(4)]
+    losses = [float(game.play(epoch)["loss"]) for epoch in range(4)]
     assert changed(game, before) == {"generator"} and losses[-1] < losses[0]

@@ -41,6 +41,7 @@ from neucrowd_tf.methods.crowding.objectives import (
 from neucrowd_tf.methods.crowding.records import Crowd, Logged, Pairs, Purpose
 from neucrowd_tf.nn.optimizers import FusedAdam
 from neucrowd_tf.nn.steps import gradients, take_step
+from neucrowd_tf.training.learner import Learner
 from neucrowd_tf.training.state import read_variables, write_variables
 
 BLOCK = 1024  # instances that the classifier predicts at once
@@ -119,7 +120,7 @@ def authenticity_auc(authentic: NDArray[np.bool_], scores: NDArray[np.float32]) 
     return float(roc_auc_score(authentic, scores))
 
 
-class Turns(keras.Model):
+class Turns(Learner):
     """The turns of the networks; `Game` has the networks and the order of turns.
 
     References:

@@ -1,0 +1,118 @@
+"""What `train` trains: a Keras model in batches, or networks that learn in turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+from numpy.typing import NDArray
+
+from neucrowd_tf.nn.keras_private import layers_of
+from neucrowd_tf.training.compiled_steps import compiled_steps, free_earlier
+from neucrowd_tf.training.run import Run
+
+Logs = Mapping[str, Any]
+# Runs an epoch by its number, with calls of Keras' callbacks, and returns its figures.
+Epoch = Callable[[int, Any], Logs]
+
+
+class Learner:
+    """Networks that train together, each with an optimizer of its own.
+
+    It has as much of a Keras model as `train` and callbacks need. A subclass sets its networks and
+    its optimizers as attributes, and calls `free_earlier` for those that came before.
+
+    Attributes:
+        optimizer: the one whose learning rate is logged.
+        stop_training: callbacks set it.
+    """
+
+    optimizer: keras.optimizers.Optimizer
+    stop_training: bool = False
+
+    def __init__(self) -> None:
+        free_earlier()
+
+    @property
+    def networks(self) -> Sequence[keras.Model | keras.layers.Layer]:
+        """The networks, in the order in which a seed draws their weights."""
+        raise NotImplementedError
+
+    @property
+    def layers(self) -> list[keras.layers.Layer]:
+        """The networks and their layers, each once."""
+        every = [layer for network in self.networks for layer in (network, *layers_of(network))]
+        return list({id(layer): layer for layer in every}.values())
+
+    @property
+    def variables(self) -> list[Any]:
+        """All weights and states of random generators."""
+        every = [variable for network in self.networks for variable in network.variables]
+        return list({id(variable): variable for variable in every}.values())
+
+    @property
+    def trainable_variables(self) -> list[Any]:
+        """The weights that are trained."""
+        return [x for network in self.networks for x in network.trainable_variables]
+
+    def get_weights(self) -> list[NDArray[Any]]:
+        """Returns the values of all variables, for callbacks."""
+        return [variable.numpy() for variable in self.variables]
+
+    def set_weights(self, weights: Sequence[NDArray[Any]]) -> None:
+        """Sets the values of all variables, for callbacks."""
+        for variable, value in zip(self.variables, weights, strict=True):
+            variable.assign(value)
+
+    def save_weights(self, filepath: Any, overwrite: bool = True) -> None:
+        """Saves all variables, for callbacks."""
+        whole = keras.Model(name="networks")
+        whole.networks = list(self.networks)
+        whole.built = True
+        whole.save_weights(filepath, overwrite=overwrite)
+
+
+def in_turns(play: Callable[[int], Logs]) -> Epoch:
+    """Returns the epoch of networks that learn in turns: to callbacks it is one batch."""
+
+    def epoch(number: int, hooks: Any) -> Logs:
+        hooks.on_train_batch_begin(0)
+        logs = play(number)
+        hooks.on_train_batch_end(0, logs)
+        return logs
+
+    return epoch
+
+
+def in_batches(model: keras.Model, batches: Callable[[int], Any], steps: int, run: Run) -> Epoch:
+    """Returns the epoch of a compiled Keras model: its training steps.
+
+    Args:
+        model: `compile(steps_per_execution=...)` takes several steps a call.
+        batches: `batches(first_step)` returns a `tf.data.Dataset` whose elements are functions of
+            (seed, step) alone, from that step on and for at least the steps that are left.
+        steps: of an epoch, or fewer if a callback ends training.
+        run: its strategy shares steps among devices.
+    """
+    iterators: list[Iterator[Any]] = []
+    if getattr(model, "_compiled_steps", None) is None:  # a new one
+        free_earlier()
+
+    def epoch(number: int, hooks: Any) -> Logs:
+        if not iterators:
+            iterators.append(iter(batches(number * steps)))
+        model.reset_metrics()
+        take, at_once = compiled_steps(model, run.strategy), model.steps_per_execution
+        logs: Logs = {}
+        for step in range(0, steps, at_once):
+            count = min(at_once, steps - step)
+            hooks.on_train_batch_begin(step)
+            logs = take(iterators[0], tf.constant(count))
+            hooks.on_train_batch_end(step + count - 1, logs)
+            if model.stop_training:
+                break
+        return logs
+
+    return epoch
