@@ -9,6 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from neucrowd_tf.declare.types import NamedValues, Tensor
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.nn.keras_private import first_epoch, forget_first_epoch, forget_swap, trained_by
 from neucrowd_tf.nn.steps import agreed, clips
@@ -33,7 +34,7 @@ StopWhen = Callable[[Mapping[str, list[float]]], bool]
 
 def train(
     model: keras.Model,
-    batches: Callable[[int], Any],
+    batches: Callable[[int], Tensor],
     *,
     epochs: int,
     steps_per_epoch: int,
@@ -189,7 +190,7 @@ def _check(model: keras.Model, run: Run, *, staged: bool) -> None:
             )
 
 
-def _begin(model: keras.Model, run: Run, epochs: int, steps: int) -> Any:
+def _begin(model: keras.Model, run: Run, epochs: int, steps: int) -> Tensor:
     """Returns the callbacks of a training loop that has begun."""
     forget_first_epoch(model)
     verbose = run.verbose
@@ -203,11 +204,11 @@ def _begin(model: keras.Model, run: Run, epochs: int, steps: int) -> Any:
 
 def _steps(
     model: keras.Model, iterator: Iterator[Any], steps: int, run: Run, hooks: Any
-) -> Mapping[str, Any]:
+) -> NamedValues:
     """Takes an epoch's steps, or those before a callback ends training; returns the last logs."""
     take = compiled_steps(model, run.strategy)
     at_once = model.steps_per_execution
-    logs: Mapping[str, Any] = {}
+    logs: NamedValues = {}
     for step in range(0, steps, at_once):
         count = min(at_once, steps - step)
         hooks.on_train_batch_begin(step)
@@ -239,7 +240,7 @@ def _check_finite(model: keras.Model, loss: float = 0.0) -> None:
 
 def _figures(
     model: keras.Model,
-    logs: Mapping[str, Any],
+    logs: NamedValues,
     evaluate: Evaluate | None,
     watch: Evaluate | None,
     run: Run,
