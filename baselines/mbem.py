@@ -5,7 +5,7 @@ The network's predictions serve as the true labels.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,9 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.statistics import annotator_confusion
 from neucrowd_tf.declare.declarations import estimator, fitted, number, whole
 from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.declare.types import Integers, Network
 from neucrowd_tf.methods.crowd_layers.common.classifier import NetworkClassifier
+from neucrowd_tf.methods.crowd_layers.common.network import CompiledNetwork
 from neucrowd_tf.methods.crowd_layers.common.presets import CLASSIFIER_PRESETS, SPACE
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
@@ -25,7 +27,7 @@ _TINY = 1e-300
 
 
 def bootstrapped_posterior(
-    annotations: Annotations, predicted: NDArray[np.integer[Any]], smoothing: float
+    annotations: Annotations, predicted: Integers, smoothing: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Returns posteriors of the true labels, with errors counted by predicted labels.
 
@@ -87,10 +89,10 @@ class MBEM(NetworkClassifier):
 
     probas_: NDArray[np.float64] = fitted()
 
-    def _set_targets(self, network: Any, data: TrainingData) -> None:
+    def _set_targets(self, network: CompiledNetwork, data: TrainingData) -> None:
         network.model.set_targets(vote_shares(data.annotations.one_hot(), len(self.classes_)))
 
-    def _train(self, network: Any, data: TrainingData, run: Run) -> Any:
+    def _train(self, network: CompiledNetwork, data: TrainingData, run: Run) -> Network:
         for index in range(self.rounds):
             if index:
                 self._start(network, data, self.seed)

@@ -16,6 +16,7 @@ from neucrowd_tf.aggregation.base import normalise_log, warn_not_converged
 from neucrowd_tf.aggregation.crowd_and_classifier import error_matrices, log_likelihoods
 from neucrowd_tf.declare.declarations import estimator, fitted, number, whole
 from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.declare.types import Array
 from neucrowd_tf.methods.two_stage.logistic_classifier import LinearClassifier
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.logistic_head import ABSENT, LinearHead
@@ -32,7 +33,7 @@ class _SoftRegression:
     """
 
     def __init__(
-        self, x: NDArray[Any], classes: NDArray[np.int64], num_classes: int, start: LinearHead
+        self, x: Array, classes: NDArray[np.int64], num_classes: int, start: LinearHead
     ) -> None:
         self.head = start
         self.classes = classes

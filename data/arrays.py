@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from neucrowd_tf.annotations.tables import as_single, check_features
+from neucrowd_tf.declare.types import Array
 from neucrowd_tf.errors import DataError
 
 
@@ -54,9 +55,7 @@ def check_each(path: Path, values: ArrayLike, valid: ArrayLike, expected: str) -
         raise DataError(f"{path}: row {position}: expected {expected}, received {received}")
 
 
-def as_codes(
-    values: NDArray[Any], num_classes: int, path: Path, *, least: int = 0
-) -> NDArray[np.int64]:
+def as_codes(values: Array, num_classes: int, path: Path, *, least: int = 0) -> NDArray[np.int64]:
     """Returns class codes as int64: whole numbers from `least` to `num_classes - 1`."""
     valid = np.isin(values, np.arange(least, num_classes))
     check_each(path, values, valid, f"a class code from {least} to {num_classes - 1}")

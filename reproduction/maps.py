@@ -16,7 +16,6 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,6 +24,7 @@ from scipy import stats
 
 from neucrowd_tf.cli.runs.options import Options
 from neucrowd_tf.cli.runs.results import NO_INTERVAL
+from neucrowd_tf.declare.types import Axes
 from neucrowd_tf.errors import DataError, one_line
 from neucrowd_tf.evaluation.influence import instance_values
 from neucrowd_tf.evaluation.intervals import Interval, mean_interval
@@ -345,7 +345,7 @@ class _Grid:
         }
         return cls(across, down, [*rest, *last], cells)
 
-    def draw(self, axis: Any) -> None:
+    def draw(self, axis: Axes) -> None:
         """Draws the cells with their numbers."""
         for x, column in enumerate(self.across):
             for y, line in enumerate(self.down):
@@ -367,7 +367,7 @@ class _Grid:
 _STRONGEST = 0.08  # the gain of the strongest colour
 
 
-def _draw_cell(axis: Any, x: int, y: int, row: Row) -> None:
+def _draw_cell(axis: Axes, x: int, y: int, row: Row) -> None:
     """Draws a cell: coloured if its interval excludes 0, hatched if runs are missing."""
     gain = float(row["accuracy_gain"])
     apart = is_complete(row) and outcome(row) != 0

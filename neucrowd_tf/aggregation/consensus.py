@@ -13,7 +13,6 @@ from scipy.special import softmax
 from neucrowd_tf.aggregation.annotator_offset import annotator_offsets
 from neucrowd_tf.aggregation.base import (
     Aggregator,
-    Array,
     Codes,
     apply_gold,
     expected_skills,
@@ -35,6 +34,7 @@ from neucrowd_tf.aggregation.weighted_vote import (
 )
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, fitted, whole
+from neucrowd_tf.declare.types import Floats as Array
 from neucrowd_tf.errors import quietly
 
 # Nats of EBCC's bound that indicate annotators who err together: a Bayes factor of 150, very strong

@@ -8,14 +8,13 @@ Everything is computed from the vote counts `[N, C]` or from the sparse triples;
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from neucrowd_tf.annotations.agreement import agreement_coefficients, counts_of
 from neucrowd_tf.annotations.codes import unmasked
 from neucrowd_tf.annotations.core import Annotations
+from neucrowd_tf.declare.types import Array, Fields
 from neucrowd_tf.errors import DataError
 
 EQUAL = 1e-9  # probabilities that differ by less tie
@@ -64,7 +63,7 @@ def majority_shares(annotations: Annotations | ArrayLike) -> NDArray[np.float64]
     return top / np.maximum(top.sum(axis=1, keepdims=True), 1)
 
 
-def top_classes(probas: NDArray[Any], votes: NDArray[Any] | None = None) -> NDArray[np.bool_]:
+def top_classes(probas: Array, votes: Array | None = None) -> NDArray[np.bool_]:
     """Returns `[N, C]` which classes are the most probable ones of their row, several if they tie.
 
     Args:
@@ -179,13 +178,13 @@ def annotator_confusion(annotations: Annotations, truth: ArrayLike) -> NDArray[n
     return counts.reshape(-1, classes, classes)
 
 
-def _mean(values: NDArray[Any]) -> float:
+def _mean(values: Array) -> float:
     if len(values):
         return float(values.mean())
     return float("nan")
 
 
-def describe(annotations: Annotations, truth: ArrayLike | None = None) -> dict[str, Any]:
+def describe(annotations: Annotations, truth: ArrayLike | None = None) -> Fields:
     """Returns a crowd's statistics by name.
 
     The values can be written as JSON; undefined ones are NaN.
@@ -206,7 +205,7 @@ def describe(annotations: Annotations, truth: ArrayLike | None = None) -> dict[s
     total = int(per_instance.sum())
     annotators = annotations.num_annotators
     agreement = agreement_coefficients(counts)
-    described: dict[str, Any] = {
+    described: Fields = {
         "num_instances": annotations.num_instances,
         "num_annotators": annotators,
         "num_classes": annotations.num_classes,

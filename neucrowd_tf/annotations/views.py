@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from neucrowd_tf.declare.types import Array
 from neucrowd_tf.errors import DataError, IdentitiesError
 
 if TYPE_CHECKING:
@@ -21,9 +22,9 @@ class AnnotationViews:
     num_instances: int
     num_annotators: int
     num_classes: int
-    instance_names: NDArray[Any]
-    annotator_names: NDArray[Any]
-    class_names: NDArray[Any]
+    instance_names: Array
+    annotator_names: Array
+    class_names: Array
     _instances: NDArray[np.int32]
     _annotators: NDArray[np.int32]
     _labels: NDArray[np.int32]
@@ -150,7 +151,7 @@ class AnnotationViews:
             shape=(self.num_instances, self.num_annotators * self.num_classes),
         )
 
-    def to_dense(self, dtype: Any = np.int64) -> NDArray[Any]:
+    def to_dense(self, dtype: Any = np.int64) -> Array:
         """Returns `[N, R]` labels, -1 if missing; of several of one annotator see `to_sparse`."""
         return np.asarray(self.to_sparse().toarray(), dtype=dtype) - 1
 

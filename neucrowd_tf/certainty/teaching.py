@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
-from neucrowd_tf.aggregation.base import Array, Codes, apply_gold
+from neucrowd_tf.aggregation.base import Codes, apply_gold
+from neucrowd_tf.declare.types import Floats as Array
 
 if TYPE_CHECKING:
     from neucrowd_tf.annotations import Annotations

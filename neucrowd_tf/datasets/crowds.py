@@ -5,8 +5,6 @@ Splits are stratified. The module decides which labels each split may hold.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -14,6 +12,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.datasets.core import Card, CrowdDataset, Split
 from neucrowd_tf.datasets.splits import stratified_sample
+from neucrowd_tf.declare.types import Array
 
 
 def sklearn_seed(seed: int, *stream: int) -> int:
@@ -49,7 +48,7 @@ def stratified_parts(
 
 def with_simulated_crowd(
     name: str,
-    features: NDArray[Any],
+    features: Array,
     truth: NDArray[np.int64],
     annotations: Annotations,
     parts: list[NDArray[np.int64]],

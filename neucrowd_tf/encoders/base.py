@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from neucrowd_tf.declare.types import Array
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.cache import cache_dir
 from neucrowd_tf.saving.persistent import Persistent
@@ -46,9 +47,7 @@ class Encoder(Persistent, BaseEstimator):
         """Yields the vectors of items that are in no cache, with progress."""
         raise NotImplementedError
 
-    def _cached(
-        self, keys: Sequence[bytes], items: Sequence[Any] | NDArray[Any]
-    ) -> NDArray[np.float32]:
+    def _cached(self, keys: Sequence[bytes], items: Sequence[Any] | Array) -> NDArray[np.float32]:
         """Returns the vectors `[M, d]` of items with these digests, from the cache if possible.
 
         Raises:

@@ -17,6 +17,7 @@ from tqdm import tqdm
 
 from neucrowd_tf.aggregation.blas import one_blas_thread
 from neucrowd_tf.declare.declarations import check_arguments, estimator, fitted, text
+from neucrowd_tf.declare.types import Array, Fields
 from neucrowd_tf.encoders.base import Encoder
 from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.io.files.reading import digest
@@ -86,7 +87,7 @@ class SentenceEncoder(Encoder):
         digests = "".join(digest(path) if path.is_file() else "-" for path in files)
         self.digest_ = hashlib.sha256(digests.encode()).hexdigest()
 
-    def transform(self, texts: Sequence[str] | NDArray[Any]) -> NDArray[np.float32]:
+    def transform(self, texts: Sequence[str] | Array) -> NDArray[np.float32]:
         """Returns vectors `[M, d]`, from the cache if they are there.
 
         Raises:
@@ -108,7 +109,7 @@ class SentenceEncoder(Encoder):
                 yield _unit(vector)
 
 
-def _unit(vector: NDArray[Any]) -> NDArray[np.float32]:
+def _unit(vector: Array) -> NDArray[np.float32]:
     """Returns a vector of length 1 in the same direction."""
     return np.asarray(vector / max(float(np.linalg.norm(vector)), 1e-12), np.float32)
 
@@ -127,7 +128,7 @@ def _of_folder(folder: Path) -> Encode:
         raise UsageError(
             f"--encoder={folder}: needs {error.name}. Install it with: pip install .[encoder]"
         ) from None
-    config: dict[str, Any] = {}
+    config: Fields = {}
     try:
         for path in (folder / name for name in CONFIGS):
             if path.is_file():

@@ -13,6 +13,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.agreement import Scale
 from neucrowd_tf.certainty import Calibration, Certainty
 from neucrowd_tf.certainty.inference import METHOD, Inference, infer
+from neucrowd_tf.declare.types import Array
 from neucrowd_tf.errors import quietly
 from neucrowd_tf.io.files.arrays import array_digest
 
@@ -48,7 +49,7 @@ def inferred(
         scale: of the classes; ordered ones get ordered labels.
     """
     method = consensus_method(crowd, scale)
-    arrays: list[NDArray[Any]] = [crowd.vote_counts()]
+    arrays: list[Array] = [crowd.vote_counts()]
     if crowd.has_identities:
         arrays = [crowd.instances, crowd.annotators, crowd.labels]
     if gold is not None:

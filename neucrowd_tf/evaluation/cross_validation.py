@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,13 +12,14 @@ from numpy.typing import NDArray
 from neucrowd_tf.annotations import Annotations, as_name_array
 from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.datasets import UNKNOWN, CrowdDataset, Split
+from neucrowd_tf.declare.types import Array
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.training.folds import stratified_folds
 
 VALIDATION = 0.2  # share of the annotated rows outside the test fold
 
 
-def first_of_each(features: NDArray[Any]) -> NDArray[np.intp]:
+def first_of_each(features: Array) -> NDArray[np.intp]:
     """Returns the positions of the rows (or texts) that equal no earlier row, in order."""
     if features.ndim == 1:
         keys = features.tolist()

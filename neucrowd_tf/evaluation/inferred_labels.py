@@ -15,6 +15,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.statistics import top_classes
 from neucrowd_tf.annotations.votes import decided, scale_of
 from neucrowd_tf.datasets import CrowdDataset
+from neucrowd_tf.declare.types import Array, Estimator
 from neucrowd_tf.evaluation.cached_consensus import certainty_without_gold, inferred
 from neucrowd_tf.evaluation.cross_validation import annotated_parts, whole_crowd
 from neucrowd_tf.evaluation.without_truth import joint_probas
@@ -80,7 +81,7 @@ class InferredLabels:
 
 
 def held_out_predictions(
-    dataset: CrowdDataset, estimator: Any, training: NDArray[Any]
+    dataset: CrowdDataset, estimator: Estimator, training: Array
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Returns a method's predictions of `whole_crowd`'s instances, held out where possible.
 
@@ -111,8 +112,8 @@ def held_out_predictions(
 
 def infer_labels(
     dataset: CrowdDataset,
-    estimator: Any,
-    training: NDArray[Any],
+    estimator: Estimator,
+    training: Array,
     gold: Codes | None = None,
     sources: Sources = PEOPLE,
 ) -> InferredLabels:

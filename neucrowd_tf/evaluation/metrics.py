@@ -6,12 +6,12 @@ Every metric is defined for splits in which some class does not occur; the docst
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import metrics as sk
 
+from neucrowd_tf.declare.types import Array, Fields
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.auc_and_log_loss import mean_log_loss, mean_roc_auc
 
@@ -68,7 +68,7 @@ def brier_score(codes: ArrayLike, probabilities: ArrayLike) -> float:
 
 
 def calibration_error(
-    confidence: NDArray[np.float64], correct: NDArray[Any], bins: int = CALIBRATION_BINS
+    confidence: NDArray[np.float64], correct: Array, bins: int = CALIBRATION_BINS
 ) -> float:
     """Returns the expected calibration error over equal bins of confidence.
 
@@ -97,8 +97,8 @@ def classification_metrics(
     codes: ArrayLike,
     probabilities: ArrayLike,
     *,
-    class_names: Sequence[Hashable] | NDArray[Any] | None = None,
-) -> dict[str, Any]:
+    class_names: Sequence[Hashable] | Array | None = None,
+) -> Fields:
     """Scores predicted probabilities.
 
     The predicted class is the most probable one, the first of several equal ones.
@@ -127,7 +127,7 @@ def classification_metrics(
         truth, predicted, labels=np.arange(num_classes), zero_division=0
     )
     occurs = support > 0
-    result: dict[str, Any] = {
+    result: Fields = {
         "accuracy": float(np.mean(truth == predicted)),
         "balanced_accuracy": float(recall[occurs].mean()),
         "f1": float(f1[occurs | (np.bincount(predicted, minlength=num_classes) > 0)].mean()),

@@ -7,6 +7,7 @@ from typing import Any
 
 import keras
 
+from neucrowd_tf.declare.types import KerasOptimizer, Network, Tensor
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.nn.keras_private import copy_decay
 from neucrowd_tf.nn.optimizers import FusedAdam
@@ -21,7 +22,7 @@ _BIAS_STRIDE = 1019
 
 
 def make_optimizer(
-    optimizer: Any, learning_rate: Any, *, always: bool = False
+    optimizer: KerasOptimizer, learning_rate: Any, *, always: bool = False
 ) -> keras.optimizers.Optimizer:
     """Returns a new Keras optimizer.
 
@@ -61,7 +62,7 @@ def make_optimizer(
         ) from None
 
 
-def _schedule(rate: Any) -> Any:
+def _schedule(rate: Tensor) -> Tensor:
     """Returns a learning rate as Keras takes it; of a configuration the schedule."""
     if isinstance(rate, Mapping):
         return keras.optimizers.schedules.deserialize({"config": {}, **rate})
@@ -81,7 +82,11 @@ def check_activation(name: str) -> None:
 
 
 def embedding_model(
-    shape: tuple[int, ...], scaling: tuple[Any, Any], encoder: keras.Model, classify: Any, name: str
+    shape: tuple[int, ...],
+    scaling: tuple[Tensor, Tensor],
+    encoder: keras.Model,
+    classify: Network,
+    name: str,
 ) -> keras.Model:
     """Returns raw features -> standardise -> embed -> classify as one Keras model.
 
@@ -121,7 +126,7 @@ def build_encoder(config: Any, input_dim: int, seed: int = 0, name: str = "encod
         if index and dropout:
             masks = seed * _DROPOUT_STRIDE + index
             x = keras.layers.Dropout(dropout, seed=masks, name=f"dropout_{index}")(x)
-        kernels: Any = keras.initializers.GlorotUniform(seed * _KERNEL_STRIDE + index)
+        kernels: Tensor = keras.initializers.GlorotUniform(seed * _KERNEL_STRIDE + index)
         if config.initializer == "normal":
             kernels = keras.initializers.RandomNormal(0.0, 0.05, seed * _KERNEL_STRIDE + index)
         biases = keras.initializers.RandomNormal(0.0, 1.0, seed * _BIAS_STRIDE + index)

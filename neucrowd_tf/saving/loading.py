@@ -12,6 +12,7 @@ import numpy as np
 
 from neucrowd_tf.annotations import Annotations, as_name_array
 from neucrowd_tf.declare.nested import nest
+from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.arrays import load_arrays
 from neucrowd_tf.io.files.records import Record
@@ -50,8 +51,8 @@ class SavedEstimator(Record):
     REMEDY = "Fit and save it again; CHANGELOG.md has replacements of removed arguments."
 
     format: int
-    params: dict[str, Any]
-    attributes: dict[str, Any]
+    params: Fields
+    attributes: Fields
 
 
 def _unpack(value: Any, folder: Path, arrays: dict[str, np.ndarray]) -> Any:

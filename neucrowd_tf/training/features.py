@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from neucrowd_tf.declare.types import Array, Features
+
 # Under this share of a column's mean a deviation is float32's rounding, which dividing by it would
 # blow up.
 CONSTANT = 1e-7
@@ -17,7 +19,7 @@ ROWS = 4096  # that a network predicts at a time
 
 
 def standardise(
-    features: NDArray[Any], wanted: bool | str = True, *, weights: NDArray[np.float64] | None = None
+    features: Array, wanted: bool | str = True, *, weights: NDArray[np.float64] | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Returns the mean and the scale `[d]` of each column.
 
@@ -44,7 +46,7 @@ def standardise(
                 values = signed_square_root(values)
             yield values, None if weights is None else weights[places, None]
 
-    def total(values: NDArray[np.float64], weight: NDArray[np.float64] | None) -> NDArray[Any]:
+    def total(values: NDArray[np.float64], weight: NDArray[np.float64] | None) -> Array:
         return np.asarray((values if weight is None else values * weight).sum(axis=0))
 
     rows = math.prod(features.shape) // width
@@ -63,12 +65,12 @@ def standardise(
     return mean, np.where(deviation > least * np.abs(mean), deviation, 1.0)
 
 
-def signed_square_root(values: NDArray[Any]) -> NDArray[Any]:
+def signed_square_root(values: Array) -> Array:
     """Returns `sign(x) sqrt(|x|)`, which shortens the long tails of pooled activations."""
     return np.copysign(np.sqrt(np.abs(values)), values)
 
 
-def blocks_of(features: Any, rows: int) -> Iterator[tuple[Any, NDArray[Any]]]:
+def blocks_of(features: Features, rows: int) -> Iterator[tuple[Any, Array]]:
     """Yields positions and features of at most `rows` instances at a time.
 
     Of no instances there is one empty block. `DatasetFeatures` have blocks of their own.
@@ -81,9 +83,7 @@ def blocks_of(features: Any, rows: int) -> Iterator[tuple[Any, NDArray[Any]]]:
         yield places, features[places]
 
 
-def in_blocks(
-    function: Callable[[NDArray[Any]], Any], features: NDArray[Any], rows: int = ROWS
-) -> NDArray[Any]:
+def in_blocks(function: Callable[[Array], Any], features: Array, rows: int = ROWS) -> Array:
     """Returns `function` of `[M, ...]` features, computed on at most `rows` of them at a time.
 
     Without features it is called once with none, which gives the result its shape.
@@ -98,6 +98,6 @@ def in_blocks(
     return result
 
 
-def is_dataset(features: Any) -> bool:
+def is_dataset(features: Features) -> bool:
     """Whether features are a `tf.data.Dataset` (without importing TensorFlow)."""
     return hasattr(features, "element_spec")

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import keras
 import tensorflow as tf
-from numpy.typing import NDArray
 
+from neucrowd_tf.declare.types import Array, Layer, NamedValues, Network, Tensor
 from neucrowd_tf.nn.keras_private import layers_of
 from neucrowd_tf.training.compiled_steps import compiled_steps, free_earlier
 from neucrowd_tf.training.run import Run
 
-Logs = Mapping[str, Any]
 # Runs an epoch by its number, with calls of Keras' callbacks, and returns its figures.
-Epoch = Callable[[int, Any], Logs]
+Epoch = Callable[[int, keras.callbacks.CallbackList], NamedValues]
 
 
 class Learner:
@@ -36,37 +35,43 @@ class Learner:
         free_earlier()
 
     @property
-    def networks(self) -> Sequence[keras.Model | keras.layers.Layer]:
+    def networks(self) -> Sequence[Network | Layer]:
         """The networks, in the order in which a seed draws their weights."""
         raise NotImplementedError
 
     @property
-    def layers(self) -> list[keras.layers.Layer]:
+    def layers(self) -> list[Layer]:
         """The networks and their layers, each once."""
-        every = [layer for network in self.networks for layer in (network, *layers_of(network))]
-        return list({id(layer): layer for layer in every}.values())
+        layers: dict[int, Layer] = {}
+        for network in self.networks:
+            for layer in (network, *layers_of(network)):
+                layers[id(layer)] = layer
+        return list(layers.values())
 
     @property
-    def variables(self) -> list[Any]:
+    def variables(self) -> list[Tensor]:
         """All weights and states of random generators."""
-        every = [variable for network in self.networks for variable in network.variables]
-        return list({id(variable): variable for variable in every}.values())
+        variables: dict[int, Tensor] = {}
+        for network in self.networks:
+            for variable in network.variables:
+                variables[id(variable)] = variable
+        return list(variables.values())
 
     @property
-    def trainable_variables(self) -> list[Any]:
+    def trainable_variables(self) -> list[Tensor]:
         """The weights that are trained."""
-        return [x for network in self.networks for x in network.trainable_variables]
+        return list(itertools.chain(*(each.trainable_variables for each in self.networks)))
 
-    def get_weights(self) -> list[NDArray[Any]]:
+    def get_weights(self) -> list[Array]:
         """Returns the values of all variables, for callbacks."""
         return [variable.numpy() for variable in self.variables]
 
-    def set_weights(self, weights: Sequence[NDArray[Any]]) -> None:
+    def set_weights(self, weights: Sequence[Array]) -> None:
         """Sets the values of all variables, for callbacks."""
         for variable, value in zip(self.variables, weights, strict=True):
             variable.assign(value)
 
-    def save_weights(self, filepath: Any, overwrite: bool = True) -> None:
+    def save_weights(self, filepath: str, overwrite: bool = True) -> None:
         """Saves all variables, for callbacks."""
         whole = keras.Model(name="networks")
         whole.networks = list(self.networks)
@@ -74,10 +79,10 @@ class Learner:
         whole.save_weights(filepath, overwrite=overwrite)
 
 
-def in_turns(play: Callable[[int], Logs]) -> Epoch:
+def in_turns(play: Callable[[int], NamedValues]) -> Epoch:
     """Returns the epoch of networks that learn in turns: to callbacks it is one batch."""
 
-    def epoch(number: int, hooks: Any) -> Logs:
+    def epoch(number: int, hooks: keras.callbacks.CallbackList) -> NamedValues:
         hooks.on_train_batch_begin(0)
         logs = play(number)
         hooks.on_train_batch_end(0, logs)
@@ -86,7 +91,9 @@ def in_turns(play: Callable[[int], Logs]) -> Epoch:
     return epoch
 
 
-def in_batches(model: keras.Model, batches: Callable[[int], Any], steps: int, run: Run) -> Epoch:
+def in_batches(
+    model: keras.Model, batches: Callable[[int], Iterable[Tensor]], steps: int, run: Run
+) -> Epoch:
     """Returns the epoch of a compiled Keras model: its training steps.
 
     Args:
@@ -96,16 +103,17 @@ def in_batches(model: keras.Model, batches: Callable[[int], Any], steps: int, ru
         steps: of an epoch, or fewer if a callback ends training.
         run: its strategy shares steps among devices.
     """
-    iterators: list[Iterator[Any]] = []
+    iterators: list[Iterator[Tensor]] = []
     if getattr(model, "_compiled_steps", None) is None:  # a new one
         free_earlier()
 
-    def epoch(number: int, hooks: Any) -> Logs:
+    def epoch(number: int, hooks: keras.callbacks.CallbackList) -> NamedValues:
         if not iterators:
             iterators.append(iter(batches(number * steps)))
         model.reset_metrics()
-        take, at_once = compiled_steps(model, run.strategy), model.steps_per_execution
-        logs: Logs = {}
+        take = compiled_steps(model, run.strategy)
+        at_once = model.steps_per_execution
+        logs: NamedValues = {}
         for step in range(0, steps, at_once):
             count = min(at_once, steps - step)
             hooks.on_train_batch_begin(step)

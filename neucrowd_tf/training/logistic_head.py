@@ -17,6 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from neucrowd_tf.aggregation.blas import one_blas_thread
+from neucrowd_tf.declare.types import Array
 from neucrowd_tf.saving.persistent import Persistent
 from neucrowd_tf.training.features import standardise as scaling
 from neucrowd_tf.training.folds import stratified_folds
@@ -53,7 +54,7 @@ class LinearHead(Persistent, BaseEstimator):
     C_: float
     scores_: list[float]
 
-    def decision_function(self, x: NDArray[Any]) -> NDArray[np.float64]:
+    def decision_function(self, x: Array) -> NDArray[np.float64]:
         """Returns logits `[M, C]` of features `[M, d]`."""
         return np.asarray(self.standardised(x) @ self.kernel_ + self.bias_)
 
@@ -66,7 +67,7 @@ class LinearHead(Persistent, BaseEstimator):
         values /= self.scale_
         return values
 
-    def predict_proba(self, x: NDArray[Any]) -> NDArray[np.float64]:
+    def predict_proba(self, x: Array) -> NDArray[np.float64]:
         """Returns class probabilities `[M, C]` of features `[M, d]`."""
         return np.asarray(softmax(self.decision_function(x), axis=1))
 
@@ -91,15 +92,15 @@ class LinearHead(Persistent, BaseEstimator):
 
 def fit_logistic(
     x: Any,
-    codes: NDArray[Any],
+    codes: Array,
     num_classes: int,
     Cs: Sequence[float] = STRENGTHS,
-    validation: tuple[NDArray[Any], NDArray[Any]] | None = None,
-    sample_weight: NDArray[Any] | None = None,
+    validation: tuple[Array, Array] | None = None,
+    sample_weight: Array | None = None,
     seed: int = 0,
     *,
     standardise: bool = True,
-    groups: NDArray[Any] | None = None,
+    groups: Array | None = None,
 ) -> LinearHead:
     """Fits a logistic regression, its L2 strength chosen by log loss.
 
@@ -169,21 +170,19 @@ class _Split(NamedTuple):
         train, test: rows of these; None for all.
     """
 
-    fitted: tuple[Any, NDArray[Any], NDArray[Any]]
-    held_out: tuple[Any, NDArray[Any], NDArray[Any] | None]
-    train: NDArray[Any] | None = None
-    test: NDArray[Any] | None = None
+    fitted: tuple[Any, Array, Array]
+    held_out: tuple[Any, Array, Array | None]
+    train: Array | None = None
+    test: Array | None = None
 
 
-def _rows(values: Any, rows: NDArray[Any] | None) -> Any:
+def _rows(values: Any, rows: Array | None) -> Any:
     if rows is None or values is None:
         return values
     return values[rows]
 
 
-def _folds(
-    codes: NDArray[Any], groups: NDArray[Any] | None, seed: int
-) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+def _folds(codes: Array, groups: Array | None, seed: int) -> list[tuple[Array, Array]]:
     """Returns the rows of stratified folds, as many as the data allows; none for a single row."""
     if groups is None:
         units = len(codes)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import keras
 import numpy as np
 
+from neucrowd_tf.declare.types import NamedValues, Tensor
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.nn.keras_private import first_epoch, forget_first_epoch, forget_swap, trained_by
 from neucrowd_tf.nn.steps import agreed, clips
@@ -184,7 +184,7 @@ def _check(model: keras.Model, run: Run, *, staged: bool) -> None:
             )
 
 
-def _begin(model: keras.Model, run: Run, epochs: int, steps: int) -> Any:
+def _begin(model: keras.Model, run: Run, epochs: int, steps: int) -> Tensor:
     """Returns the callbacks of a training loop that has begun."""
     forget_first_epoch(model)
     verbose = run.verbose
@@ -217,7 +217,7 @@ def _check_finite(model: keras.Model, loss: float = 0.0) -> None:
 
 def _figures(
     model: keras.Model,
-    logs: Mapping[str, Any],
+    logs: NamedValues,
     evaluate: Evaluate | None,
     watch: Evaluate | None,
     run: Run,

@@ -26,6 +26,7 @@ from neucrowd_tf.declare.declarations import (
     whole,
     widths,
 )
+from neucrowd_tf.declare.types import Network
 from neucrowd_tf.errors import DataError, UsageError
 
 _FUNCTION = Constraint("a function", callable)
@@ -125,7 +126,7 @@ def network(kinds: Kinds) -> Constraint:
     )
 
 
-def _is_reference(value: Any) -> bool:
+def _is_reference(value: object) -> bool:
     """Whether a value is "module:function" or may be a class of `keras.applications`."""
     return isinstance(value, str) and (":" in value or value[:1].isupper())
 
@@ -147,7 +148,7 @@ def _referenced(argument_name: str, value: str) -> Any:
 
 def _application(
     argument_name: str, name: str, input_shape: tuple[int, ...], num_classes: int | None = None
-) -> Any:
+) -> Network:
     """Returns an untrained Keras application, with a softmax if there are classes."""
     import keras
 
@@ -258,7 +259,7 @@ ValidationFraction = Annotated[
 ]
 
 
-def check_network(model: Any) -> None:
+def check_network(model: Network) -> None:
     """Checks an estimator's networks, which `nested` names, and that its optimizer has one rate.
 
     Raises:

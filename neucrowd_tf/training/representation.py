@@ -17,6 +17,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, number, one_of, strengths
+from neucrowd_tf.declare.types import Array, Fields, Network, Tensor
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.nn.embedding_networks import build_encoder, embedding_model, make_optimizer
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData, transform
@@ -50,17 +51,17 @@ from neucrowd_tf.training.tuplets import TupletModel
 from neucrowd_tf.training.validation import consensus_labels, hold_out, validation_figures
 
 # What a search tries for the encoder of all these methods.
-ENCODER_SPACE: dict[str, tuple[Any, ...]] = {
+ENCODER_SPACE: dict[str, tuple[Tensor, ...]] = {
     "l2": (1e-4, 1e-3, 1e-2),
     "hidden_units": ((64, 32), (128, 64), (32, 16)),
     "dropout": (0.0, 0.2, 0.4),
 }
 # What a dataset asks of the encoder of all these methods alike, whichever the loss. On Syn1's
 # validation rows NeuCrowd has .621 so and .616 by the default 1e-2 (results/neucrowd_choice.csv).
-EQUAL_PRESETS: dict[str, dict[str, Any]] = {"syn1": {"l2": 1e-3}, "syn2": {"l2": 1e-3}}
+EQUAL_PRESETS: dict[str, Fields] = {"syn1": {"l2": 1e-3}, "syn2": {"l2": 1e-3}}
 
 
-def adadelta(learning_rate: float) -> dict[str, Any]:
+def adadelta(learning_rate: float) -> Fields:
     """Returns the configuration of TensorFlow 1's Adadelta, whose epsilon is 1e-8 (Keras: 1e-7)."""
     config = {"learning_rate": learning_rate, "rho": 0.95, "epsilon": 1e-8}
     return {"class_name": "Adadelta", "config": config}
@@ -142,20 +143,20 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         """Returns the class codes `[N]` that the embedding is trained on."""
         return consensus_labels(annotations, self.seed)
 
-    def _network(self, data: EmbeddingData) -> tuple[Any, Any]:
+    def _network(self, data: EmbeddingData) -> tuple[Network, Network]:
         """Returns the model that is trained, and its batches."""
         raise NotImplementedError
 
     def _before_epoch(
-        self, model: Any, data: EmbeddingData, epoch: int
+        self, model: Network, data: EmbeddingData, epoch: int
     ) -> Mapping[str, float] | None:
         """Changes the model before an epoch; what it returns is logged."""
 
-    def _watch(self, model: Any, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
+    def _watch(self, model: Network, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
         """Returns what is logged of the training data after each epoch."""
         return dict
 
-    def _judge(self, model: Any, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
+    def _judge(self, model: Network, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
         """Returns further figures of the validation data, logged as `val_<name>`."""
         return dict
 
@@ -197,7 +198,7 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         )
 
     def _train_embedding(
-        self, model: Any, batches: Callable[[int], Any], data: EmbeddingData, run: Run
+        self, model: Network, batches: Callable[[int], Tensor], data: EmbeddingData, run: Run
     ) -> None:
         """Trains the model and restores the best epoch.
 
@@ -246,7 +247,7 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         """Returns the batches of an epoch."""
         return self.steps_per_epoch
 
-    def _compiled(self, model: Any, run: Run, steps: int) -> Any:
+    def _compiled(self, model: Network, run: Run, steps: int) -> Network:
         with run.scope():
             optimizer = make_optimizer(self.optimizer, self.learning_rate)
             steps = run.steps_per_call(steps)
@@ -258,7 +259,7 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         embedded: NDArray[np.float32],
         labels: NDArray[np.int64],
         Cs: Sequence[float],
-        validation: tuple[NDArray[Any], NDArray[Any]] | None = None,
+        validation: tuple[Array, Array] | None = None,
     ) -> LinearHead:
         if self.raw_head:
             weight = compute_sample_weight("balanced", labels)
@@ -270,7 +271,7 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
             embedded, labels, size, Cs, validation, weight, self.seed, standardise=scaled
         )
 
-    def _classify(self, model: Any, data: EmbeddingData, features: NDArray[np.float32]) -> None:
+    def _classify(self, model: Network, data: EmbeddingData, features: NDArray[np.float32]) -> None:
         """Fits the downstream classifier: C by the held-out instances, then on all `[N, ...]`."""
         validation = model.embed(data.validation), data.validation_labels
         chosen = self._head(model.embed(data.features), data.labels, self.Cs, validation)
@@ -328,7 +329,7 @@ class TupletEstimator(RepresentationEstimator):
 
     def _model(
         self,
-        encoder: Any,
+        encoder: Network,
         features: NDArray[np.float32],
         labels: NDArray[np.int64],
         confidence: NDArray[np.float32],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 import tensorflow as tf
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from neucrowd_tf.declare.declarations import estimator, one_of
 from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.declare.types import Array, Fields, Network, Tensor
 from neucrowd_tf.methods.neucrowd.assurance import label_assurance
 from neucrowd_tf.methods.neucrowd.estimator import SPACE, NeuCrowd
 from neucrowd_tf.methods.neucrowd.joint_learning import NeuCrowdModel
@@ -24,7 +25,7 @@ from reproduction.controls.slots import SlotDropout
 BATCH = 256
 PENALTY = 2.0
 TUPLETS = 60_000
-RELEASED: dict[str, Any] = {
+RELEASED: Fields = {
     "hidden_units": (256, 32),
     "normal_biases": True,
     "embedding_dropout": True,
@@ -46,11 +47,11 @@ class ReleasedModel(SlotDropout, NeuCrowdModel):
 
     harder = -1.0
 
-    def hardness(self, sampler: SamplingNetwork, tuplets: Any, training: bool) -> Any:
+    def hardness(self, sampler: SamplingNetwork, tuplets: Tensor, training: bool) -> Tensor:
         """Returns the predicted probability `[batch]` of the positives of tuplets `[batch, n]`."""
         return tf.sigmoid(super().hardness(sampler, tuplets, training))
 
-    def target(self, losses: Any) -> Any:
+    def target(self, losses: Tensor) -> Tensor:
         """Returns the probabilities `[batch]` of the positives."""
         return tf.exp(-losses)
 
@@ -82,7 +83,7 @@ class ReleasedNeuCrowd(NeuCrowd):
         ' "accuracy" or "log_loss".',
     ] = "loss"
 
-    def _judge(self, model: Any, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
+    def _judge(self, model: Network, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
         # Deviation: NeuCrowd section 4.3. Paper: The released code stops by the loss on validation
         # tuplets, weighted by the votes of validation instances. Here: `neucrowd_released` does the
         # same, and the labels of validation instances count fully. Why: Their votes are not known
@@ -92,11 +93,11 @@ class ReleasedNeuCrowd(NeuCrowd):
         validation_model = self._model(model.encoder, *instances, **self._options())
         return lambda: {"loss": validation_model.fixed_loss(4096, as_trained=True)}
 
-    def _assurance(self, votes: NDArray[Any]) -> NDArray[np.float32]:
+    def _assurance(self, votes: Array) -> NDArray[np.float32]:
         return label_assurance(votes, "share")
 
     def _safe_examples(
-        self, embeddings: NDArray[Any], labels: NDArray[np.int64], assurance: NDArray[np.float32]
+        self, embeddings: Array, labels: NDArray[np.int64], assurance: NDArray[np.float32]
     ) -> NDArray[np.bool_]:
         k = neighbourhood_size(len(labels), len(labels)) + 1
         return safe_examples(

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from neucrowd_tf.declare.declarations import estimator, one_of, whole
 from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.declare.types import Fields, Network, Tensor
 from neucrowd_tf.methods.rll.confidence import bayesian_confidence
 from neucrowd_tf.methods.rll.estimator import RLL
 from neucrowd_tf.training.batches import pipelines
@@ -31,7 +32,7 @@ PASSES = 10
 # and their code stops at a higher validation loss without.
 BATCH = 512
 PENALTY = 1.5
-RELEASED: dict[str, Any] = {
+RELEASED: Fields = {
     "hidden_units": (32, 16),
     "embedding_dropout": True,
     "dropout": 0.7,
@@ -45,7 +46,7 @@ RELEASED: dict[str, Any] = {
 }
 
 
-def all_pairs(seed: int, positives: int, batch: int, width: int) -> Any:
+def all_pairs(seed: int, positives: int, batch: int, width: int) -> Tensor:
     """Returns `make(first_step)`, batches of uniform numbers that stand for all pairs of positives.
 
     They are `[batch, width]`, functions of (seed, step) alone, and mean this to a `TupletIndex`
@@ -97,12 +98,14 @@ class TwoTowerModel(SlotDropout, TupletModel):
         super().__init__(*arguments, **options)
         self.query = make_tower(tuple(self.instances.shape[1:]))
 
-    def embed_rows(self, rows: Any, training: bool, network: keras.Model | None = None) -> Any:
+    def embed_rows(
+        self, rows: Tensor, training: bool, network: keras.Model | None = None
+    ) -> Tensor:
         """Returns embeddings `[batch, n, h]` of tuplets `[batch, n]`, whose anchors come first."""
         anchors = super().embed_rows(rows[:, :1], training, self.query)
         return tf.concat([anchors, super().embed_rows(rows[:, 1:], training, network)], axis=1)
 
-    def penalty(self, network: keras.Model) -> Any:
+    def penalty(self, network: keras.Model) -> Tensor:
         """Returns the penalty on the weights of both networks."""
         return super().penalty(network) + super().penalty(self.query)
 
@@ -178,7 +181,7 @@ class ReleasedRLL(RLL):
         positives = int(data.labels.sum())
         return PASSES * max(1, positives * (positives - 1) // self.batch_size)
 
-    def _network(self, data: EmbeddingData) -> tuple[Any, Any]:
+    def _network(self, data: EmbeddingData) -> tuple[Network, Network]:
         model, _ = super()._network(data)
         positives = int(data.labels.sum())
         return model, all_pairs(self.seed, positives, self.batch_size, self.k + 2)
@@ -189,7 +192,7 @@ class ReleasedRLL(RLL):
             make_tower=lambda shape: self._make_encoder(shape, self.seed + SECOND_SEED, "query"),
         )
 
-    def _judge(self, model: Any, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
+    def _judge(self, model: Network, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
         # Deviation: RLL III-A. Paper: The released code chooses the epoch by the loss of
         # validation groups, whose positives are negatives by mistake, and adds the penalty to it.
         # Here: Validation AUC; `rll_released` has the loss of validation groups with positives,

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 import tensorflow as tf
+
+from neucrowd_tf.declare.types import Tensor
 
 
 class SlotDropout:
     """Lets an `EncoderModel` embed an instance in several slots of a batch with several masks."""
 
     encoder: keras.Model
-    distinct: Any
+    distinct: Tensor
 
-    def embed_rows(self, rows: Any, training: bool, network: keras.Model | None = None) -> Any:
+    def embed_rows(
+        self, rows: Tensor, training: bool, network: keras.Model | None = None
+    ) -> Tensor:
         """Returns float32 embeddings `[..., h]` of instances `[...]`, by default the encoder's."""
         if training:
             return self.embed_slots(network or self.encoder, rows)
         return super().embed_rows(rows, training, network)  # type: ignore[misc]
 
-    def embed_slots(self, network: keras.Model, rows: Any) -> Any:
+    def embed_slots(self, network: keras.Model, rows: Tensor) -> Tensor:
         """Returns embeddings `[..., h]` of instances `[...]`, each with a dropout mask of its own.
 
         Of a chain of layers, those before the first dropout see each distinct instance once.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import jinja2
 import numpy as np
@@ -15,6 +14,7 @@ from neucrowd_tf.aggregation.families import PEOPLE, Sources
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.agreement import Scale
 from neucrowd_tf.datasets import CrowdDataset
+from neucrowd_tf.declare.types import NamedValues
 from neucrowd_tf.evaluation.cross_validation import whole_crowd
 from neucrowd_tf.evaluation.report.crowd import crowd_sections
 from neucrowd_tf.evaluation.report.model import model_sections
@@ -27,7 +27,7 @@ from neucrowd_tf.io.run_files import REPORT
 def build_report(
     annotations: Annotations,
     *,
-    model: Mapping[str, Any] | None = None,
+    model: NamedValues | None = None,
     title: str = "Crowd report",
     note: str = "",
     sources: Sources = PEOPLE,
@@ -70,7 +70,7 @@ def build_report(
 def write_report(
     folder: Path,
     dataset: CrowdDataset,
-    metrics: Mapping[str, Any],
+    metrics: NamedValues,
     *,
     sources: Sources = PEOPLE,
     gold: NDArray[np.int64] | None = None,

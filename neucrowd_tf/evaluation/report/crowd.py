@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +19,7 @@ from neucrowd_tf.certainty.judges import Judge, judges
 from neucrowd_tf.certainty.labelling.belief import belief_of
 from neucrowd_tf.certainty.labelling.plan import REACHED, accuracy_after, make_plan, reason
 from neucrowd_tf.certainty.models import compare_models
+from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.agreement_tables import MANY_SHARED, Pair, pairs, people_only
 from neucrowd_tf.evaluation.cached_consensus import consensus_method, inferred
@@ -55,7 +55,7 @@ def crowd_sections(
     scale: agreement.Scale = "nominal",
     texts: Mapping[str, str] | None = None,
     times: NDArray[np.float64] | None = None,
-) -> dict[str, Any]:
+) -> Fields:
     """Returns the template's values for a crowd.
 
     Args:
@@ -69,7 +69,7 @@ def crowd_sections(
     described = statistics.describe(annotations)
     inference = inferred(annotations, gold, sources, scale)
     models = list(sources.models)
-    values: dict[str, Any] = {"annotators": None, "relabelling": None}
+    values: Fields = {"annotators": None, "relabelling": None}
     if annotations.has_identities:
         people = ~np.isin(annotations.annotator_names.astype(str), models)
         values["relabelling"] = _requests(inference, people)
@@ -93,7 +93,7 @@ def crowd_sections(
 
 def _agreement(
     annotations: Annotations, models: Sequence[str], scale: agreement.Scale, inference: Inference
-) -> dict[str, Any]:
+) -> Fields:
     """Returns the agreement of people, also by pairs, and how models compare with them."""
     numbers = numbers_of(annotations.class_names.tolist())
     if scale == "interval" and numbers is None:
@@ -150,7 +150,7 @@ def _agreement(
     }
 
 
-def _requests(inference: Inference, people: NDArray[np.bool_]) -> dict[str, Any] | None:
+def _requests(inference: Inference, people: NDArray[np.bool_]) -> Fields | None:
     """Returns the labels to collect next and the annotators to ask; None for a large crowd."""
     crowd = inference.crowd
     if crowd.num_instances * crowd.num_annotators * crowd.num_classes**2 > MOST_PLANNED:
@@ -172,7 +172,7 @@ def _requests(inference: Inference, people: NDArray[np.bool_]) -> dict[str, Any]
     return {"rows": rows, "total": len(plan), "now": interval(now), "then": interval(then)}
 
 
-def _drawn(change: Change, name: object) -> dict[str, Any]:
+def _drawn(change: Change, name: object) -> Fields:
     """Returns the drawing of a change: shares of neighbouring labels, and the two rates."""
     total = len(change.agrees)
     parts = np.array_split(change.agrees, min(20, total // 5))
@@ -193,7 +193,7 @@ def _drawn(change: Change, name: object) -> dict[str, Any]:
     return {"title": change.line(shown(name)), "total": total, "lines": lines}
 
 
-def _annotators(inference: Inference, changed: Sequence[Change]) -> dict[str, Any]:
+def _annotators(inference: Inference, changed: Sequence[Change]) -> Fields:
     """Returns the annotators: the unreliable ones, then the others from the most skilled on."""
     crowd = inference.crowd
     skills = inference.skills
@@ -238,7 +238,7 @@ def _annotators(inference: Inference, changed: Sequence[Change]) -> dict[str, An
     }
 
 
-def _items(inference: Inference) -> dict[str, Any]:
+def _items(inference: Inference) -> Fields:
     """Returns the labelled items without gold labels, the least certain consensus label first."""
     crowd = inference.crowd
     labels = inference.labels

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -53,7 +53,7 @@ def with_validation(
     return both, np.concatenate([gold, true])
 
 
-def gold_codes(gold: Mapping[Any, Any] | None, annotations: Annotations) -> NDArray[np.int64]:
+def gold_codes(gold: Mapping[Hashable, Any] | None, annotations: Annotations) -> NDArray[np.int64]:
     """Returns `[N]` class codes of gold labels, -1 for the other instances.
 
     Args:

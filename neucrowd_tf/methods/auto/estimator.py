@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -20,6 +20,7 @@ from neucrowd_tf.declare.declarations import (
     whole,
 )
 from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.declare.types import Array, Estimator, Fields, Layer, Network
 from neucrowd_tf.evaluation.without_truth import Judgement
 from neucrowd_tf.methods.auto import pooling, search
 from neucrowd_tf.methods.auto.average import Average, mean_logits
@@ -123,7 +124,7 @@ class Auto(CrowdEstimator):
         " to the others, and states the mean absolute error.",
     ] = "nominal"
     gold: Annotated[
-        Mapping[Any, Any] | None,
+        Mapping[Hashable, Any] | None,
         _GOLD,
         "true labels by item, for choice and calibration. Labels of other items are left out.",
     ] = None
@@ -145,8 +146,8 @@ class Auto(CrowdEstimator):
         int | None, whole(1), "number of candidates that run at once; None runs one per core."
     ] = None
 
-    recommendation_: dict[str, Any] = fitted()
-    estimator_: Any = fitted()
+    recommendation_: Fields = fitted()
+    estimator_: Estimator = fitted()
     held_out_probas_: NDArray[np.float64] = fitted()
     consensus_: NDArray[np.int64] = fitted()
     rows_: NDArray[np.int64] = fitted()
@@ -238,7 +239,7 @@ class Auto(CrowdEstimator):
         else:
             action = ""
         outcomes = search.outcomes(search.fitted, every, self.jobs, action)
-        members: dict[str, list[Any]] = {}
+        members: dict[str, list[Network]] = {}
         for task in every:
             if (model := outcomes[task.name].estimator) is not None:
                 members.setdefault(task.candidate.name, []).append(model)
@@ -246,7 +247,7 @@ class Auto(CrowdEstimator):
         return members
 
     def _describe(
-        self, members: Mapping[str, list[Any]], num_annotators: int, judgement: Judgement
+        self, members: Mapping[str, list[Network]], num_annotators: int, judgement: Judgement
     ) -> None:
         """Adds to the recommendation how members were fitted, and takes over their results."""
         self.recommendation_["fits"] = {name: len(models) for name, models in members.items()}
@@ -373,22 +374,22 @@ class Auto(CrowdEstimator):
 
     # ----------------------------------------------------------------- use
 
-    def _predict_proba(self, features: NDArray[Any]) -> NDArray[Any]:
+    def _predict_proba(self, features: Array) -> Array:
         if hasattr(self, "encoder_"):
             features = self.encoder_.transform(features)
         return np.asarray(self.estimator_.predict_proba(features))
 
-    def _inference_model(self) -> Any:
+    def _inference_model(self) -> Network:
         """Returns the average's Keras model."""
         return self.estimator_.inference_model()
 
-    def text_layer(self) -> Any:
+    def text_layer(self) -> Layer:
         """Returns the layer that converts texts or images to the members' features."""
         return (self.encoder_.layer if hasattr(self, "encoder_") else self.estimator_.text_layer)()
 
 
 def _average(
-    members: Mapping[str, Sequence[Any]], weights: Sequence[float], fit: pooling.Calibration
+    members: Mapping[str, Sequence[Network]], weights: Sequence[float], fit: pooling.Calibration
 ) -> Average:
     """Returns the average of all fits; those of a member share its weight."""
     sizes = [len(models) for models in members.values()]

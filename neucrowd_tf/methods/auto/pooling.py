@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import log_softmax, logsumexp, softmax
 
+from neucrowd_tf.declare.types import Floats
 from neucrowd_tf.methods.auto.average import log_probabilities, mean_logits
 from neucrowd_tf.methods.auto.evidence import Evidence
 from neucrowd_tf.methods.auto.ranking import Ranked, shifted
 
-Array = NDArray[np.float64]
 # Weights are shrunk to their mean: this times M times the sum of squared distances is subtracted
 # from the log likelihood. With ten times as much, one good member among seven poor ones did not
 # count.
@@ -28,7 +28,7 @@ STEPS = 60
 HOTTEST = 10.0
 
 
-def fit_weights(predictions: Sequence[Array], likelihoods: Array, counts: Array) -> Array:
+def fit_weights(predictions: Sequence[Floats], likelihoods: Floats, counts: Floats) -> Floats:
     """Returns `[M]` non-negative weights under which the members' mean makes labels likely.
 
     They maximise `sum_i v_i log sum_c q_i(c) exp(l_i(c))` with `q = softmax(sum_m w_m log p_m)`,
@@ -46,7 +46,7 @@ def fit_weights(predictions: Sequence[Array], likelihoods: Array, counts: Array)
     logs = np.stack([log_probabilities(each) for each in predictions])
     members = len(logs)
 
-    def loss(weights: Array) -> tuple[float, Array]:
+    def loss(weights: Floats) -> tuple[float, Floats]:
         pooled = log_softmax(np.tensordot(weights, logs, 1), axis=1)
         joint = pooled + likelihoods
         likely = logsumexp(joint, axis=1)
@@ -64,7 +64,7 @@ def fit_weights(predictions: Sequence[Array], likelihoods: Array, counts: Array)
 
 
 def weigh(
-    held_out: Mapping[str, Array],
+    held_out: Mapping[str, Floats],
     ranked: Ranked,
     evidence: Evidence,
     *,
@@ -123,11 +123,11 @@ class Calibration:
     """
 
     temperature: float
-    shift: Array
-    probabilities: Array
+    shift: Floats
+    probabilities: Floats
 
 
-def consensus_mistakes(evidence: Evidence, predicted: NDArray[np.int64]) -> Array:
+def consensus_mistakes(evidence: Evidence, predicted: NDArray[np.int64]) -> Floats:
     """Returns `[C, C]` the probability of each consensus class (columns) by true class (rows).
 
     Args:
@@ -139,7 +139,7 @@ def consensus_mistakes(evidence: Evidence, predicted: NDArray[np.int64]) -> Arra
     return np.asarray(joint / joint.sum(axis=1, keepdims=True))
 
 
-def temperature_for(logits: Array, labels: NDArray[np.int64], mistakes: Array) -> float:
+def temperature_for(logits: Floats, labels: NDArray[np.int64], mistakes: Floats) -> float:
     """Returns the temperature with the least log loss of noisy labels.
 
     Args:
@@ -163,7 +163,7 @@ def temperature_for(logits: Array, labels: NDArray[np.int64], mistakes: Array) -
 
 
 def calibrate(
-    held_out: Mapping[str, Array], ranked: Ranked, weights: Sequence[float], evidence: Evidence
+    held_out: Mapping[str, Floats], ranked: Ranked, weights: Sequence[float], evidence: Evidence
 ) -> Calibration:
     """Fits the temperature of the mean of held-out predictions.
 

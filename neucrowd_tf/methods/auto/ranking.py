@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import norm, rankdata
 
+from neucrowd_tf.declare.types import Floats
 from neucrowd_tf.evaluation.intervals import Interval, paired_interval
 from neucrowd_tf.methods.auto.average import mean_logits
 from neucrowd_tf.methods.auto.evidence import CRITERIA, Evidence, determinant
 
-Array = NDArray[np.float64]
 # The share of the candidates that is averaged, the least number, and how far below the first one's
 # agreement with the consensus a member may significantly be.
 SHARE = 0.5
@@ -60,11 +60,11 @@ class Ranked:
     """
 
     members: list[str]
-    corrections: dict[str, Array]
+    corrections: dict[str, Floats]
 
 
 def rank(
-    held_out: Mapping[str, Array],
+    held_out: Mapping[str, Floats],
     evidence: Evidence,
     *,
     balanced: bool = False,
@@ -126,7 +126,7 @@ def rank(
 
 def _chosen(
     scores: Sequence[Mapping[str, float]],
-    agrees: Mapping[str, Array],
+    agrees: Mapping[str, Floats],
     worse: set[str],
     unlike: Collection[str],
 ) -> list[str]:
@@ -145,7 +145,7 @@ def _chosen(
 
 
 def _clearly(
-    better: NDArray[np.bool_], worse: NDArray[np.bool_], weights: Array, bound: float
+    better: NDArray[np.bool_], worse: NDArray[np.bool_], weights: Floats, bound: float
 ) -> bool:
     """Returns whether the first is right so much more often that its z is above a bound."""
     difference = better.astype(np.float64) - worse
@@ -154,13 +154,13 @@ def _clearly(
     return mean > bound * error > 0
 
 
-def shifted(probabilities: Array, correction: Array) -> Array:
+def shifted(probabilities: Floats, correction: Floats) -> Floats:
     """Returns probabilities without a correction's log shares, scaled to sum to one."""
     divided = probabilities * np.exp(-correction)
     return np.asarray(divided / divided.sum(axis=1, keepdims=True))
 
 
-def _correction(probabilities: Array, evidence: Evidence, balanced: bool) -> Array:
+def _correction(probabilities: Floats, evidence: Evidence, balanced: bool) -> Floats:
     """Returns `[C]` what is subtracted from log probabilities for a balanced target.
 
     This is the part of the predictions' log class shares that maximises the determinant: nothing

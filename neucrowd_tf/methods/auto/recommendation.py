@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +13,7 @@ from neucrowd_tf.annotations.statistics import imbalance_ratio
 from neucrowd_tf.annotations.votes import decided
 from neucrowd_tf.certainty import Estimate
 from neucrowd_tf.certainty.inference import shown
+from neucrowd_tf.declare.types import Fields, Floats
 from neucrowd_tf.evaluation.cached_consensus import certainty_without_gold
 from neucrowd_tf.evaluation.without_truth import LEAST_GOLD, Judgement, judge
 from neucrowd_tf.methods.auto.candidates import BASELINE
@@ -21,7 +21,6 @@ from neucrowd_tf.methods.auto.evidence import Evidence
 from neucrowd_tf.methods.auto.pooling import Calibration
 from neucrowd_tf.methods.auto.ranking import CONFIDENCE, Ranked
 
-Array = NDArray[np.float64]
 AVERAGE = "average"
 CONSTANT = "commonest class"
 GOLD_ADVICE = "Gold labels of 50 random items (--gold) would narrow this interval."
@@ -40,7 +39,7 @@ UNDECIDED = (
 
 
 def recommend(
-    held_out: Mapping[str, Array],
+    held_out: Mapping[str, Floats],
     ranked: Ranked,
     weights: Sequence[float],
     fit: Calibration,
@@ -48,7 +47,7 @@ def recommend(
     judged: Judgement,
     reasons: Mapping[str, str],
     target: str,
-) -> dict[str, Any]:
+) -> Fields:
     """Returns `Auto.recommendation_`.
 
     Args:
@@ -126,7 +125,7 @@ def judged_predictions(
     crowd: Annotations,
     rows: NDArray[np.int64],
     fit: Calibration,
-    baseline: Array,
+    baseline: Floats,
     gold: NDArray[np.int64],
     *,
     balanced: bool = False,

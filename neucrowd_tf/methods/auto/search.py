@@ -20,6 +20,7 @@ from tqdm import tqdm
 from neucrowd_tf.aggregation.blas import one_blas_thread
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.tables import is_text
+from neucrowd_tf.declare.types import Array, Estimator, Fields
 from neucrowd_tf.errors import one_line, quietly
 from neucrowd_tf.methods.auto.candidates import TOO_DEAR, Candidate
 from neucrowd_tf.methods.texts import TextClassifier
@@ -151,7 +152,7 @@ class Task:
         """Returns the `Run` of the task's fits."""
         return Run(checkpoints=self.folder, progress=False, stop=self.stop, owner=self.owner)
 
-    def shared_networks(self, estimator: Any) -> contextlib.AbstractContextManager[Any]:
+    def shared_networks(self, estimator: Estimator) -> contextlib.AbstractContextManager[object]:
         """Returns a context in which the estimator's fits use the task's compiled networks."""
         context: Any = getattr(estimator, "reused", contextlib.nullcontext)
         return context(self.networks)
@@ -178,7 +179,7 @@ class Outcome:
     strength: float | None = None
     reason: str = ""
     error: Exception | None = None
-    estimator: Any = None
+    estimator: Estimator = None
 
 
 def held_out(task: Task) -> Outcome:
@@ -223,7 +224,7 @@ def held_out(task: Task) -> Outcome:
     return Outcome(name, time.perf_counter() - start, probabilities, strength)
 
 
-def _fold(task: Task, estimator: Any, train: Rows, test: Rows, run: Run) -> dict[str, Any]:
+def _fold(task: Task, estimator: Estimator, train: Rows, test: Rows, run: Run) -> Fields:
     estimator.fit(task.features[train], task.annotations[train], run=run)
     arrays = {"probabilities": np.asarray(estimator.predict_proba(task.features[test]), np.float64)}
     head = getattr(estimator, "head_", None)
@@ -232,7 +233,7 @@ def _fold(task: Task, estimator: Any, train: Rows, test: Rows, run: Run) -> dict
     return arrays
 
 
-def _hopeless(task: Task, probabilities: NDArray[Any], rows: Rows) -> str:
+def _hopeless(task: Task, probabilities: Array, rows: Rows) -> str:
     """Returns why a candidate is not worth its other folds, or an empty text."""
     if task.agreement is None or task.consensus is None or len(rows) < 2:
         return ""

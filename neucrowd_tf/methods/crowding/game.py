@@ -16,6 +16,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.types import Fields, Tensor
 from neucrowd_tf.methods.crowding.networks import (
     Auxiliary,
     Discriminator,
@@ -186,7 +187,7 @@ class Game(Turns):
         """Returns the matrix of the discriminator's graph convolution, `[C, C]`."""
         return label_correlation(label_cooccurrence(annotations))
 
-    def play(self, epoch: int) -> dict[str, Any]:
+    def play(self, epoch: int) -> dict[str, Tensor]:
         """Makes an epoch of the present stage, by its number.
 
         Each turn is compiled by itself; TensorFlow would optimise a shared part once per turn.
@@ -196,7 +197,7 @@ class Game(Turns):
 
     # ----------------------------------------------------------------- before the game
 
-    def pretrain_generator(self, epoch: Any) -> dict[str, Any]:
+    def pretrain_generator(self, epoch: Tensor) -> Fields:
         """Trains the generator on all authentic annotations; the classifier stays as it is.
 
         References:
@@ -209,13 +210,15 @@ class Game(Turns):
         return {"loss": self._pretrained(crowd.inputs, authentic, self.classify_all(), draws)}
 
     @compiled(inputs_spec, (codes, codes, codes), matrix, (seeds, seeds))
-    def _pretrained(self, inputs: Any, authentic: Any, latent: Any, draws: Any) -> Any:
+    def _pretrained(
+        self, inputs: Tensor, authentic: Tensor, latent: Tensor, draws: Tensor
+    ) -> Tensor:
         """Updates the generator batch by batch; returns the mean loss of the pass."""
         (features, identities), variables = inputs, self.generator.trainable_variables
         size = tf.size(authentic[0])
 
         @unconverted
-        def update(index: Any) -> Any:
+        def update(index: Tensor) -> Tensor:
             chosen = shuffled(positions_of(index, self.pretrain_batch, size), size, draws[0])
             instances, annotators, labels = (tf.gather(column, chosen) for column in authentic)
             shape = [tf.size(chosen), self.generator.noise_size]
@@ -233,7 +236,7 @@ class Game(Turns):
             total += update(index)
         return total
 
-    def pretrain_discriminator(self, epoch: Any) -> dict[str, Any]:
+    def pretrain_discriminator(self, epoch: Tensor) -> Fields:
         """Trains discriminator and auxiliary network for a pass, against the generator as it is.
 
         References:
@@ -244,7 +247,7 @@ class Game(Turns):
 
     # ----------------------------------------------------------------- an epoch of the game
 
-    def play_epoch(self, epoch: Any) -> dict[str, Any]:
+    def play_epoch(self, epoch: Tensor) -> Fields:
         """Plays an epoch: a turn of each network.
 
         References:
@@ -269,11 +272,13 @@ class Game(Turns):
         logs["predicted_class_entropy"] = entropy(tf.reduce_mean(latent, axis=0))
         return {"loss": logs["generator_loss"] + logs["discriminator_loss"], **logs}
 
-    def early_draws(self, epoch: Any, instances: Any, latent: Any) -> tuple[Logged, Any] | None:
+    def early_draws(
+        self, epoch: Tensor, instances: Tensor, latent: Tensor
+    ) -> tuple[Logged, Tensor] | None:
         """Returns draws for the classifier's turn from before the generator's, None for later."""
         return None
 
-    def split(self, latent: Any) -> tuple[Any, Any]:
+    def split(self, latent: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the instances of the generator's turn and those of the classifier's."""
         return split_by_entropy(entropy(latent), self.hparams.threshold)
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.types import Array
 
 
 def fractions(counts: ArrayLike) -> NDArray[np.float64]:
@@ -33,7 +32,7 @@ def fractions(counts: ArrayLike) -> NDArray[np.float64]:
     return inverse
 
 
-def rounded(shares: NDArray[Any], total: int) -> NDArray[np.int64]:
+def rounded(shares: Array, total: int) -> NDArray[np.int64]:
     """Returns whole numbers `[C]` near `shares * total` that sum to `total`.
 
     They lie within one of it: the largest remainders are rounded up.
@@ -85,7 +84,7 @@ def allocate(
     return taken
 
 
-def generated_counts(labels: NDArray[Any], observed: Annotations) -> NDArray[np.int64]:
+def generated_counts(labels: Array, observed: Annotations) -> NDArray[np.int64]:
     """Returns N'_c `[C]`: how many of all generated pseudo-annotations say class c.
 
     Args:
@@ -104,7 +103,7 @@ def generated_counts(labels: NDArray[Any], observed: Annotations) -> NDArray[np.
 
 
 def fill_lost_classes(
-    labels: NDArray[Any], entropies: NDArray[np.float32], observed: Annotations
+    labels: Array, entropies: NDArray[np.float32], observed: Annotations
 ) -> list[int]:
     """Gives pseudo-annotations to classes that annotators use and the model has lost, in place.
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from neucrowd_tf.declare.types import Array
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.methods.dasc.quotas import allocate, fractions
 
@@ -23,12 +24,12 @@ Selector = Callable[["Candidates", int, np.random.Generator], "NDArray[np.int64]
 class PredictsAnnotators(Protocol):
     """A fitted estimator that predicts each annotator's label."""
 
-    def predict_annotators(self, features: ArrayLike) -> NDArray[Any]:
+    def predict_annotators(self, features: ArrayLike) -> Array:
         """Returns probabilities `[N, R, C]`."""
         ...
 
 
-def entropy(probabilities: NDArray[Any]) -> NDArray[np.float32]:
+def entropy(probabilities: Array) -> NDArray[np.float32]:
     """Returns `-sum_c p_c log p_c` over the last axis, in nats; 0 log 0 is 0.
 
     Args:
@@ -46,8 +47,8 @@ def entropy(probabilities: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def pseudo_annotations(
-    estimator: PredictsAnnotators, features: NDArray[Any], num_annotators: int, num_classes: int
-) -> tuple[NDArray[Any], NDArray[np.float32]]:
+    estimator: PredictsAnnotators, features: Array, num_annotators: int, num_classes: int
+) -> tuple[Array, NDArray[np.float32]]:
     """Returns each annotator's most probable label of each instance, and how uncertain it is.
 
     All cells are predicted once, a block of instances at a time, so nothing of size N x R x C is
@@ -102,7 +103,7 @@ class Candidates:
     """
 
     cells: NDArray[np.int64]
-    labels: NDArray[Any]
+    labels: Array
     entropies: NDArray[np.float32]
     generated: NDArray[np.int64]
     hand_on: bool = True

@@ -16,6 +16,7 @@ from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.declare.declarations import estimator, none, number, one_of, whole
 from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.declare.settings import settings_in
+from neucrowd_tf.declare.types import Array, Fields, Integers
 from neucrowd_tf.errors import warn
 from neucrowd_tf.methods.iced.inference import EM, PRIORS, Inference, infer_labels, label_certainty
 from neucrowd_tf.methods.iced.networks import (
@@ -228,9 +229,7 @@ class ICED(CrowdEstimator):
         rng = np.random.default_rng([self.seed, *stream])
         return epoch_order(rows, self.batch_size, rng, passes)
 
-    def _warm_up(
-        self, model: ICEDModel, learn: Callable[..., Any], votes: NDArray[Any], run: Run
-    ) -> None:
+    def _warm_up(self, model: ICEDModel, learn: Callable[..., Any], votes: Array, run: Run) -> None:
         """Trains the auto-encoder, then the classifier on majority votes.
 
         References:
@@ -300,7 +299,7 @@ class ICED(CrowdEstimator):
 
     # ----------------------------------------------------------------- scores against the truth
 
-    def evaluation(self, dataset: CrowdDataset) -> dict[str, Any]:
+    def evaluation(self, dataset: CrowdDataset) -> Fields:
         """Returns scores of the warm-up and the rounds for evaluation.json.
 
         Returns:
@@ -318,7 +317,7 @@ class ICED(CrowdEstimator):
             ICED, section 3.3, figure 2 and table 3.
         """
         permuted = self.permutations_history_ != np.arange(len(self.classes_))
-        scores: dict[str, Any] = {
+        scores: Fields = {
             "warm_up_samples": self.warm_up_samples_,
             "permuted": int(permuted.any(axis=1).sum()),
         }
@@ -378,7 +377,7 @@ def score_rounds(model: ICED, truth: ArrayLike) -> pd.DataFrame:
         members = [codes[candidates == code] == code for code in np.flatnonzero(counts)]
         purities = [member.mean() for member in members if len(member)]
         by_class = [right[codes == code].mean() for code in np.unique(codes)]
-        record: dict[str, Any] = {
+        record: Fields = {
             "round": index,
             "label_accuracy": right.mean(),
             "balanced_label_accuracy": np.mean(by_class),
@@ -429,7 +428,7 @@ class RoundHistory:
     ) -> float:
         """Adds a round and returns the share of the inferred labels that it changed."""
 
-        def joined(rows: NDArray[Any], row: NDArray[Any]) -> NDArray[Any]:
+        def joined(rows: Array, row: Array) -> Array:
             return np.concatenate([rows, row[None].astype(rows.dtype)])
 
         self.inference = inference
@@ -439,12 +438,12 @@ class RoundHistory:
         self.synthetic = joined(self.synthetic, counts)
         return float(np.mean(self.labels[-1] != self.labels[-2]))
 
-    def get_state(self) -> dict[str, NDArray[Any]]:
+    def get_state(self) -> dict[str, Array]:
         """Returns everything as arrays."""
         rows = {name: value for name, value in vars(self).items() if name != "inference"}
         return rows | vars(self.inference)
 
-    def set_state(self, state: dict[str, NDArray[Any]]) -> None:
+    def set_state(self, state: dict[str, Array]) -> None:
         """Goes on from what `get_state` returned."""
         names = ("probas", "priors", "errors", "permutation")
         self.inference = Inference(*(state[name] for name in names))
@@ -491,7 +490,7 @@ def settled(changed: Sequence[float], tol: float | None) -> bool:
     return tol is not None and len(changed) > 1 and changed[-1] <= tol
 
 
-def shortages(history: RoundHistory, used: NDArray[np.bool_], names: NDArray[Any]) -> list[str]:
+def shortages(history: RoundHistory, used: NDArray[np.bool_], names: Array) -> list[str]:
     """Returns sentences about unused classes and classes that were too small to synthesise.
 
     Args:
@@ -515,7 +514,7 @@ def shortages(history: RoundHistory, used: NDArray[np.bool_], names: NDArray[Any
 # --------------------------------------------------------------------- the warm-up
 
 
-def certainty_groups(certainty: NDArray[Any], top: int = TOP_GROUPS) -> NDArray[np.int64]:
+def certainty_groups(certainty: Array, top: int = TOP_GROUPS) -> NDArray[np.int64]:
     """Returns `[N]` groups: 1 for the highest certainty, 2 for the next, `top + 1` for the rest.
 
     Groups are distinct values, not quantiles: W annotators of two classes have only W // 2 + 1 of
@@ -562,9 +561,7 @@ def warm_up_schedule(
     return [members for members, share in zip(present, shares, strict=True) for _ in range(share)]
 
 
-def class_mix(
-    groups: NDArray[np.int64], labels: NDArray[np.integer[Any]], num_classes: int
-) -> NDArray[np.int64]:
+def class_mix(groups: NDArray[np.int64], labels: Integers, num_classes: int) -> NDArray[np.int64]:
     """Returns how many instances of each certainty group have each label, `[groups, C]`.
 
     A group of nearly one class teaches the classifier that class alone.

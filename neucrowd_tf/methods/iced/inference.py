@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +13,13 @@ from neucrowd_tf.aggregation.base import count_votes, normalise_counts, vote_sha
 from neucrowd_tf.aggregation.dawid_skene import Confusion, dawid_skene_em
 from neucrowd_tf.aggregation.sums import Fit
 from neucrowd_tf.annotations.votes import majority_labels
+from neucrowd_tf.declare.types import Array
 
 PRIORS = ("uniform", "update", "start")
 EM = ("soft", "hard")
 
 
-def label_certainty(votes: NDArray[Any], epsilon: float = 0.01) -> NDArray[np.float64]:
+def label_certainty(votes: Array, epsilon: float = 0.01) -> NDArray[np.float64]:
     """Returns how certain each instance's label is: `1 / (1 - sum_c p_c ** 2 + epsilon)`.
 
     With labels as one-hot vectors y, `E ||y - E y||^2 = 1 - sum_c p_c ** 2`, where p are the shares

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
+from neucrowd_tf.declare.types import Array, Integers, Network, Tensor
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.nn.embedding_networks import build_encoder, embedding_model
 from neucrowd_tf.nn.steps import take_step
@@ -69,7 +69,7 @@ class ICEDModel(Learner):
         # Shapes are open, so that new values do not mean a new trace. They are set before each
         # epoch and therefore are no part of a checkpoint.
         def variable(size: int, shape: tuple[int, ...], dtype: type) -> tf.Variable:
-            zeros: NDArray[Any] = np.zeros((size, *shape), dtype)
+            zeros: Array = np.zeros((size, *shape), dtype)
             return tf.Variable(zeros, shape=(None, *shape), trainable=False)
 
         self._synthetic = variable(1, features.shape[1:], np.float32)
@@ -100,9 +100,9 @@ class ICEDModel(Learner):
     def set_epoch(
         self,
         *,
-        autoencoder: NDArray[np.integer[Any]] | None = None,
-        classifier: NDArray[np.integer[Any]] | None = None,
-        decoder: NDArray[np.integer[Any]] | None = None,
+        autoencoder: Integers | None = None,
+        classifier: Integers | None = None,
+        decoder: Integers | None = None,
     ) -> None:
         """Sets which rows the next epoch's batches take, in their order.
 
@@ -115,7 +115,7 @@ class ICEDModel(Learner):
             steps.append(0 if order is None else len(order) // self.batch_size)
         self._steps.assign(np.array(steps, dtype=np.int32))
 
-    def set_rows(self, targets: NDArray[Any], synthetic: NDArray[np.float32] | None = None) -> None:
+    def set_rows(self, targets: Array, synthetic: NDArray[np.float32] | None = None) -> None:
         """Sets the targets of the real and then the synthetic rows, and the synthetic features.
 
         Args:
@@ -128,11 +128,11 @@ class ICEDModel(Learner):
 
     # ----------------------------------------------------------------- one compiled epoch
 
-    def train_epoch(self, epoch: int) -> Mapping[str, Any]:
+    def train_epoch(self, epoch: int) -> Mapping[str, Tensor]:
         """Trains for an epoch, on the rows that were set for it."""
         return self._trained()  # type: ignore[no-any-return]
 
-    def _train(self) -> dict[str, Any]:
+    def _train(self) -> dict[str, Tensor]:
         reconstruction = self._loop(
             0, self._autoencoder_loss, self.autoencoder_optimizer, [self.encoder, self.decoder]
         )
@@ -145,17 +145,17 @@ class ICEDModel(Learner):
     def _loop(
         self,
         which: int,
-        loss_of: Callable[[Any], Any],
+        loss_of: Callable[[Tensor], Tensor],
         optimizer: keras.optimizers.Optimizer,
         networks: list[keras.Model],
-    ) -> Any:
+    ) -> Tensor:
         """Takes all steps of one training; returns the mean loss (0 without any step)."""
         variables = _trainable(networks)
         order = self._orders[which]
         steps = self._steps[which]
         size = self.batch_size
 
-        def body(step: Any, total: Any) -> tuple[Any, Any]:
+        def body(step: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
             rows = order[step * size : (step + 1) * size]
             with tf.GradientTape() as tape:
                 loss = loss_of(rows)
@@ -172,23 +172,23 @@ class ICEDModel(Learner):
         _, total = tf.while_loop(lambda step, _: step < steps, body, start, parallel_iterations=1)
         return tf.math.divide_no_nan(total, tf.cast(steps, tf.float32))
 
-    def _gather(self, rows: Any) -> Any:
+    def _gather(self, rows: Tensor) -> Tensor:
         """Returns real rows below N, synthetic ones from N on."""
         real = tf.gather(self._instances, tf.minimum(rows, self.num_instances - 1))
         synthetic = tf.gather(self._synthetic, tf.maximum(rows - self.num_instances, 0))
         which = tf.reshape(rows < self.num_instances, [-1] + [1] * (len(real.shape) - 1))
         return tf.where(which, real, synthetic)
 
-    def _autoencoder_loss(self, rows: Any) -> Any:
+    def _autoencoder_loss(self, rows: Tensor) -> Tensor:
         x = tf.gather(self._instances, rows)
         return _error(x, self.decoder(self.encoder(x, training=True), training=True))
 
-    def _decoder_loss(self, rows: Any) -> Any:
+    def _decoder_loss(self, rows: Tensor) -> Tensor:
         x = tf.gather(self._instances, rows)
         z = tf.stop_gradient(self.encoder(x, training=False))
         return _error(x, self.decoder(z, training=True))
 
-    def _classifier_loss(self, rows: Any) -> Any:
+    def _classifier_loss(self, rows: Tensor) -> Tensor:
         z = self.encoder(self._gather(rows), training=True)
         logits = tf.cast(self.classifier(z, training=True), tf.float32)
         targets = tf.gather(self._targets, rows)
@@ -197,7 +197,7 @@ class ICEDModel(Learner):
     # ----------------------------------------------------------------- use
 
     @tf.function(autograph=False)
-    def _outputs(self, start: Any, stop: Any) -> tuple[Any, Any]:
+    def _outputs(self, start: Tensor, stop: Tensor) -> tuple[Tensor, Tensor]:
         z = self.encoder(self._instances[start:stop], training=False)
         logits = self.classifier(z, training=False)
         return tf.cast(z, tf.float32), tf.nn.softmax(tf.cast(logits, tf.float32))
@@ -215,7 +215,7 @@ class ICEDModel(Learner):
         embeddings, probabilities = (np.concatenate(column) for column in zip(*blocks, strict=True))
         return embeddings, probabilities
 
-    def _decode_batch(self, embeddings: Any) -> Any:
+    def _decode_batch(self, embeddings: Tensor) -> Tensor:
         return tf.cast(self.decoder(embeddings, training=False), tf.float32)
 
     def decode(self, embeddings: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -223,16 +223,16 @@ class ICEDModel(Learner):
         return in_blocks(lambda block: self._decode(tf.constant(block)), embeddings, ROWS_AT_ONCE)
 
 
-def _trainable(networks: Sequence[keras.Model]) -> list[Any]:
+def _trainable(networks: Sequence[keras.Model]) -> list[Tensor]:
     return [variable for network in networks for variable in network.trainable_variables]
 
 
-def _error(x: Any, reconstructed: Any) -> Any:
+def _error(x: Tensor, reconstructed: Tensor) -> Tensor:
     return tf.reduce_mean(tf.square(tf.cast(x, tf.float32) - tf.cast(reconstructed, tf.float32)))
 
 
 def epoch_order(
-    rows: NDArray[np.integer[Any]], batch_size: int, rng: np.random.Generator, passes: int = 1
+    rows: Integers, batch_size: int, rng: np.random.Generator, passes: int = 1
 ) -> NDArray[np.int64]:
     """Returns shuffled passes over rows, one after the other, each in whole batches.
 
@@ -290,7 +290,12 @@ def _glorot(seed: int, index: int) -> keras.initializers.Initializer:
 
 
 def build_networks(
-    shape: tuple[int, ...], num_classes: int, encoder: Any, *, seed: int, pretrained: bool = False
+    shape: tuple[int, ...],
+    num_classes: int,
+    encoder: Network,
+    *,
+    seed: int,
+    pretrained: bool = False,
 ) -> Networks:
     """Returns feature extractor, classifier and decoder.
 
@@ -327,7 +332,7 @@ def build_networks(
 
 
 def prediction_model(
-    model: ICEDModel, mean: NDArray[np.floating[Any]], scale: NDArray[np.floating[Any]]
+    model: ICEDModel, mean: NDArray[np.floating], scale: NDArray[np.floating]
 ) -> keras.Model:
     """Returns raw features -> standardise -> embed -> classify as one Keras model.
 
@@ -335,7 +340,7 @@ def prediction_model(
     """
     softmax = keras.layers.Activation("softmax", dtype="float32", name="probabilities")
 
-    def classify(embedding: Any) -> Any:
+    def classify(embedding: Tensor) -> Tensor:
         return softmax(model.classifier(embedding))
 
     shape = model.encoder.input_shape[1:]

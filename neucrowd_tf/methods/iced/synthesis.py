@@ -14,6 +14,7 @@ from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import ThreadpoolController
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.types import Array, Integers
 from neucrowd_tf.errors import DataError
 
 INTERPOLATIONS = ("certainty", "printed", "uniform")
@@ -55,10 +56,7 @@ def nearest(
 
 
 def choose_candidates(
-    rule: str,
-    probabilities: NDArray[np.float32],
-    inferred: NDArray[np.integer[Any]],
-    used: NDArray[np.bool_],
+    rule: str, probabilities: NDArray[np.float32], inferred: Integers, used: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
     """Returns the class `[N]` that each real instance is a candidate of.
 
@@ -81,12 +79,8 @@ def choose_candidates(
 
 
 def interpolation_weights(
-    certainty: NDArray[Any],
-    neighbour_certainty: NDArray[Any],
-    noise: NDArray[Any],
-    *,
-    printed: bool = False,
-) -> NDArray[Any]:
+    certainty: Array, neighbour_certainty: Array, noise: Array, *, printed: bool = False
+) -> Array:
     """Returns delta `[S]`, the share of the way from a candidate to its neighbour.
 
     Args:
@@ -108,7 +102,7 @@ def interpolation_weights(
     return np.clip((here if printed else there) / (here + there) + noise, 0.0, 1.0)
 
 
-def balancing_counts(labels: NDArray[np.integer[Any]], num_classes: int) -> NDArray[np.int64]:
+def balancing_counts(labels: Integers, num_classes: int) -> NDArray[np.int64]:
     """Returns how many synthetic instances `[C]` make each class as large as the largest one.
 
     A class with fewer than two instances gets none: there is nothing to interpolate between.
@@ -144,7 +138,7 @@ def synthesise(
     embeddings: NDArray[np.float32],
     rows: NDArray[np.int64],
     count: int,
-    certainty: NDArray[Any],
+    certainty: Array,
     rng: np.random.Generator,
     *,
     k: int = 5,
@@ -195,7 +189,7 @@ def synthesise(
 
 
 def copy_annotations(
-    labels: sparse.csr_matrix, neighbours: NDArray[np.integer[Any]], rng: np.random.Generator
+    labels: sparse.csr_matrix, neighbours: Integers, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Lets every annotator copy, for each synthetic instance, the label of one random neighbour.
 
@@ -226,7 +220,7 @@ def copy_annotations(
     annotators = np.arange(labels.shape[1])
     block = max(1, _CELLS_AT_ONCE // max(len(annotators), 1))
     empty = np.zeros(0, dtype=np.int64)
-    triples: list[tuple[NDArray[Any], ...]] = [(empty, empty, empty)]
+    triples: list[tuple[Array, ...]] = [(empty, empty, empty)]
     for start in range(0, size, block):
         near = neighbours[start : start + block]
         draw = rng.integers(k, size=(len(near), len(annotators)))

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import tensorflow as tf
+
+from neucrowd_tf.declare.types import Tensor
 
 
 def robust_anchors(
-    members: Any, assurance: Any, classes: Any, num_classes: int, *, reduction: str = "mean"
-) -> Any:
+    members: Tensor,
+    assurance: Tensor,
+    classes: Tensor,
+    num_classes: int,
+    *,
+    reduction: str = "mean",
+) -> Tensor:
     """Returns a batch's robust anchor for each positive class, `[num_classes, h]`.
 
     Under `tf.distribute` the batch is that of all replicas together.

@@ -6,11 +6,12 @@ Examples whose neighbourhood agrees with their label are drawn more often.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
+
+from neucrowd_tf.declare.types import Array, Integers
 
 # Instances among which an epoch looks for neighbours. The paper looks among a batch.
 MOST_COMPARED = 4096
@@ -46,9 +47,9 @@ def compared_instances(num_instances: int, seed: int, epoch: int) -> NDArray[np.
 
 
 def safe_examples(
-    embeddings: NDArray[Any],
-    labels: NDArray[np.integer[Any]],
-    assurance: NDArray[Any],
+    embeddings: Array,
+    labels: Integers,
+    assurance: Array,
     *,
     k: int,
     margin: float = 0.0,
@@ -97,7 +98,7 @@ def sampling_probabilities(safe: NDArray[np.bool_], unsafe_weight: float) -> NDA
 
 
 def mislabel_detection(
-    safe: NDArray[np.bool_], labels: NDArray[np.integer[Any]], truth: NDArray[np.integer[Any]]
+    safe: NDArray[np.bool_], labels: Integers, truth: Integers
 ) -> dict[str, float]:
     """Returns how well "unsafe" finds the instances whose consensus label is wrong.
 

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.types import Integers
 from neucrowd_tf.errors import UsageError
 
 
 def _votes_for(
-    votes: ArrayLike, labels: NDArray[np.integer[Any]]
+    votes: ArrayLike, labels: Integers
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Returns `[N]` votes for each example's own label, and `[N]` all its votes."""
     counts = np.asarray(votes, dtype=np.float64)
     return counts[np.arange(len(counts)), labels], counts.sum(axis=1)
 
 
-def mle_confidence(votes: ArrayLike, labels: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
+def mle_confidence(votes: ArrayLike, labels: Integers) -> NDArray[np.float32]:
     """Returns the share of votes for each example's own label, `[N]`; 0 without votes.
 
     Args:
@@ -38,7 +38,7 @@ def mle_confidence(votes: ArrayLike, labels: NDArray[np.integer[Any]]) -> NDArra
     return share.astype(np.float32)
 
 
-def class_prior(labels: NDArray[np.integer[Any]], num_classes: int) -> NDArray[np.float64]:
+def class_prior(labels: Integers, num_classes: int) -> NDArray[np.float64]:
     """Returns the share of each class among labels `[N]`, `[C]`."""
     counts = np.bincount(labels, minlength=num_classes).astype(np.float64)
     return counts / counts.sum()
@@ -75,9 +75,7 @@ def beta_parameters(
 
 
 def bayesian_confidence(
-    votes: ArrayLike,
-    labels: NDArray[np.integer[Any]],
-    parameters: tuple[NDArray[np.float64], NDArray[np.float64]],
+    votes: ArrayLike, labels: Integers, parameters: tuple[NDArray[np.float64], NDArray[np.float64]]
 ) -> NDArray[np.float32]:
     """Returns the posterior mean of the confidence in each example's own label, `[N]`.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from neucrowd_tf.declare.declarations import estimator, number, one_of, whole
 from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.declare.settings import settings_in
+from neucrowd_tf.declare.types import Fields, Network
 from neucrowd_tf.methods.rll.confidence import (
     bayesian_confidence,
     beta_parameters,
@@ -104,7 +105,7 @@ class RLL(TupletEstimator):
         parameters = beta_parameters(prior, mass=self.prior_mass, alpha=self.alpha, beta=self.beta)
         return bayesian_confidence(votes, labels, parameters)
 
-    def evaluation(self, dataset: CrowdDataset) -> dict[str, Any]:
+    def evaluation(self, dataset: CrowdDataset) -> Fields:
         """Returns the label confidence for evaluation.json.
 
         Returns:
@@ -127,7 +128,7 @@ class RLL(TupletEstimator):
         means = {name: float(x.mean()) if len(x) else None for name, x in figures.items()}
         return {**means, "by_class": {"confidence": by_class}}
 
-    def _network(self, data: EmbeddingData) -> tuple[Any, Any]:
+    def _network(self, data: EmbeddingData) -> tuple[Network, Network]:
         """Returns the grouping-based network of eq. (3), and batches of groups."""
         self.confidence_ = self._confidence(data.annotations.vote_counts(), data.labels)
         encoder = self._make_encoder(data.features.shape[1:], self.seed)

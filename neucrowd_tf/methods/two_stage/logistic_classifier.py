@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from neucrowd_tf.declare.declarations import estimator, fitted, strengths
+from neucrowd_tf.declare.types import Array, Network
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.logistic_head import STRENGTHS, LinearHead, fit_logistic
 
@@ -35,10 +36,10 @@ class LinearClassifier(CrowdEstimator):
 
     head_: LinearHead = fitted()
 
-    def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
+    def _predict_proba(self, features: NDArray[np.float32]) -> Array:
         return self.head_.predict_proba(_flat(features))
 
-    def _inference_model(self) -> Any:
+    def _inference_model(self) -> Network:
         """Returns a Keras model: standardise, then a dense softmax."""
         from neucrowd_tf.nn.logistic_regression import linear_model
 

@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neucrowd_tf.declare.declarations import estimator, fitted, one_of, whole
+from neucrowd_tf.declare.types import Array, Network, Tensor
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.methods.crowd_layers.common import bases
 from neucrowd_tf.methods.crowd_layers.common.mixing import crop_and_flip
 from neucrowd_tf.methods.crowd_layers.common.model import TargetModel
-from neucrowd_tf.methods.crowd_layers.common.network import Network
+from neucrowd_tf.methods.crowd_layers.common.network import CompiledNetwork
 from neucrowd_tf.methods.crowd_layers.common.prediction import compiled_output, rows_at_once
 from neucrowd_tf.nn.embedding_networks import make_optimizer
 from neucrowd_tf.nn.standardise import Standardise
@@ -119,7 +120,7 @@ class NetworkClassifier(CrowdEstimator):
     learning_rate: LearningRate = 1e-3
     batch_size: BatchSize = 128
 
-    model_: Any = fitted()
+    model_: Network = fitted()
     history_: dict[str, list[float]] = fitted()
     n_iter_: int = fitted()
     best_epoch_: int | None = fitted()
@@ -151,7 +152,7 @@ class NetworkClassifier(CrowdEstimator):
 
     # ----------------------------------------------------------------- what a subclass provides
 
-    def _model(self, classifier: keras.Model, data: TrainingData) -> Any:
+    def _model(self, classifier: keras.Model, data: TrainingData) -> Network:
         """Returns the `InstanceModel` that trains a classifier of standardised features."""
         return TargetModel(classifier, data.features, len(self.classes_), self._augmentation())
 
@@ -169,7 +170,7 @@ class NetworkClassifier(CrowdEstimator):
         values = (str(x) if isinstance(x, (Mapping, list, tuple)) else x for x in arguments)
         return (type(self), run.strategy, size, shape, lazy, *values)
 
-    def _build(self, data: TrainingData) -> Network:
+    def _build(self, data: TrainingData) -> CompiledNetwork:
         base = self._make_base(data.features.shape[1:], len(self.classes_))
         layer = Standardise(self.standardise == "square_root", name="standardise")
         inputs = keras.Input(data.features.shape[1:], name="features")
@@ -177,17 +178,17 @@ class NetworkClassifier(CrowdEstimator):
         model = self._model(keras.Model(inputs, outputs, name="classifier"), data)
         name = type(self).__name__.lower()
         whole_model = keras.Model(inputs, {"probabilities": outputs}, name=name)
-        return Network(model, whole_model, base, layer)
+        return CompiledNetwork(model, whole_model, base, layer)
 
-    def _compile(self, network: Any, run: Run) -> None:
+    def _compile(self, network: CompiledNetwork, run: Run) -> None:
         """Compiles what is trained."""
         self._compile_model(network.model, network.steps, self.learning_rate, run)
 
-    def _set_targets(self, network: Any, data: TrainingData) -> None:
+    def _set_targets(self, network: CompiledNetwork, data: TrainingData) -> None:
         """Sets what the network is trained on."""
         raise NotImplementedError
 
-    def _train(self, network: Any, data: TrainingData, run: Run) -> Any:
+    def _train(self, network: CompiledNetwork, data: TrainingData, run: Run) -> Network:
         """Trains a network that has just been started, and returns the history."""
         return self._train_phase(network, network.model, self.epochs, data, run)
 
@@ -195,10 +196,10 @@ class NetworkClassifier(CrowdEstimator):
         """Returns whether a trained network is so poor that it starts again, if it may."""
         return False
 
-    def _start_again(self, network: Any) -> None:
+    def _start_again(self, network: CompiledNetwork) -> None:
         """Changes how a network starts after an attempt that failed."""
 
-    def _finish(self, network: Any, data: TrainingData) -> None:
+    def _finish(self, network: CompiledNetwork, data: TrainingData) -> None:
         """Reads results off the trained network."""
 
     # ----------------------------------------------------------------- fit
@@ -233,11 +234,11 @@ class NetworkClassifier(CrowdEstimator):
         self._finish(network, data)
 
     @property
-    def network(self) -> Any:
+    def network(self) -> CompiledNetwork:
         """The compiled network of the latest fit, within `reused()` alone."""
         return self._network
 
-    def _compiled(self, data: TrainingData, run: Run) -> Any:
+    def _compiled(self, data: TrainingData, run: Run) -> Network:
         # Room first: what predicted with an earlier network keeps that one's memory.
         self._functions = self._network = None
         with run.scope():
@@ -252,13 +253,13 @@ class NetworkClassifier(CrowdEstimator):
             self._compile(network, run)
         return network
 
-    def _compile_model(self, model: Any, steps: int, learning_rate: Any, run: Run) -> None:
+    def _compile_model(self, model: Network, steps: int, learning_rate: Any, run: Run) -> None:
         other = learning_rate is not self.learning_rate
         optimizer = make_optimizer(self.optimizer, learning_rate, always=other)
         steps = run.steps_per_call(steps)
         model.compile(optimizer=optimizer, steps_per_execution=steps, jit_compile=False)
 
-    def _start(self, network: Any, data: TrainingData, seed: int) -> None:
+    def _start(self, network: CompiledNetwork, data: TrainingData, seed: int) -> None:
         """Gives the network fresh weights, this data's constants and its targets.
 
         Weights are drawn from `seed`.
@@ -278,13 +279,13 @@ class NetworkClassifier(CrowdEstimator):
 
     def _train_phase(
         self,
-        network: Any,
-        model: Any,
+        network: CompiledNetwork,
+        model: Network,
         epochs: int,
         data: TrainingData,
         run: Run,
         epoch_start: Callable[[int], Mapping[str, float] | None] | None = None,
-    ) -> Any:
+    ) -> Tensor:
         """Trains one of the network's compiled models.
 
         With `monitor` it keeps the best epoch. `epoch_start` is called before each epoch.
@@ -320,7 +321,7 @@ class NetworkClassifier(CrowdEstimator):
             epoch_start=start,
         )
 
-    def _rates(self, model: Any) -> list[tuple[Any, float]]:
+    def _rates(self, model: Network) -> list[tuple[Tensor, float]]:
         """Returns the optimizers of `model` and the learning rates that they begin with."""
         return [(model.optimizer, self.learning_rate)]
 
@@ -338,7 +339,7 @@ class NetworkClassifier(CrowdEstimator):
             return bases.with_softmax(base, input_shape, num_classes)
         return bases.build_base(base, input_shape, num_classes, self.seed)
 
-    def _augmentation(self) -> Callable[[Any, Any], Any] | None:
+    def _augmentation(self) -> Callable[[Tensor, Tensor], Tensor] | None:
         if not self.augment:
             return None
         if len(self.feature_shape_) != 3:
@@ -363,6 +364,6 @@ class NetworkClassifier(CrowdEstimator):
             functions[name] = compiled_output(self.model_, name, self.feature_shape_)
         return np.asarray(functions[name](features))
 
-    def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
+    def _predict_proba(self, features: NDArray[np.float32]) -> Array:
         rows = rows_at_once(self.feature_shape_)
         return in_blocks(lambda block: self._outputs("probabilities", block), features, rows)

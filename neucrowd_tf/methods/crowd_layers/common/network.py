@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from neucrowd_tf.declare.types import Array, Features, Layer, Network
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.methods.crowd_layers.common.model import position_batches
 from neucrowd_tf.training.dataset_features import DatasetFeatures
@@ -17,7 +18,7 @@ from neucrowd_tf.training.run import Run
 
 
 @dataclasses.dataclass
-class Network:
+class CompiledNetwork:
     """A compiled network.
 
     Attributes:
@@ -37,20 +38,20 @@ class Network:
         functions: what predictions compiled, for all fits that share the network.
     """
 
-    model: Any
-    whole: Any
-    base: Any
-    standardise: Any
+    model: Network
+    whole: Network
+    base: Network
+    standardise: Layer
     standardised: bool = False
-    second: Any = None
+    second: Network = None
     batches: Any = None
     steps: int = 0
     pipelines: dict[int, tuple[Any, int]] = dataclasses.field(default_factory=dict)
-    start: list[tuple[Any, NDArray[Any]]] = dataclasses.field(default_factory=list)
+    start: list[tuple[Any, Array]] = dataclasses.field(default_factory=list)
     features: NDArray[np.float32] | None = None
     functions: NetworkCache = dataclasses.field(default_factory=NetworkCache)
 
-    def set_batches(self, features: Any, size: int, seed: int, run: Run) -> None:
+    def set_batches(self, features: Features, size: int, seed: int, run: Run) -> None:
         """Sets the pipeline of so many instances, or of a dataset, in batches of this size."""
         if run.strategy is None:
             replicas = 1
