@@ -10,7 +10,6 @@ import ast
 import csv
 import functools
 import importlib.util
-import inspect
 import json
 import re
 import subprocess
@@ -216,9 +215,7 @@ def test_words_and_sentences_are_readable() -> None:
 def test_all_pages_together_are_short() -> None:
     pages = [name for name in files() if name.endswith(".md")] + ["CONTRIBUTING.md"]
     words = sum(len((ROOT / name).read_text(encoding="utf-8").split()) for name in pages)
-    assert words <= 50_000, (
-        "say each thing once, and put lists into a CSV (docs/site.py filters it)"
-    )
+    assert words <= 50_000, "say each thing once; lists go into a CSV"
 
 
 def test_no_page_has_a_placeholder_in_capitals() -> None:
