@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
 from neucrowd_tf.declare.types import Fields, NamedValues, Tensor
+from neucrowd_tf.errors import one_at_a_time
 from neucrowd_tf.methods.crowd_layers.common.losses import at_labels
 from neucrowd_tf.methods.crowding.networks import (
     Auxiliary,
@@ -118,7 +119,8 @@ def authenticity_auc(authentic: NDArray[np.bool_], scores: NDArray[np.float32]) 
     """Returns the ROC AUC of D's scores for authenticity, .5 without generated annotations."""
     if authentic.all():
         return 0.5
-    return float(roc_auc_score(authentic, scores))
+    with one_at_a_time():
+        return float(roc_auc_score(authentic, scores))
 
 
 class Turns(Learner):
