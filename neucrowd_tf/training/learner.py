@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import keras
@@ -42,41 +41,37 @@ class Learner:
     @property
     def layers(self) -> list[Layer]:
         """The networks and their layers, each once."""
-        layers: dict[int, Layer] = {}
-        for network in self.networks:
-            for layer in (network, *layers_of(network)):
-                layers[id(layer)] = layer
-        return list(layers.values())
+        return layers_of(self._together())
 
     @property
     def variables(self) -> list[Tensor]:
         """All weights and states of random generators."""
-        variables: dict[int, Tensor] = {}
-        for network in self.networks:
-            for variable in network.variables:
-                variables[id(variable)] = variable
-        return list(variables.values())
+        return self._together().variables  # type: ignore[no-any-return]
 
     @property
     def trainable_variables(self) -> list[Tensor]:
         """The weights that are trained."""
-        return list(itertools.chain(*(each.trainable_variables for each in self.networks)))
+        return self._together().trainable_variables  # type: ignore[no-any-return]
 
     def get_weights(self) -> list[Array]:
         """Returns the values of all variables, for callbacks."""
-        return [variable.numpy() for variable in self.variables]
+        return self._together().get_weights()  # type: ignore[no-any-return]
 
     def set_weights(self, weights: Sequence[Array]) -> None:
         """Sets the values of all variables, for callbacks."""
-        for variable, value in zip(self.variables, weights, strict=True):
-            variable.assign(value)
+        self._together().set_weights(weights)
 
     def save_weights(self, filepath: str, overwrite: bool = True) -> None:
         """Saves all variables, for callbacks."""
+        self._together().save_weights(filepath, overwrite=overwrite)
+
+    def _together(self) -> keras.Model:
+        """Returns a Keras model that has the networks as its layers, in their order."""
         whole = keras.Model(name="networks")
-        whole.networks = list(self.networks)
+        for index, network in enumerate(self.networks):
+            setattr(whole, f"network_{index}", network)
         whole.built = True
-        whole.save_weights(filepath, overwrite=overwrite)
+        return whole
 
 
 def in_turns(play: Callable[[int], NamedValues]) -> Epoch:

@@ -124,8 +124,8 @@ class Game(Turns):
     @property
     def networks(self) -> Sequence[keras.Model]:
         """All networks, in the order in which a seed draws their weights."""
-        drawn = self.generator, self.classifier, self.auxiliary, self.discriminator
-        return (*drawn, self.averaged)
+        players = (self.generator, self.classifier, self.auxiliary, self.discriminator)
+        return (*players, self.averaged)
 
     @classmethod
     def make_generator(
