@@ -15,7 +15,7 @@ from tests.processes import python
 
 # From the ground up; rooms of one floor do not import each other.
 FLOORS = (
-    ("errors", "cli.signals", "evaluation.auc_and_log_loss"),
+    ("errors", "cli.signals", "evaluation.auc_and_log_loss", "declare.types"),
     (
         "declare.declarations",
         "declare.settings",

@@ -7,11 +7,10 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
 from neucrowd_tf.declare.declarations import estimator, one_of
 from neucrowd_tf.declare.registration import register_method
-from neucrowd_tf.declare.types import Array, Fields, Network, Tensor
+from neucrowd_tf.declare.types import Array, Fields, Floats32, Indices, Mask, Network, Tensor
 from neucrowd_tf.methods.neucrowd.assurance import label_assurance
 from neucrowd_tf.methods.neucrowd.estimator import SPACE, NeuCrowd
 from neucrowd_tf.methods.neucrowd.joint_learning import NeuCrowdModel
@@ -93,12 +92,10 @@ class ReleasedNeuCrowd(NeuCrowd):
         validation_model = self._model(model.encoder, *instances, **self._options())
         return lambda: {"loss": validation_model.fixed_loss(4096, as_trained=True)}
 
-    def _assurance(self, votes: Array) -> NDArray[np.float32]:
+    def _assurance(self, votes: Array) -> Floats32:
         return label_assurance(votes, "share")
 
-    def _safe_examples(
-        self, embeddings: Array, labels: NDArray[np.int64], assurance: NDArray[np.float32]
-    ) -> NDArray[np.bool_]:
+    def _safe_examples(self, embeddings: Array, labels: Indices, assurance: Floats32) -> Mask:
         k = neighbourhood_size(len(labels), len(labels)) + 1
         return safe_examples(
             embeddings, labels, assurance, k=k, margin=self.safety_margin, with_itself=True

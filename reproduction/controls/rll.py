@@ -9,11 +9,10 @@ from typing import Annotated, Any, ClassVar
 import keras
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
 from neucrowd_tf.declare.declarations import estimator, one_of, whole
 from neucrowd_tf.declare.registration import register_method
-from neucrowd_tf.declare.types import Fields, Network, Tensor
+from neucrowd_tf.declare.types import Codes32, Fields, Floats32, Indices, Network, Tensor
 from neucrowd_tf.methods.rll.confidence import bayesian_confidence
 from neucrowd_tf.methods.rll.estimator import RLL
 from neucrowd_tf.training.batches import pipelines
@@ -127,9 +126,7 @@ class PrintedRLL(RLL):
 
     max_classes: ClassVar[int | None] = 2
 
-    def _confidence(
-        self, votes: NDArray[np.int32], labels: NDArray[np.int64]
-    ) -> NDArray[np.float32]:
+    def _confidence(self, votes: Codes32, labels: Indices) -> Floats32:
         if self.confidence == "majority":
             return super()._confidence(votes, labels)
         alpha = 0.0
@@ -168,9 +165,7 @@ class ReleasedRLL(RLL):
         ' "accuracy" or "log_loss".',
     ] = "loss"
 
-    def _confidence(
-        self, votes: NDArray[np.int32], labels: NDArray[np.int64]
-    ) -> NDArray[np.float32]:
+    def _confidence(self, votes: Codes32, labels: Indices) -> Floats32:
         if self.confidence != "bayesian":
             return super()._confidence(votes, labels)
         return bayesian_confidence(votes, labels, (np.full(2, ALPHA), np.full(2, BETA)))

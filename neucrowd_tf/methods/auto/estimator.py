@@ -8,7 +8,6 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.declare.declarations import (
     Constraint,
@@ -20,7 +19,7 @@ from neucrowd_tf.declare.declarations import (
     whole,
 )
 from neucrowd_tf.declare.registration import register_method
-from neucrowd_tf.declare.types import Array, Estimator, Fields, Layer, Network
+from neucrowd_tf.declare.types import Array, Estimator, Fields, Floats, Indices, Layer, Network
 from neucrowd_tf.evaluation.without_truth import Judgement
 from neucrowd_tf.methods.auto import pooling, search
 from neucrowd_tf.methods.auto.average import Average, mean_logits
@@ -148,9 +147,9 @@ class Auto(CrowdEstimator):
 
     recommendation_: Fields = fitted()
     estimator_: Estimator = fitted()
-    held_out_probas_: NDArray[np.float64] = fitted()
-    consensus_: NDArray[np.int64] = fitted()
-    rows_: NDArray[np.int64] = fitted()
+    held_out_probas_: Floats = fitted()
+    consensus_: Indices = fitted()
+    rows_: Indices = fitted()
     representations_: dict[str, float] = fitted()
     encoder_: Any = fitted()
     seconds_: dict[str, float] = fitted()
@@ -304,7 +303,7 @@ class Auto(CrowdEstimator):
         tasks: Mapping[str, search.Task],
         members: Sequence[str],
         remaining: float,
-        held_out: dict[str, NDArray[np.float64]],
+        held_out: dict[str, Floats],
         rows: Any,
         progress: bool,
     ) -> dict[str, list[search.Task]]:
@@ -345,7 +344,7 @@ class Auto(CrowdEstimator):
 
     def _search(
         self, tasks: dict[str, search.Task], reasons: dict[str, str], progress: bool
-    ) -> dict[str, NDArray[np.float64]]:
+    ) -> dict[str, Floats]:
         """Returns held-out predictions by candidate.
 
         `tasks` get the regularisation strengths that were chosen, `reasons` the failures.

@@ -6,11 +6,10 @@ import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import log_softmax, logsumexp, softmax
 
-from neucrowd_tf.declare.types import Floats
+from neucrowd_tf.declare.types import Floats, Indices
 from neucrowd_tf.methods.auto.average import log_probabilities, mean_logits
 from neucrowd_tf.methods.auto.evidence import Evidence
 from neucrowd_tf.methods.auto.ranking import Ranked, shifted
@@ -127,7 +126,7 @@ class Calibration:
     probabilities: Floats
 
 
-def consensus_mistakes(evidence: Evidence, predicted: NDArray[np.int64]) -> Floats:
+def consensus_mistakes(evidence: Evidence, predicted: Indices) -> Floats:
     """Returns `[C, C]` the probability of each consensus class (columns) by true class (rows).
 
     Args:
@@ -139,7 +138,7 @@ def consensus_mistakes(evidence: Evidence, predicted: NDArray[np.int64]) -> Floa
     return np.asarray(joint / joint.sum(axis=1, keepdims=True))
 
 
-def temperature_for(logits: Floats, labels: NDArray[np.int64], mistakes: Floats) -> float:
+def temperature_for(logits: Floats, labels: Indices, mistakes: Floats) -> float:
     """Returns the temperature with the least log loss of noisy labels.
 
     Args:

@@ -7,10 +7,10 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.stats import norm, rankdata
 
-from neucrowd_tf.declare.types import Floats
+from neucrowd_tf.declare.types import Floats, Mask
 from neucrowd_tf.evaluation.intervals import Interval, paired_interval
 from neucrowd_tf.methods.auto.average import mean_logits
 from neucrowd_tf.methods.auto.evidence import CRITERIA, Evidence, determinant
@@ -144,9 +144,7 @@ def _chosen(
     return [name for name in members if name in better or name in unlike]
 
 
-def _clearly(
-    better: NDArray[np.bool_], worse: NDArray[np.bool_], weights: Floats, bound: float
-) -> bool:
+def _clearly(better: Mask, worse: Mask, weights: Floats, bound: float) -> bool:
     """Returns whether the first is right so much more often that its z is above a bound."""
     difference = better.astype(np.float64) - worse
     mean = float(weights @ difference)

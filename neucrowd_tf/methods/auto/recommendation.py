@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.agreement import Scale
@@ -13,7 +12,7 @@ from neucrowd_tf.annotations.statistics import imbalance_ratio
 from neucrowd_tf.annotations.votes import decided
 from neucrowd_tf.certainty import Estimate
 from neucrowd_tf.certainty.inference import shown
-from neucrowd_tf.declare.types import Fields, Floats
+from neucrowd_tf.declare.types import Fields, Floats, Indices
 from neucrowd_tf.evaluation.cached_consensus import certainty_without_gold
 from neucrowd_tf.evaluation.without_truth import LEAST_GOLD, Judgement, judge
 from neucrowd_tf.methods.auto.candidates import BASELINE
@@ -123,10 +122,10 @@ def usefulness(above: Estimate, errors: float) -> bool | None:
 
 def judged_predictions(
     crowd: Annotations,
-    rows: NDArray[np.int64],
+    rows: Indices,
     fit: Calibration,
     baseline: Floats,
-    gold: NDArray[np.int64],
+    gold: Indices,
     *,
     balanced: bool = False,
     scale: Scale = "nominal",

@@ -8,10 +8,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
-from neucrowd_tf.declare.types import Array, Integers
+from neucrowd_tf.declare.types import Array, Floats, Indices, Integers, Mask
 
 # Instances among which an epoch looks for neighbours. The paper looks among a batch.
 MOST_COMPARED = 4096
@@ -27,7 +26,7 @@ def neighbourhood_size(batch_size: int, num_instances: int) -> int:
     return max(1, min(int(math.sqrt(batch_size)), num_instances - 1))
 
 
-def compared_instances(num_instances: int, seed: int, epoch: int) -> NDArray[np.int64]:
+def compared_instances(num_instances: int, seed: int, epoch: int) -> Indices:
     """Returns the positions of the instances that an epoch compares with each other.
 
     They are all of up to `MOST_COMPARED`, so that an epoch's time does not grow with their square.
@@ -54,7 +53,7 @@ def safe_examples(
     k: int,
     margin: float = 0.0,
     with_itself: bool = False,
-) -> NDArray[np.bool_]:
+) -> Mask:
     """Returns which examples are safe, `[N]`.
 
     An example is safe if and only if the summed assurance of those of its k nearest neighbours (l2,
@@ -83,7 +82,7 @@ def safe_examples(
     return agreeing > other + margin
 
 
-def sampling_probabilities(safe: NDArray[np.bool_], unsafe_weight: float) -> NDArray[np.float64]:
+def sampling_probabilities(safe: Mask, unsafe_weight: float) -> Floats:
     """Returns how likely each instance is drawn, `[N]` relative to a safe one.
 
     References:
@@ -97,9 +96,7 @@ def sampling_probabilities(safe: NDArray[np.bool_], unsafe_weight: float) -> NDA
     return np.where(safe, 1.0, unsafe_weight)
 
 
-def mislabel_detection(
-    safe: NDArray[np.bool_], labels: Integers, truth: Integers
-) -> dict[str, float]:
+def mislabel_detection(safe: Mask, labels: Integers, truth: Integers) -> dict[str, float]:
     """Returns how well "unsafe" finds the instances whose consensus label is wrong.
 
     Args:
