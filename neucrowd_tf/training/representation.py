@@ -12,7 +12,6 @@ from typing import Annotated, Any, ClassVar
 import keras
 import numpy as np
 from sklearn.base import TransformerMixin
-from sklearn.utils.class_weight import compute_sample_weight
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, number, one_of, strengths
@@ -108,9 +107,6 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
 
     distributed: ClassVar[bool] = True
     nested: ClassVar[Mapping[str, Kinds]] = {"encoder": ENCODERS}
-    # In released code the logistic regression takes the embedding as it is, and its classes weigh
-    # the same.
-    raw_head: ClassVar[bool] = False
 
     steps_per_epoch: StepsPerEpoch = 20
     monitor: Annotated[
@@ -259,15 +255,7 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         Cs: Sequence[float],
         validation: tuple[Array, Array] | None = None,
     ) -> LinearHead:
-        if self.raw_head:
-            weight = compute_sample_weight("balanced", labels)
-        else:
-            weight = None
-        size = len(self.classes_)
-        scaled = not self.raw_head
-        return fit_logistic(
-            embedded, labels, size, Cs, validation, weight, self.seed, standardise=scaled
-        )
+        return fit_logistic(embedded, labels, len(self.classes_), Cs, validation, seed=self.seed)
 
     def _classify(self, model: Network, data: EmbeddingData, features: Floats32) -> None:
         """Fits the downstream classifier: C by the held-out instances, then on all `[N, ...]`."""

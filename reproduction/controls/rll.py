@@ -18,7 +18,7 @@ from neucrowd_tf.methods.rll.estimator import RLL
 from neucrowd_tf.training.batches import pipelines
 from neucrowd_tf.training.representation import SECOND_SEED, EmbeddingData, adadelta
 from neucrowd_tf.training.tuplets import TupletModel
-from reproduction.controls.slots import SlotDropout
+from reproduction.controls.slots import DroppedEmbedding, SlotDropout
 
 # The prior of every label, positive or negative.
 ALPHA = 3.0
@@ -33,7 +33,6 @@ BATCH = 512
 PENALTY = 1.5
 RELEASED: Fields = {
     "hidden_units": (32, 16),
-    "embedding_dropout": True,
     "dropout": 0.7,
     "l2": PENALTY / 2 / BATCH,
     "batch_size": BATCH,
@@ -145,7 +144,7 @@ class PrintedRLL(RLL):
     max_classes=2,
 )
 @estimator
-class ReleasedRLL(RLL):
+class ReleasedRLL(DroppedEmbedding, RLL):
     """RLL as its authors' code trains it; see `RLL`.
 
     Groups have all pairs of positives, each with the same negatives in every pass; the anchors have

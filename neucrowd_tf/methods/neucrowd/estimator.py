@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import tensorflow as tf
@@ -79,10 +79,10 @@ class NeuCrowd(TupletEstimator):
     safety_margin: Annotated[float, number(), "delta, the margin of definition 3."] = 0.0
     anchor: Annotated[
         str,
-        one_of("mean", "sum", "embedding_sum", "scaled", "none"),
+        one_of("mean", "sum", "embedding_sum", "none"),
         'the robust anchor: "mean" (assurance-weighted mean of embeddings), "sum" (the embedding of'
-        ' definition 4\'s sum of examples), "embedding_sum" (the sum of embeddings), "scaled" (that'
-        ' over the number of tuplets, as released) or "none" (-RA).',
+        ' definition 4\'s sum of examples), "embedding_sum" (the sum of embeddings) or "none"'
+        " (-RA).",
     ] = "mean"
     anchor_in_sum: Annotated[
         bool, "whether the softmax's sum has the anchor too, as published."
@@ -92,9 +92,6 @@ class NeuCrowd(TupletEstimator):
         int, whole(1), "number of candidates that are scored per selected tuplet."
     ] = 2
     sampler_warmup: Annotated[int, whole(0), "epochs before it selects tuplets."] = 1
-
-    # The first epoch (from 0) that draws by safety.
-    safety_start: ClassVar[int] = 0
 
     safe_: Mask | None = fitted()
 
@@ -129,8 +126,7 @@ class NeuCrowd(TupletEstimator):
         self.safe_ = np.array(tf.convert_to_tensor(model.safe), dtype=bool)
         self.safe_[rows] = self._safe_examples(embeddings, data.labels[rows], assurance)
         model.safe.assign(self.safe_)
-        if epoch >= self.safety_start:
-            model.set_probabilities(sampling_probabilities(self.safe_, self.unsafe_weight))
+        model.set_probabilities(sampling_probabilities(self.safe_, self.unsafe_weight))
         return {"safe_share": float(self.safe_.mean())}
 
     def _safe_examples(self, embeddings: Array, labels: Indices, assurance: Floats32) -> Mask:

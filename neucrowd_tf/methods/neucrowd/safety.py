@@ -46,13 +46,7 @@ def compared_instances(num_instances: int, seed: int, epoch: int) -> Indices:
 
 
 def safe_examples(
-    embeddings: Array,
-    labels: Integers,
-    assurance: Array,
-    *,
-    k: int,
-    margin: float = 0.0,
-    with_itself: bool = False,
+    embeddings: Array, labels: Integers, assurance: Array, *, k: int, margin: float = 0.0
 ) -> Mask:
     """Returns which examples are safe, `[N]`.
 
@@ -65,21 +59,24 @@ def safe_examples(
         assurance: `[N]` label assurance.
         k: the number of neighbours.
         margin: delta.
-        with_itself: whether an example is its own neighbour and equal sums are safe, as in the
-            released code.
 
     References:
         NeuCrowd, definition 3.
     """
-    search = NearestNeighbors(n_neighbors=k).fit(embeddings)
-    neighbours = search.kneighbors(embeddings if with_itself else None, return_distance=False)
+    neighbours = NearestNeighbors(n_neighbors=k).fit(embeddings).kneighbors(return_distance=False)
+    agreeing, other = neighbours_assurance(neighbours, labels, assurance)
+    return agreeing > other + margin
+
+
+def neighbours_assurance(
+    neighbours: Indices, labels: Integers, assurance: Array
+) -> tuple[Floats, Floats]:
+    """Returns the summed assurance `[N]` of the neighbours with one's label, and of the others."""
     same = labels[neighbours] == labels[:, None]
     weight = assurance[neighbours].astype(np.float64)
     agreeing = np.where(same, weight, 0.0).sum(axis=1)
     other = np.where(same, 0.0, weight).sum(axis=1)
-    if with_itself:
-        return agreeing >= other + margin
-    return agreeing > other + margin
+    return agreeing, other
 
 
 def sampling_probabilities(safe: Mask, unsafe_weight: float) -> Floats:
