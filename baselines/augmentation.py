@@ -10,13 +10,12 @@ from typing import Annotated, ClassVar
 
 import keras
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, number, one_of, whole
 from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.declare.settings import settings_in
-from neucrowd_tf.declare.types import Array, Fields, Tensor
+from neucrowd_tf.declare.types import Array, Fields, Floats32, Tensor
 from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
 from neucrowd_tf.methods.crowding import CrowdInG
 from neucrowd_tf.methods.crowding.estimator import ClassifierArguments, completed
@@ -105,7 +104,7 @@ class AugmentedDLCL(ClassifierArguments, CrowdEstimator):
         self.history_ = classifier.history_
         self.n_iter_ = classifier.n_iter_
 
-    def _predict_proba(self, features: NDArray[np.float32]) -> Array:
+    def _predict_proba(self, features: Floats32) -> Array:
         return self.classifier_.predict_proba(features)
 
     def _inference_model(self) -> keras.Model:

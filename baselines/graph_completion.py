@@ -5,10 +5,9 @@ from __future__ import annotations
 import keras
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare.types import Tensor
+from neucrowd_tf.declare.types import Floats32, Indices, Tensor
 from neucrowd_tf.methods.crowd_layers.common.losses import cross_entropies
 from neucrowd_tf.nn.steps import gradients, take_step
 from neucrowd_tf.training.features import in_blocks
@@ -40,7 +39,7 @@ class GraphCompletion(keras.Model):
 
     def __init__(
         self,
-        features: NDArray[np.float32],
+        features: Floats32,
         annotations: Annotations,
         *,
         seed: int,
@@ -131,12 +130,12 @@ class GraphCompletion(keras.Model):
         take_step(self.optimizer, gradients(tape, loss, variables), variables)
         return {"loss": loss}
 
-    def most_probable(self) -> NDArray[np.int64]:
+    def most_probable(self) -> Indices:
         """Returns the best label of each pair `[N, R]`, from the whole graph."""
         instances, annotators = self.embeddings(tf.ones_like(self._edges[0], tf.float32))
         maps = tf.reshape(self.annotator_maps(annotators), [self.annotators * self.classes, -1])
 
-        def labels(rows: NDArray[np.float32]) -> NDArray[np.int64]:
+        def labels(rows: Floats32) -> Indices:
             logits = tf.reshape(
                 tf.matmul(rows, maps, transpose_b=True), [-1, self.annotators, self.classes]
             )

@@ -7,9 +7,8 @@ from collections.abc import Callable
 import keras
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
-from neucrowd_tf.declare.types import Tensor
+from neucrowd_tf.declare.types import Codes32, Floats, Tensor
 from neucrowd_tf.methods.crowd_layers.common.model import InstanceModel, rows_variable
 
 
@@ -94,9 +93,7 @@ class MaxMIGModel(InstanceModel):
             tf.fill((num_classes,), 1.0 / num_classes), trainable=False, name="prior"
         )
 
-    def set_crowd(
-        self, labels: NDArray[np.int32], logs: NDArray[np.float64], prior: NDArray[np.float64]
-    ) -> None:
+    def set_crowd(self, labels: Codes32, logs: Floats, prior: Floats) -> None:
         """Sets the annotations, the aggregator's first weights and the class prior.
 
         They are `[N, R]` (-1 for none), `[R, C true, C observed]` and `[C]`.

@@ -15,13 +15,12 @@ from typing import Annotated
 
 import keras
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, number, one_of, whole
 from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.declare.settings import settings_in
-from neucrowd_tf.declare.types import Fields, Network
+from neucrowd_tf.declare.types import Fields, Indices, Network
 from neucrowd_tf.methods.two_stage.labels_first import AGGREGATORS
 from neucrowd_tf.nn import losses
 from neucrowd_tf.training.batches import uniform_batches
@@ -74,7 +73,7 @@ class MetricLearning(RepresentationEstimator):
         int, whole(1), '"relation_net" only: support instances of each class in an episode.'
     ] = 5
 
-    def _consensus(self, annotations: Annotations) -> NDArray[np.int64]:
+    def _consensus(self, annotations: Annotations) -> Indices:
         aggregator = AGGREGATORS[self.labels](seed=self.seed).fit(annotations)
         return np.asarray(aggregator.labels_, dtype=np.int64)
 

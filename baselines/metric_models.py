@@ -10,9 +10,8 @@ from collections.abc import Callable
 import keras
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
-from neucrowd_tf.declare.types import Integers, Tensor
+from neucrowd_tf.declare.types import Floats32, Indices, Integers, Tensor
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.nn.losses import ClassCenters, contrastive_loss, triplet_loss
 from neucrowd_tf.nn.steps import share_of
@@ -38,7 +37,7 @@ class MarginModel(EncoderModel):
     def __init__(
         self,
         encoder: keras.Model,
-        features: NDArray[np.float32],
+        features: Floats32,
         index: TupletIndex,
         *,
         objective: str,
@@ -75,8 +74,8 @@ class BatchModel(EncoderModel):
     def __init__(
         self,
         encoder: keras.Model,
-        features: NDArray[np.float32],
-        labels: NDArray[np.int64],
+        features: Floats32,
+        labels: Indices,
         *,
         loss: Callable[[Tensor, Tensor], Tensor],
         centers: int,

@@ -6,11 +6,9 @@ The embedding and the function that compares embeddings are learned together.
 from __future__ import annotations
 
 import keras
-import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
-from neucrowd_tf.declare.types import Tensor
+from neucrowd_tf.declare.types import Floats32, Tensor
 from neucrowd_tf.training.encoder_model import EncoderModel
 
 
@@ -33,13 +31,7 @@ class RelationModel(EncoderModel):
     """
 
     def __init__(
-        self,
-        encoder: keras.Model,
-        features: NDArray[np.float32],
-        *,
-        shots: int,
-        seed: int,
-        units: int = 32,
+        self, encoder: keras.Model, features: Floats32, *, shots: int, seed: int, units: int = 32
     ) -> None:
         super().__init__(encoder, features)
         self.shots = shots

@@ -9,12 +9,11 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, number, whole
 from neucrowd_tf.declare.registration import register_method
-from neucrowd_tf.declare.types import Array, Fields, Integers, Network
+from neucrowd_tf.declare.types import Array, Fields, Floats32, Indices, Integers, Network
 from neucrowd_tf.errors import warn
 from neucrowd_tf.methods.iced.synthesis import balancing_counts, synthesise
 from neucrowd_tf.methods.two_stage.deep_labels import DeepLabels
@@ -33,7 +32,7 @@ _PLAIN: Fields = {"hidden_units": (128, 64), "dropout": 0.0, "l2": 0.0}
 
 def smote(
     features: Array, labels: Integers, num_classes: int, *, k: int = 5, seed: int = 0
-) -> tuple[Array, NDArray[np.int64]]:
+) -> tuple[Array, Indices]:
     """Returns features and labels in which synthetic instances balance the classes.
 
     Every class with two instances or more becomes as large as the largest. The real instances come
@@ -132,7 +131,7 @@ class SmoteTwoStage(LabelsFirst):
                 stacklevel=4,
             )
 
-    def _predict_proba(self, features: NDArray[np.float32]) -> Array:
+    def _predict_proba(self, features: Floats32) -> Array:
         return self.classifier_._predict_proba(features)
 
     def _inference_model(self) -> Network:

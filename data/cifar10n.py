@@ -11,11 +11,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, Split
-from neucrowd_tf.declare.types import Array
+from neucrowd_tf.declare.types import Array, Indices
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import TableOptions
@@ -78,7 +77,7 @@ def _training_images(folder: Path) -> tuple[Array, ...]:
     return tuple(np.concatenate(column) for column in zip(*batches, strict=True))
 
 
-def crowd_of(path: Path, tasks: NDArray[np.int64], class_names: Array) -> Annotations:
+def crowd_of(path: Path, tasks: Indices, class_names: Array) -> Annotations:
     """Returns the labels of `tasks` (sorted) by the annotators who gave any."""
     options = TableOptions(classes=tuple(map(str, range(len(class_names)))))
     crowd = read_annotations(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations, encode_labels
 from neucrowd_tf.datasets import CrowdDataset, Split
-from neucrowd_tf.declare.types import Fields
+from neucrowd_tf.declare.types import Fields, Floats32
 
 from . import catalogue
 from .arrays import checked_features
@@ -48,7 +48,7 @@ def load(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
     return catalogue.dataset("music", train, annotations, test)
 
 
-def _read_songs(path: Path) -> tuple[NDArray[np.object_], NDArray[np.float32], list[str]]:
+def _read_songs(path: Path) -> tuple[NDArray[np.object_], Floats32, list[str]]:
     """Returns the songs' ids, features and genres."""
     frame = read_csv(path, ["id", *FEATURES, "class"])
     features = checked_features(frame[FEATURES], path)

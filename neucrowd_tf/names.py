@@ -11,9 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from neucrowd_tf.declare.types import Array
+from neucrowd_tf.declare.types import Array, Indices
 
 # Column names that always mean a role, compared in lower case and without other signs than letters
 # and digits. `_ID` marks those that may be followed by id or ids. Frames in memory use them too.
@@ -139,7 +138,7 @@ def natural_key(text: str) -> list[Any]:
     return [int(piece) if place % 2 else piece for place, piece in enumerate(parts)]
 
 
-def encode(texts: Iterable[str]) -> tuple[list[str], NDArray[np.int64]]:
+def encode(texts: Iterable[str]) -> tuple[list[str], Indices]:
     """Returns the distinct texts in order of appearance, and the code of each text among them."""
     index: defaultdict[str, int] = defaultdict(itertools.count().__next__)
     codes = np.fromiter(map(index.__getitem__, texts), dtype=np.int64)

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from neucrowd_tf.annotations import MISSING, Annotations, as_annotations
@@ -22,7 +22,7 @@ from neucrowd_tf.declare.declarations import (
     one_of,
     whole,
 )
-from neucrowd_tf.declare.types import Array, Fields, Floats
+from neucrowd_tf.declare.types import Array, Fields, Floats, Indices, Mask
 from neucrowd_tf.errors import DataError, UsageError, is_quiet, warn
 from neucrowd_tf.saving.persistent import Persistent
 from neucrowd_tf.saving.transaction import transaction
@@ -30,7 +30,7 @@ from neucrowd_tf.saving.transaction import transaction
 if TYPE_CHECKING:
     import pandas as pd
 
-Codes: TypeAlias = NDArray[np.int64]  # of classes, -1 if unknown
+Codes: TypeAlias = Indices  # of classes, -1 if unknown
 GoldLabels: TypeAlias = "Mapping[Hashable, Hashable] | pd.Series | ArrayLike | None"
 Prior: TypeAlias = Literal["update", "uniform"] | ArrayLike
 
@@ -79,7 +79,7 @@ class Aggregator(Persistent):
     priors_: Floats = fitted()
     errors_: Floats | None = fitted()
     skills_: Floats | None = fitted()
-    annotated_: NDArray[np.bool_] = fitted()
+    annotated_: Mask = fitted()
     classes_: Array = fitted()
     instance_names_: Array = fitted()
     annotator_names_: Array = fitted()

@@ -15,7 +15,6 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
@@ -30,7 +29,7 @@ from neucrowd_tf.aggregation.base import (
 from neucrowd_tf.aggregation.shrunk_dawid_skene import LEAST_COUNT, average_confusion
 from neucrowd_tf.aggregation.sums import TINY, Shard, keep_gold_only
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare.types import Floats, Integers
+from neucrowd_tf.declare.types import Codes32, Floats, Indices, Integers, Mask
 from neucrowd_tf.errors import UsageError
 
 SHARES = (0.5001, 0.67, 0.8, 0.9999)  # of votes, between the levels of a symbol
@@ -86,7 +85,7 @@ class Family:
         independent: how many independent annotators they are worth.
     """
 
-    members: NDArray[np.bool_]
+    members: Mask
     dependence: float
 
     @property
@@ -110,7 +109,7 @@ def skill_of(votes: Integers) -> float:
     return float(np.sqrt(max(np.nan_to_num(agreement), 0.0)))
 
 
-def excess_agreement(crowd: Annotations, members: NDArray[np.bool_]) -> tuple[float, float]:
+def excess_agreement(crowd: Annotations, members: Mask) -> tuple[float, float]:
     """Returns by how much a family's agreement exceeds that of independent annotators.
 
     Annotators who err independently, of skills a and b (0 is chance), agree beyond chance by a b.
@@ -145,7 +144,7 @@ def excess_agreement(crowd: Annotations, members: NDArray[np.bool_]) -> tuple[fl
     return excess, float(np.clip(excess / max(1.0 - expected, TINY), 0.0, 1.0))
 
 
-def named_families(crowd: Annotations, patterns: Collection[str]) -> list[NDArray[np.bool_]]:
+def named_families(crowd: Annotations, patterns: Collection[str]) -> list[Mask]:
     """Returns `[R]` the members of each family, as patterns name them.
 
     Args:
@@ -196,7 +195,7 @@ def named_models(patterns: Iterable[object], annotators: Iterable[object]) -> tu
     return tuple(models)
 
 
-def related(crowd: Annotations, probas: Floats) -> list[NDArray[np.int64]]:
+def related(crowd: Annotations, probas: Floats) -> list[Indices]:
     """Returns the codes of groups of annotators who agree beyond the consensus.
 
     Args:
@@ -248,7 +247,7 @@ def _table(rows: Integers, columns: Integers, shape: tuple[int, int]) -> sparse.
     return sparse.csr_matrix((np.ones(len(rows)), (rows, columns)), shape=shape)
 
 
-def symbols(crowd: Annotations, members: NDArray[np.bool_]) -> Codes:
+def symbols(crowd: Annotations, members: Mask) -> Codes:
     """Returns `[N]` the symbol that a family gives to each item, -1 without labels.
 
     It is class * LEVELS + level.
@@ -320,7 +319,7 @@ def infer_together(
 
 
 def dependent_families(
-    crowd: Annotations, models: NDArray[np.bool_], named: Sequence[NDArray[np.bool_]] = ()
+    crowd: Annotations, models: Mask, named: Sequence[Mask] = ()
 ) -> list[Family]:
     """Returns the families whose members are not counted one by one.
 
@@ -402,9 +401,7 @@ def fit_with_families(
     return result
 
 
-def annotators_first(
-    probas: Floats, crowd: Annotations, models: NDArray[np.bool_], alone: Floats
-) -> Floats:
+def annotators_first(probas: Floats, crowd: Annotations, models: Mask, alone: Floats) -> Floats:
     """Returns `[N, C]` probabilities in which models do not shift or overturn what people say.
 
     People and models may lean towards a class together, which their agreement cannot show. So class
@@ -434,7 +431,7 @@ def annotators_first(
     return result
 
 
-def with_shares(probas: Floats, rows: NDArray[np.bool_], shares: Floats) -> Floats:
+def with_shares(probas: Floats, rows: Mask, shares: Floats) -> Floats:
     """Returns probabilities `[N, C]` whose mean over some rows is `shares` `[C]`.
 
     All rows are multiplied by the same odds of the classes.
@@ -453,7 +450,7 @@ def with_shares(probas: Floats, rows: NDArray[np.bool_], shares: Floats) -> Floa
     return result
 
 
-def effective_votes(crowd: Annotations, families: Sequence[Family]) -> NDArray[np.int32]:
+def effective_votes(crowd: Annotations, families: Sequence[Family]) -> Codes32:
     """Returns `[N, C]` vote counts in which each family has one vote, for its commonest class."""
     if not families:
         return crowd.vote_counts()

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.aggregation.base import tolerance
 from neucrowd_tf.aggregation.sums import Shard
 from neucrowd_tf.aggregation.weighted_vote import WeightedVote
 from neucrowd_tf.declare.declarations import estimator, fitted, whole
-from neucrowd_tf.declare.types import Floats
+from neucrowd_tf.declare.types import Floats, Mask
 
 
 def agreement_matrix(shard: Shard) -> tuple[Floats, Floats]:
@@ -33,7 +32,7 @@ def agreement_matrix(shard: Shard) -> tuple[Floats, Floats]:
     return np.where(common > 0, scaled, 0.0), common
 
 
-def trimmed_means(values: Floats, observed: NDArray[np.bool_], last: Floats, trim: int) -> Floats:
+def trimmed_means(values: Floats, observed: Mask, last: Floats, trim: int) -> Floats:
     """Returns `[R]` the trimmed mean of each column of `values` `[R, R]` over its observed rows.
 
     The `trim` largest of the values above `last` `[R]` and the `trim` smallest of those below it
@@ -104,7 +103,7 @@ class Mmsr(WeightedVote):
             return np.ones(len(skills)), skills
         return np.log(skills * (size - 1) / (1.0 - skills)), skills
 
-    def _complete(self, magnitudes: Floats, observed: NDArray[np.bool_]) -> Floats:
+    def _complete(self, magnitudes: Floats, observed: Mask) -> Floats:
         """Returns `[R]` factors whose products are the observed magnitudes, but for outliers."""
         degrees = observed.sum(axis=0)
         if observed.any():

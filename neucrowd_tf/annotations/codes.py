@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from neucrowd_tf.declare.types import Array, Frame, NamedValues
+from neucrowd_tf.declare.types import Array, Codes32, Frame, Indices, NamedValues
 from neucrowd_tf.errors import DataError, RowError
 from neucrowd_tf.names import as_name_array, normal, roles_of, spelt
 
@@ -22,7 +22,7 @@ Duplicates = Literal["error", "first", "last", "all"]
 Names: TypeAlias = Sequence[Hashable] | Array
 
 
-def coded_triples(*columns: ArrayLike) -> list[NDArray[np.int32]]:
+def coded_triples(*columns: ArrayLike) -> list[Codes32]:
     """Returns instances, annotators and labels as int32 codes of one length.
 
     Raises:
@@ -47,7 +47,7 @@ def coded_triples(*columns: ArrayLike) -> list[NDArray[np.int32]]:
     return [array.astype(np.int32, copy=False) for array in arrays]
 
 
-def size_of(codes: NDArray[np.int32], size: int | None, names: Names | None, title: str) -> int:
+def size_of(codes: Codes32, size: int | None, names: Names | None, title: str) -> int:
     """Returns the number of things that have codes: `size`, or that of the names or codes.
 
     Raises:
@@ -120,9 +120,7 @@ def check_spelling(names: Iterable[Any], title: str) -> None:
             )
 
 
-def factorize(
-    values: Any, names: Any, title: str, sort: bool = False
-) -> tuple[NDArray[np.int32], Array]:
+def factorize(values: Any, names: Any, title: str, sort: bool = False) -> tuple[Codes32, Array]:
     """Returns the codes of ids `[A]` int32, and the names of the codes.
 
     Args:
@@ -177,7 +175,7 @@ def factorize(
     return positions[codes], allowed
 
 
-def matched(names: Array, wanted: Array, title: str) -> NDArray[np.int64]:
+def matched(names: Array, wanted: Array, title: str) -> Indices:
     """Returns the position of each of `names` among `wanted`, -1 if it is not there.
 
     Raises:
@@ -256,8 +254,8 @@ def duplicates(keys: Array, rule: Duplicates) -> NDArray[np.intp]:
 
 
 def rows_to_keep(
-    instances: NDArray[np.int32],
-    annotators: NDArray[np.int32],
+    instances: Codes32,
+    annotators: Codes32,
     instance_names: Array,
     annotator_names: Array,
     rule: Duplicates,
@@ -296,7 +294,7 @@ def rows_to_keep(
     return keep
 
 
-def dense_codes(matrix: ArrayLike) -> NDArray[np.int64]:
+def dense_codes(matrix: ArrayLike) -> Indices:
     """Returns an `[N, R]` matrix of labels with -1 for missing ones as int64.
 
     Raises:
@@ -360,7 +358,7 @@ def _check_cells(matrix: Array, least: int, side: str, expected: str) -> None:
 
 def encode_labels(
     labels: ArrayLike | Sequence[Hashable], class_names: Array, title: str = "labels"
-) -> NDArray[np.int64]:
+) -> Indices:
     """Turns labels (class names) into class codes `[M]`.
 
     Raises:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from neucrowd_tf.annotations.codes import as_frame, factorize, matched, numbered, unmasked
 from neucrowd_tf.annotations.core import Annotations
-from neucrowd_tf.declare.types import Array, Features, Frame
+from neucrowd_tf.declare.types import Array, Features, Floats, Floats32, Frame
 from neucrowd_tf.errors import DataError, warn
 from neucrowd_tf.names import SECOND_ITEM, as_name_array, folded, roles_of, spelt
 
@@ -272,9 +272,7 @@ def check_texts(features: Features, subject: str = "texts") -> Array:
     return texts
 
 
-def as_single(
-    array: Array, subject: str, scaling: NDArray[np.float64] | None = None
-) -> NDArray[np.float32]:
+def as_single(array: Array, subject: str, scaling: Floats | None = None) -> Floats32:
     """Returns finite numbers as float32, first rescaled in float64 if there is a `rescaling`.
 
     Raises:
@@ -306,7 +304,7 @@ def _check_finite(values: Array, array: Array, subject: str) -> None:
             raise _not_finite(array, (rows.start + row, *further), subject)
 
 
-def rescaling(features: Array) -> NDArray[np.float64] | None:
+def rescaling(features: Array) -> Floats | None:
     """Returns the middle and half the range `[2, d]` of columns that float32 cannot hold.
 
     These are columns whose values it moves by more than `LOST` (seconds of an epoch), or that it

@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from neucrowd_tf.declare.types import Array, Estimator
+from neucrowd_tf.declare.types import Array, Estimator, Indices
 from neucrowd_tf.errors import UsageError
 
 Scale: TypeAlias = Literal["nominal", "ordinal", "interval"]
 Ties: TypeAlias = Literal["random", "first", "prior"]
 
 
-def majority_labels(votes: Array, ties: Ties = "random", seed: int = 0) -> NDArray[np.int64]:
+def majority_labels(votes: Array, ties: Ties = "random", seed: int = 0) -> Indices:
     """Returns `[N]` the class with the most votes of each row of `votes` `[N, C]`.
 
     Args:
@@ -45,7 +44,7 @@ def majority_labels(votes: Array, ties: Ties = "random", seed: int = 0) -> NDArr
     return labels
 
 
-def medians(probas: Array) -> NDArray[np.int64]:
+def medians(probas: Array) -> Indices:
     """Returns `[N]` the middle class of distributions `[N, C]`: of least expected distance."""
     return np.asarray((np.cumsum(probas, axis=1) < 0.5 - 1e-9).sum(axis=1))
 
@@ -56,7 +55,7 @@ def scale_of(estimator: Estimator) -> Scale:
     return scale
 
 
-def decided(probas: Array, scale: str) -> NDArray[np.int64]:
+def decided(probas: Array, scale: str) -> Indices:
     """Returns `[N]` the predicted classes: the most probable, or of ordered classes the medians."""
     if scale == "ordinal":
         return medians(probas)

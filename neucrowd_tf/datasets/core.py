@@ -9,11 +9,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare.types import Array
+from neucrowd_tf.declare.types import Array, Indices
 from neucrowd_tf.errors import DataError
 
 UNKNOWN = -1
@@ -49,7 +46,7 @@ class Split:
     """
 
     features: Array
-    labels: NDArray[np.int64]
+    labels: Indices
     names: Array
     annotations: Annotations | None = None
 
@@ -96,7 +93,7 @@ class CrowdDataset:
     annotations: Annotations
     test: Split
     validation: Split | None = None
-    truth: NDArray[np.int64] | None = None
+    truth: Indices | None = None
     card: Card = dataclasses.field(default_factory=lambda: Card("unnamed"))
     validation_is_truth: bool = True
     test_is_truth: bool = True

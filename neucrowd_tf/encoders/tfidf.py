@@ -13,7 +13,6 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, hstack
 from sklearn.base import BaseEstimator
 from sklearn.decomposition import TruncatedSVD
@@ -22,7 +21,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from neucrowd_tf.annotations.tables import check_texts
 from neucrowd_tf.declare.declarations import check_arguments, estimator, fitted, none, whole
-from neucrowd_tf.declare.types import Array, Fields, Layer, NamedValues
+from neucrowd_tf.declare.types import Array, Fields, Floats, Floats32, Layer, NamedValues
 from neucrowd_tf.errors import DataError, one_at_a_time
 from neucrowd_tf.saving.persistent import Persistent
 from neucrowd_tf.saving.transaction import transaction
@@ -145,10 +144,10 @@ class TextFeatures(Persistent, BaseEstimator):
     seed: Annotated[int, whole(0), "seed of the decomposition."] = 0
 
     word_terms_: Array = fitted()
-    word_weights_: NDArray[np.float64] = fitted()
+    word_weights_: Floats = fitted()
     character_terms_: Array = fitted()
-    character_weights_: NDArray[np.float64] = fitted()
-    components_: NDArray[np.float32] | None = fitted()
+    character_weights_: Floats = fitted()
+    components_: Floats32 | None = fitted()
 
     def fit(self, texts: Sequence[str] | Array) -> TextFeatures:
         """Learns n-grams, weights and the reduction from texts `[N]`.
@@ -217,7 +216,7 @@ class TextFeatures(Persistent, BaseEstimator):
             return weighted.copy()
         return np.asarray(weighted @ self.components_, dtype=np.float32)
 
-    def layer(self, components: NDArray[np.float32] | None = None) -> Layer:
+    def layer(self, components: Floats32 | None = None) -> Layer:
         """Returns a Keras layer from a string tensor `[M]` to features `[M, k]`.
 
         It computes what `transform` does, or multiplies TF-IDF by other components `[V + W, k]`.

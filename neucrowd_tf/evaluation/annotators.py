@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from neucrowd_tf.annotations import Annotations, as_annotations, statistics
 from neucrowd_tf.certainty.inference import Inference
 from neucrowd_tf.certainty.skills import relative_agreement
-from neucrowd_tf.declare.types import Array, Estimator, Fields
+from neucrowd_tf.declare.types import Array, Estimator, Fields, Indices
 from neucrowd_tf.io.tables.writing import columns_csv, to_csv
 
 HEADER = (
@@ -52,7 +52,7 @@ def rank_annotators(annotations: Annotations | ArrayLike) -> pd.DataFrame:
     return table
 
 
-def annotators_csv(inference: Inference, predicted: NDArray[np.int64], estimator: Estimator) -> str:
+def annotators_csv(inference: Inference, predicted: Indices, estimator: Estimator) -> str:
     """Returns annotators.csv: a row per annotator; no rows without identities.
 
     The columns are:

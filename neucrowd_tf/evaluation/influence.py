@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.aggregation.base import Codes
-from neucrowd_tf.declare.types import Floats
+from neucrowd_tf.declare.types import Floats, Mask
 
 
 def instance_values(metric: str, truth: Codes, probabilities: Floats) -> Floats:
@@ -60,7 +59,7 @@ def _auc(truth: Codes, scores: Floats) -> Floats:
     return np.mean([_placements(truth == code, scores[:, code]) for code in codes], axis=0)
 
 
-def _placements(positive: NDArray[np.bool_], score: Floats) -> Floats:
+def _placements(positive: Mask, score: Floats) -> Floats:
     """Returns `[M]` a curve's area and its instances' influence on it.
 
     An instance's placement is the share of the other side that it is ordered correctly against.

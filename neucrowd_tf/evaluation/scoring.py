@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import entropy
 
 from neucrowd_tf.aggregation.families import PEOPLE, Sources
 from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.datasets import UNKNOWN, CrowdDataset, Split
-from neucrowd_tf.declare.types import Array, Estimator, Fields
+from neucrowd_tf.declare.types import Array, Estimator, Fields, Indices
 from neucrowd_tf.evaluation.cross_validation import whole_crowd
 from neucrowd_tf.evaluation.metrics import classification_metrics
 from neucrowd_tf.evaluation.soft_labels import perspectivist_error, soft_label_scores
@@ -40,9 +39,9 @@ def score_test(
     dataset: CrowdDataset,
     probabilities: Array,
     estimator: Estimator = None,
-    gold: NDArray[np.int64] | None = None,
+    gold: Indices | None = None,
     sources: Sources = PEOPLE,
-) -> tuple[NDArray[np.int64], Fields]:
+) -> tuple[Indices, Fields]:
     """Returns the labels `[M]` of the test rows, and the scores of predictions for metrics.json.
 
     Predictions are scored by the truth; else by the crowd's posterior and gold labels; else, if
@@ -162,7 +161,7 @@ def evaluate(
     return figures
 
 
-def accuracy_of_surest(probabilities: Array, truth: NDArray[np.int64]) -> list[float]:
+def accuracy_of_surest(probabilities: Array, truth: Indices) -> list[float]:
     """Returns the accuracy over the instances with the lowest entropy, for each of `SHARES`.
 
     References:

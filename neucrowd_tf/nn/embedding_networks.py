@@ -17,8 +17,7 @@ from neucrowd_tf.nn.standardise import constants
 # Primes above any number of layers: no two layers of neighbouring seeds share one, and except for
 # seed 0 a kernel's is not that of the masks beside it.
 _KERNEL_STRIDE = 1013
-_DROPOUT_STRIDE = 1009
-_BIAS_STRIDE = 1019
+DROPOUT_STRIDE = 1009
 
 
 def make_optimizer(
@@ -124,21 +123,16 @@ def build_encoder(config: Any, input_dim: int, seed: int = 0, name: str = "encod
     x = inputs
     for index, width in enumerate(units):
         if index and dropout:
-            masks = seed * _DROPOUT_STRIDE + index
+            masks = seed * DROPOUT_STRIDE + index
             x = keras.layers.Dropout(dropout, seed=masks, name=f"dropout_{index}")(x)
         kernels: Tensor = keras.initializers.GlorotUniform(seed * _KERNEL_STRIDE + index)
         if config.initializer == "normal":
             kernels = keras.initializers.RandomNormal(0.0, 0.05, seed * _KERNEL_STRIDE + index)
-        biases = keras.initializers.RandomNormal(0.0, 1.0, seed * _BIAS_STRIDE + index)
         x = keras.layers.Dense(
             width,
             activation=config.activation,
             kernel_initializer=kernels,
             kernel_regularizer=keras.regularizers.L2(config.l2) if config.l2 else None,
-            bias_initializer=biases if config.normal_biases else "zeros",
             name=f"dense_{index}",
         )(x)
-    if config.embedding_dropout and dropout:
-        masks = seed * _DROPOUT_STRIDE + len(units)
-        x = keras.layers.Dropout(dropout, seed=masks, name=f"dropout_{len(units)}")(x)
     return keras.Model(inputs, x, name=name)

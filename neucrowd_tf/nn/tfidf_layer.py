@@ -8,9 +8,8 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
-from neucrowd_tf.declare.types import Array, Tensor
+from neucrowd_tf.declare.types import Array, Codes32, Floats32, Tensor
 
 _SPACE = 32
 Terms = tuple[tuple[int, int], Sequence[str], Array]
@@ -26,11 +25,7 @@ class TextVectors(keras.layers.Layer):
     """
 
     def __init__(
-        self,
-        table: NDArray[np.int32],
-        kinds: Sequence[Terms],
-        components: NDArray[np.float32],
-        **options: Any,
+        self, table: Codes32, kinds: Sequence[Terms], components: Floats32, **options: Any
     ) -> None:
         """Makes the tables of n-grams.
 

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
-from neucrowd_tf.declare.types import Array, Tensor
+from neucrowd_tf.declare.types import Array, Floats32, Indices, Tensor
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.arrays import array_digest
 from neucrowd_tf.training.features import ROWS
@@ -55,7 +54,7 @@ class DatasetFeatures:
     def __len__(self) -> int:
         return int(self.shape[0])
 
-    def __getitem__(self, rows: NDArray[np.int64]) -> DatasetFeatures:
+    def __getitem__(self, rows: Indices) -> DatasetFeatures:
         """Returns the instances at these positions, which become 0 to n - 1."""
         places = np.full(len(self), -1, np.int32)
         places[rows] = np.arange(len(rows))
@@ -66,7 +65,7 @@ class DatasetFeatures:
         some.shape = (len(rows), *self.shape[1:])
         return some
 
-    def blocks(self, rows: int = ROWS) -> Iterator[tuple[Array, NDArray[np.float32]]]:
+    def blocks(self, rows: int = ROWS) -> Iterator[tuple[Array, Floats32]]:
         """Yields positions `[n]` and features `[n, ...]` of at most `rows` instances at a time."""
         for block, places in self.dataset.batch(rows).as_numpy_iterator():
             if not np.isfinite(block).all():

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import keras
-import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
-from neucrowd_tf.declare.types import Tensor
+from neucrowd_tf.declare.types import Floats32, Indices, Tensor
 from neucrowd_tf.nn.steps import replicas, summed, take_step
 from neucrowd_tf.training.features import in_blocks
 
@@ -22,7 +20,7 @@ class EncoderModel(keras.Model):
     the subclass holds.
     """
 
-    def __init__(self, encoder: keras.Model, features: NDArray[np.float32]) -> None:
+    def __init__(self, encoder: keras.Model, features: Floats32) -> None:
         """Sets up training.
 
         Args:
@@ -100,11 +98,11 @@ class EncoderModel(keras.Model):
         self.loss_tracker.update_state(self.logged(losses))
         return {"loss": self.loss_tracker.result()}
 
-    def embed(self, features: Tensor) -> NDArray[np.float32]:
+    def embed(self, features: Tensor) -> Floats32:
         """Returns embeddings `[M, h]` of features as the encoder takes them, with dropout off."""
         return in_blocks(lambda block: self._embed(tf.convert_to_tensor(block)), features, 8192)
 
-    def embed_instances(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+    def embed_instances(self, rows: Indices) -> Floats32:
         """Returns embeddings `[M, h]` of training instances by position, with dropout off."""
         return in_blocks(lambda block: self._embed(tf.gather(self.instances, block)), rows, 8192)
 

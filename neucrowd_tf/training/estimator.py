@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
@@ -32,7 +32,16 @@ from neucrowd_tf.annotations.tables import (
 )
 from neucrowd_tf.annotations.votes import decided, scale_of
 from neucrowd_tf.declare.declarations import check_arguments, estimator, fitted, whole
-from neucrowd_tf.declare.types import Array, Features, Fields, Layer, Network
+from neucrowd_tf.declare.types import (
+    Array,
+    Features,
+    Fields,
+    Floats,
+    Floats32,
+    Indices,
+    Layer,
+    Network,
+)
 from neucrowd_tf.errors import DataError, UnsupportedDataError, UsageError, one_at_a_time, warn
 from neucrowd_tf.names import as_name_array
 from neucrowd_tf.saving.persistent import Persistent
@@ -57,14 +66,14 @@ class TrainingData:
         validation_kind: "truth", or "votes" of the crowd, which are no true labels.
     """
 
-    features: NDArray[np.float32]
+    features: Floats32
     annotations: Annotations
-    validation: tuple[NDArray[np.float32], NDArray[np.int64]] | None
-    rows: NDArray[np.int64]
+    validation: tuple[Floats32, Indices] | None
+    rows: Indices
     validation_kind: str = "truth"
 
     @property
-    def named_validation(self) -> tuple[NDArray[np.float32], Array, str] | None:
+    def named_validation(self) -> tuple[Floats32, Array, str] | None:
         """The validation data as another estimator's `fit` takes it, with class names."""
         if self.validation is None:
             return None
@@ -93,7 +102,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     n_features_in_: int = fitted()
     feature_names_in_: Array | None = fitted()  # None of features without names
     feature_shape_: tuple[int, ...] = fitted()
-    rescaling_: NDArray[np.float64] | None = fitted()  # of columns that float32 cannot hold
+    rescaling_: Floats | None = fitted()  # of columns that float32 cannot hold
 
     seed: Annotated[int, whole(0), "seed of all random draws."] = 0
 
@@ -175,11 +184,11 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     def _fit(self, data: TrainingData, run: Run) -> None:
         raise NotImplementedError
 
-    def _outputs(self, name: str, features: NDArray[np.float32]) -> Array:
+    def _outputs(self, name: str, features: Floats32) -> Array:
         """Returns one output of `model_`."""
         return in_blocks(lambda block: self.model_(block, training=False)[name], features)
 
-    def _predict_proba(self, features: NDArray[np.float32]) -> Array:
+    def _predict_proba(self, features: Floats32) -> Array:
         return self._outputs("probabilities", features)
 
     def _check(
@@ -261,9 +270,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
                 f" {crowd.class_names[used].tolist()}"
             )
 
-    def _check_validation(
-        self, features: ArrayLike, labels: ArrayLike
-    ) -> tuple[Array, NDArray[np.int64]]:
+    def _check_validation(self, features: ArrayLike, labels: ArrayLike) -> tuple[Array, Indices]:
         """Returns validation data as numbers and class codes, of the training features' shape."""
         table, names = split_names(features, "validation features", self.feature_names_in_)
         x = self._numbers(table, "validation features")
@@ -275,7 +282,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
             )
         return x, codes
 
-    def _check_fitted(self, features: ArrayLike) -> NDArray[np.float32]:
+    def _check_fitted(self, features: ArrayLike) -> Floats32:
         self._require_fit()
         return self._numbers(features, "features")
 
@@ -348,7 +355,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         codes = self._decide(self.predict_proba(features))
         return self.classes_[codes]
 
-    def _decide(self, probabilities: Array) -> NDArray[np.int64]:
+    def _decide(self, probabilities: Array) -> Indices:
         """Returns `[M]` class codes."""
         return decided(probabilities, scale_of(self))
 
@@ -422,7 +429,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         return self.model_
 
 
-def transform(self: CrowdEstimator, features: ArrayLike) -> NDArray[np.float32]:
+def transform(self: CrowdEstimator, features: ArrayLike) -> Floats32:
     """Returns the embedding `[M, h]` of raw features (of several networks, side by side)."""
     return self._outputs("embedding", self._check_fitted(features))
 

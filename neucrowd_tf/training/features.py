@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from neucrowd_tf.declare.types import Array, Features
+from neucrowd_tf.declare.types import Array, Features, Floats
 
 # Under this share of a column's mean a deviation is float32's rounding, which dividing by it would
 # blow up.
@@ -19,8 +18,8 @@ ROWS = 4096  # that a network predicts at a time
 
 
 def standardise(
-    features: Array, wanted: bool | str = True, *, weights: NDArray[np.float64] | None = None
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    features: Array, wanted: bool | str = True, *, weights: Floats | None = None
+) -> tuple[Floats, Floats]:
     """Returns the mean and the scale `[d]` of each column.
 
     `(features - mean) / scale` has mean 0 and standard deviation 1.
@@ -39,14 +38,14 @@ def standardise(
     if not wanted:
         return np.zeros(width), np.ones(width)
 
-    def blocks() -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64] | None]]:
+    def blocks() -> Iterator[tuple[Floats, Floats | None]]:
         for places, block in blocks_of(features, _ROWS):
             values = block.reshape(-1, width).astype(np.float64)
             if wanted == "square_root":
                 values = signed_square_root(values)
             yield values, None if weights is None else weights[places, None]
 
-    def total(values: NDArray[np.float64], weight: NDArray[np.float64] | None) -> Array:
+    def total(values: Floats, weight: Floats | None) -> Array:
         return np.asarray((values if weight is None else values * weight).sum(axis=0))
 
     rows = math.prod(features.shape) // width

@@ -90,12 +90,6 @@ class DenseEncoder:
         one_of("glorot", "normal"),
         'start of the kernels: "glorot" (uniform) or "normal" (standard deviation 0.05).',
     ] = "glorot"
-    normal_biases: Annotated[
-        bool, "whether biases start from N(0, 1), as released, and not at 0."
-    ] = False
-    embedding_dropout: Annotated[bool, "whether the embedding is dropped out too, as released."] = (
-        False
-    )
 
 
 @estimator

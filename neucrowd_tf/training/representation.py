@@ -11,14 +11,12 @@ from typing import Annotated, Any, ClassVar
 
 import keras
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
-from sklearn.utils.class_weight import compute_sample_weight
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, number, one_of, strengths
-from neucrowd_tf.declare.types import Array, Fields, Network, Tensor
-from neucrowd_tf.errors import DataError, one_at_a_time
+from neucrowd_tf.declare.types import Array, Fields, Floats32, Indices, Network, Tensor
+from neucrowd_tf.errors import DataError
 from neucrowd_tf.nn.embedding_networks import build_encoder, embedding_model, make_optimizer
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData, transform
 from neucrowd_tf.training.features import standardise
@@ -84,11 +82,11 @@ class EmbeddingData:
         validation, validation_labels: `[m, ...]`, standardised, and `[m]`, likewise.
     """
 
-    features: NDArray[np.float32]
-    labels: NDArray[np.int64]
+    features: Floats32
+    labels: Indices
     annotations: Annotations
-    validation: NDArray[np.float32]
-    validation_labels: NDArray[np.int64]
+    validation: Floats32
+    validation_labels: Indices
 
 
 @estimator
@@ -110,9 +108,6 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
 
     distributed: ClassVar[bool] = True
     nested: ClassVar[Mapping[str, Kinds]] = {"encoder": ENCODERS}
-    # In released code the logistic regression takes the embedding as it is, and its classes weigh
-    # the same.
-    raw_head: ClassVar[bool] = False
 
     steps_per_epoch: StepsPerEpoch = 20
     monitor: Annotated[
@@ -139,7 +134,7 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
 
     # ----------------------------------------------------------------- what a subclass provides
 
-    def _consensus(self, annotations: Annotations) -> NDArray[np.int64]:
+    def _consensus(self, annotations: Annotations) -> Indices:
         """Returns the class codes `[N]` that the embedding is trained on."""
         return consensus_labels(annotations, self.seed)
 
@@ -169,7 +164,7 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         self._train_embedding(model, batches, prepared, run)
         self._classify(model, prepared, data.features)
 
-    def _prepare(self, data: TrainingData, labels: NDArray[np.int64]) -> EmbeddingData:
+    def _prepare(self, data: TrainingData, labels: Indices) -> EmbeddingData:
         """Holds instances out where there is no validation data, and standardises.
 
         Args:
@@ -256,23 +251,14 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
 
     def _head(
         self,
-        embedded: NDArray[np.float32],
-        labels: NDArray[np.int64],
+        embedded: Floats32,
+        labels: Indices,
         Cs: Sequence[float],
         validation: tuple[Array, Array] | None = None,
     ) -> LinearHead:
-        if self.raw_head:
-            with one_at_a_time():
-                weight = compute_sample_weight("balanced", labels)
-        else:
-            weight = None
-        size = len(self.classes_)
-        scaled = not self.raw_head
-        return fit_logistic(
-            embedded, labels, size, Cs, validation, weight, self.seed, standardise=scaled
-        )
+        return fit_logistic(embedded, labels, len(self.classes_), Cs, validation, seed=self.seed)
 
-    def _classify(self, model: Network, data: EmbeddingData, features: NDArray[np.float32]) -> None:
+    def _classify(self, model: Network, data: EmbeddingData, features: Floats32) -> None:
         """Fits the downstream classifier: C by the held-out instances, then on all `[N, ...]`."""
         validation = model.embed(data.validation), data.validation_labels
         chosen = self._head(model.embed(data.features), data.labels, self.Cs, validation)
@@ -280,7 +266,7 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         head = self._head(embedded, self.train_labels_, (chosen.C_,))
         self.model_ = self._inference(model.encoder, head)
 
-    def _scale(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
+    def _scale(self, features: Floats32) -> Floats32:
         return np.asarray((features - self.mean_) / self.scale_, dtype=np.float32)
 
     def _make_encoder(
@@ -331,9 +317,9 @@ class TupletEstimator(RepresentationEstimator):
     def _model(
         self,
         encoder: Network,
-        features: NDArray[np.float32],
-        labels: NDArray[np.int64],
-        confidence: NDArray[np.float32],
+        features: Floats32,
+        labels: Indices,
+        confidence: Floats32,
         **further: Any,
     ) -> TupletModel:
         """Returns the network with the instances that it is trained on."""

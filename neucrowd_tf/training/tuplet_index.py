@@ -14,9 +14,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
-from neucrowd_tf.declare.types import Array, Integers, Tensor
+from neucrowd_tf.declare.types import Array, Floats, Integers, Tensor
 from neucrowd_tf.errors import DataError
 
 
@@ -68,7 +67,7 @@ class TupletIndex:
         bounds = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
         self.blocks = np.stack([bounds[self.classes], bounds[self.classes + 1]], axis=1)
 
-    def cumulative(self, relative: Array | None = None) -> NDArray[np.float64]:
+    def cumulative(self, relative: Array | None = None) -> Floats:
         """Returns `[N + 1]` running sums of the instances' relative probabilities `[N]`.
 
         They are in class order; None for uniform.

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import keras
-import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
-from neucrowd_tf.declare.types import Array, Tensor
+from neucrowd_tf.declare.types import Array, Floats32, Tensor
 from neucrowd_tf.nn.similarity import similarity
 from neucrowd_tf.nn.steps import share_of
 from neucrowd_tf.nn.tuplet_loss import tuplet_log_likelihood
@@ -29,9 +27,9 @@ class TupletModel(EncoderModel):
     def __init__(
         self,
         encoder: keras.Model,
-        features: NDArray[np.float32],
+        features: Floats32,
         index: TupletIndex,
-        confidence: NDArray[np.float32],
+        confidence: Floats32,
         *,
         eta: float,
         similarity_name: str,

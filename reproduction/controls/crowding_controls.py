@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare.types import Fields, Tensor
+from neucrowd_tf.declare.types import Fields, Floats32, Indices, Tensor
 from neucrowd_tf.methods.crowding.game import Game
 from neucrowd_tf.methods.crowding.networks import fold, label_cooccurrence, pair_noise
 from neucrowd_tf.methods.crowding.objectives import authentic_loss
@@ -118,7 +117,7 @@ class AuthenticClassifier(Game):
 class Frequency(Game):
     """The label graph has shares of all pairs of labels of one instance, as the paper words it."""
 
-    def label_graph(self, annotations: Annotations) -> NDArray[np.float32]:
+    def label_graph(self, annotations: Annotations) -> Floats32:
         """Returns the matrix of the discriminator's graph convolution, `[C, C]`."""
         labels = annotations.observed().vote_counts().sum(axis=1).astype(np.float64)
         pairs = float((labels * (labels - 1.0)).sum())
@@ -139,7 +138,7 @@ class HeldOut(Game):
     """
 
     withheld: Annotations
-    _negatives: NDArray[np.int64] | None = None
+    _negatives: Indices | None = None
 
     def withhold(self, annotations: Annotations, seed: int) -> None:
         """Reserves the cells of withheld annotations and of as many empty ones."""
@@ -178,7 +177,7 @@ class HeldOut(Game):
         instances = self.withheld.instances
         annotators = self.withheld.annotators
 
-        def scores(instances: Tensor, labels: Tensor) -> NDArray[np.float32]:
+        def scores(instances: Tensor, labels: Tensor) -> Floats32:
             columns = [tf.constant(column, tf.int32) for column in (instances, annotators, labels)]
             authentic = tf.ones(len(annotators), tf.bool)
             latents = tf.gather(latent, instances)

@@ -13,10 +13,10 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare.types import Estimator, Fields, Network, Tensor
+from neucrowd_tf.declare.types import Estimator, Fields, Floats32, Network, Tensor
 from neucrowd_tf.methods.crowd_layers.common.losses import at_labels
 from neucrowd_tf.methods.crowd_layers.common.network import CompiledNetwork
 from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
@@ -407,7 +407,7 @@ class ReleasedNetworks(Game):
         self.generator.playing = True
         self.precompute = False  # a pass has dropout of its own
 
-    def label_graph(self, annotations: Annotations) -> NDArray[np.float32]:
+    def label_graph(self, annotations: Annotations) -> Floats32:
         """Returns the row-normalised co-occurrence with loops."""
         counts = label_cooccurrence(annotations)
         graph = counts / max(counts.sum(axis=1).max(), 1.0) + np.eye(len(counts))

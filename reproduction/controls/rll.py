@@ -9,17 +9,16 @@ from typing import Annotated, Any, ClassVar
 import keras
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
 from neucrowd_tf.declare.declarations import estimator, one_of, whole
 from neucrowd_tf.declare.registration import register_method
-from neucrowd_tf.declare.types import Fields, Network, Tensor
+from neucrowd_tf.declare.types import Codes32, Fields, Floats32, Indices, Network, Tensor
 from neucrowd_tf.methods.rll.confidence import bayesian_confidence
 from neucrowd_tf.methods.rll.estimator import RLL
 from neucrowd_tf.training.batches import pipelines
 from neucrowd_tf.training.representation import SECOND_SEED, EmbeddingData, adadelta
 from neucrowd_tf.training.tuplets import TupletModel
-from reproduction.controls.slots import SlotDropout
+from reproduction.controls.slots import DroppedEmbedding, SlotDropout
 
 # The prior of every label, positive or negative.
 ALPHA = 3.0
@@ -34,7 +33,6 @@ BATCH = 512
 PENALTY = 1.5
 RELEASED: Fields = {
     "hidden_units": (32, 16),
-    "embedding_dropout": True,
     "dropout": 0.7,
     "l2": PENALTY / 2 / BATCH,
     "batch_size": BATCH,
@@ -127,9 +125,7 @@ class PrintedRLL(RLL):
 
     max_classes: ClassVar[int | None] = 2
 
-    def _confidence(
-        self, votes: NDArray[np.int32], labels: NDArray[np.int64]
-    ) -> NDArray[np.float32]:
+    def _confidence(self, votes: Codes32, labels: Indices) -> Floats32:
         if self.confidence == "majority":
             return super()._confidence(votes, labels)
         alpha = 0.0
@@ -148,7 +144,7 @@ class PrintedRLL(RLL):
     max_classes=2,
 )
 @estimator
-class ReleasedRLL(RLL):
+class ReleasedRLL(DroppedEmbedding, RLL):
     """RLL as its authors' code trains it; see `RLL`.
 
     Groups have all pairs of positives, each with the same negatives in every pass; the anchors have
@@ -168,9 +164,7 @@ class ReleasedRLL(RLL):
         ' "accuracy" or "log_loss".',
     ] = "loss"
 
-    def _confidence(
-        self, votes: NDArray[np.int32], labels: NDArray[np.int64]
-    ) -> NDArray[np.float32]:
+    def _confidence(self, votes: Codes32, labels: Indices) -> Floats32:
         if self.confidence != "bayesian":
             return super()._confidence(votes, labels)
         return bayesian_confidence(votes, labels, (np.full(2, ALPHA), np.full(2, BETA)))

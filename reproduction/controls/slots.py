@@ -1,11 +1,31 @@
-"""A dropout mask for each slot of a batch, as released code has it."""
+"""Dropout as released code has it: a mask for each slot of a batch, and masks of the embedding."""
 
 from __future__ import annotations
 
 import keras
 import tensorflow as tf
 
-from neucrowd_tf.declare.types import Tensor
+from neucrowd_tf.declare.types import Network, Tensor
+from neucrowd_tf.nn.embedding_networks import DROPOUT_STRIDE
+from neucrowd_tf.training.networks import ENCODERS, configuration
+
+
+class DroppedEmbedding:
+    """An estimator whose default encoder also drops out the embedding."""
+
+    encoder: Network
+
+    def _make_encoder(
+        self, input_shape: tuple[int, ...], seed: int, name: str = "encoder"
+    ) -> keras.Model:
+        encoder = super()._make_encoder(input_shape, seed, name)  # type: ignore[misc]
+        config = configuration("encoder", self.encoder, ENCODERS)
+        if callable(config) or not config.dropout:
+            return encoder
+        layers = len(config.hidden_units)
+        masks = seed * DROPOUT_STRIDE + layers
+        dropout = keras.layers.Dropout(config.dropout, seed=masks, name=f"dropout_{layers}")
+        return keras.Model(encoder.input, dropout(encoder.output), name=name)
 
 
 class SlotDropout:

@@ -6,15 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import jinja2
-import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf import __version__
 from neucrowd_tf.aggregation.families import PEOPLE, Sources
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.agreement import Scale
 from neucrowd_tf.datasets import CrowdDataset
-from neucrowd_tf.declare.types import NamedValues
+from neucrowd_tf.declare.types import Floats, Indices, NamedValues
 from neucrowd_tf.evaluation.cross_validation import whole_crowd
 from neucrowd_tf.evaluation.report.crowd import crowd_sections
 from neucrowd_tf.evaluation.report.model import model_sections
@@ -31,10 +29,10 @@ def build_report(
     title: str = "Crowd report",
     note: str = "",
     sources: Sources = PEOPLE,
-    gold: NDArray[np.int64] | None = None,
+    gold: Indices | None = None,
     scale: Scale = "nominal",
     texts: Mapping[str, str] | None = None,
-    times: NDArray[np.float64] | None = None,
+    times: Floats | None = None,
 ) -> str:
     """Returns the page.
 
@@ -73,7 +71,7 @@ def write_report(
     metrics: NamedValues,
     *,
     sources: Sources = PEOPLE,
-    gold: NDArray[np.int64] | None = None,
+    gold: Indices | None = None,
     scale: Scale = "nominal",
 ) -> Path:
     """Writes a run's report.html into its folder; returns the file's path.

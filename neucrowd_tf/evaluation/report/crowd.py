@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.aggregation.families import PEOPLE, Sources
 from neucrowd_tf.annotations import Annotations, agreement, statistics
@@ -19,7 +18,7 @@ from neucrowd_tf.certainty.judges import judges
 from neucrowd_tf.certainty.labelling.belief import belief_of
 from neucrowd_tf.certainty.labelling.plan import REACHED, accuracy_after, make_plan, reason
 from neucrowd_tf.certainty.models import compare_models
-from neucrowd_tf.declare.types import Fields
+from neucrowd_tf.declare.types import Fields, Floats, Indices, Mask
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.agreement_tables import MANY_SHARED, Pair, pairs, people_only
 from neucrowd_tf.evaluation.cached_consensus import consensus_method, inferred
@@ -52,10 +51,10 @@ REASONS = {
 def crowd_sections(
     annotations: Annotations,
     sources: Sources = PEOPLE,
-    gold: NDArray[np.int64] | None = None,
+    gold: Indices | None = None,
     scale: agreement.Scale = "nominal",
     texts: Mapping[str, str] | None = None,
-    times: NDArray[np.float64] | None = None,
+    times: Floats | None = None,
 ) -> Fields:
     """Returns the template's values for a crowd.
 
@@ -158,7 +157,7 @@ def _models(inference: Inference, models: Sequence[str]) -> Fields:
     }
 
 
-def _requests(inference: Inference, people: NDArray[np.bool_]) -> Fields | None:
+def _requests(inference: Inference, people: Mask) -> Fields | None:
     """Returns the labels to collect next and the annotators to ask; None for a large crowd."""
     crowd = inference.crowd
     if crowd.num_instances * crowd.num_annotators * crowd.num_classes**2 > MOST_PLANNED:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 from sklearn.metrics import confusion_matrix
 
-from neucrowd_tf.declare.types import Array, Fields, NamedValues
+from neucrowd_tf.declare.types import Array, Fields, Floats, Indices, NamedValues
 from neucrowd_tf.errors import one_at_a_time
 from neucrowd_tf.evaluation.intervals import Interval, metric_intervals
 from neucrowd_tf.evaluation.metrics import CALIBRATION_BINS, classification_metrics
@@ -64,9 +63,7 @@ def model_sections(folder: Path, metrics: NamedValues, class_names: Array) -> Fi
     return values
 
 
-def _scores(
-    truth: NDArray[np.int64], scores: NDArray[np.float64], classes: list[str], recorded: NamedValues
-) -> Fields:
+def _scores(truth: Indices, scores: Floats, classes: list[str], recorded: NamedValues) -> Fields:
     """Returns metrics with intervals, also by class, the confusion matrix and calibration."""
     metrics = classification_metrics(truth, scores)
     if "test_meaning" in recorded:  # expected values, which do not follow from these labels
@@ -92,7 +89,7 @@ def _scores(
     }
 
 
-def _calibration(truth: NDArray[np.int64], scores: NDArray[np.float64]) -> list[dict[str, float]]:
+def _calibration(truth: Indices, scores: Floats) -> list[dict[str, float]]:
     """Returns mean confidence and accuracy, with its interval, by bin of confidence."""
     confidence = scores.max(axis=1)
     right = scores.argmax(axis=1) == truth

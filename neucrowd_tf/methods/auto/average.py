@@ -6,25 +6,24 @@ from collections.abc import Sequence
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
 
 from neucrowd_tf.declare.declarations import estimator, fitted
-from neucrowd_tf.declare.types import Array, Estimator, Layer, Network
+from neucrowd_tf.declare.types import Array, Estimator, Floats, Floats32, Layer, Network
 from neucrowd_tf.training.estimator import CrowdEstimator
 
 # A smaller probability counts as this, so that one certain member does not overrule all others.
 LEAST = 1e-4
 
 
-def log_probabilities(probabilities: Array) -> NDArray[np.float64]:
+def log_probabilities(probabilities: Array) -> Floats:
     """Returns `log max(p, LEAST)`."""
     return np.asarray(np.log(np.maximum(np.asarray(probabilities, dtype=np.float64), LEAST)))
 
 
 def mean_logits(
-    predictions: Sequence[Array], weights: Sequence[float] | NDArray[np.float64] | None = None
-) -> NDArray[np.float64]:
+    predictions: Sequence[Array], weights: Sequence[float] | Floats | None = None
+) -> Floats:
     """Returns the log of the members' geometric mean, `[M, C]`, scaled to sum to one.
 
     Args:
@@ -53,17 +52,17 @@ class Average(CrowdEstimator):
     distributed: ClassVar[bool] = True
 
     members_: list[Estimator] = fitted()
-    weights_: NDArray[np.float64] = fitted()
+    weights_: Floats = fitted()
     temperature_: float = fitted()
-    shift_: NDArray[np.float64] = fitted()
+    shift_: Floats = fitted()
 
     @classmethod
     def of(
         cls,
         members: Sequence[CrowdEstimator],
         temperature: float,
-        shift: NDArray[np.float64],
-        weights: Sequence[float] | NDArray[np.float64],
+        shift: Floats,
+        weights: Sequence[float] | Floats,
     ) -> Self:
         """Returns the average of fitted estimators of the same classes and features."""
         average = cls()
@@ -77,7 +76,7 @@ class Average(CrowdEstimator):
         average.shift_ = np.asarray(shift, np.float64)
         return average
 
-    def _predict_proba(self, features: NDArray[np.float32]) -> Array:
+    def _predict_proba(self, features: Floats32) -> Array:
         logits = mean_logits(
             [member.predict_proba(features) for member in self.members_], self.weights_
         )

@@ -5,14 +5,13 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from neucrowd_tf.aggregation import crowd_and_classifier as together
 from neucrowd_tf.aggregation.dawid_skene import DawidSkene
 from neucrowd_tf.aggregation.ordinal import OrdinalConsensus
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare.types import Fields, Floats
+from neucrowd_tf.declare.types import Fields, Floats, Indices
 from neucrowd_tf.errors import quietly, warn
 from neucrowd_tf.io.values import numbers_of
 from neucrowd_tf.training.validation import consensus_labels
@@ -24,9 +23,7 @@ FOLDS = 5
 ROUNDS = 3  # of posteriors and annotators' matrices in turns
 
 
-def weighed_consensus(
-    annotations: Annotations, seed: int, scale: str = "nominal"
-) -> NDArray[np.int64]:
+def weighed_consensus(annotations: Annotations, seed: int, scale: str = "nominal") -> Indices:
     """Returns `[N]` class codes: Dawid and Skene's, or of vote counts the majority's.
 
     Of ordered classes (`scale="ordinal"`) they are `OrdinalConsensus`'s.
@@ -63,22 +60,18 @@ class Evidence:
     """
 
     one_hot: csr_matrix
-    instances: NDArray[np.int64]
-    annotators: NDArray[np.int64]
-    labels: NDArray[np.int64]
+    instances: Indices
+    annotators: Indices
+    labels: Indices
     weights: Floats
-    consensus: NDArray[np.int64]
-    gold: NDArray[np.int64]
-    folds: NDArray[np.int64]
+    consensus: Indices
+    gold: Indices
+    folds: Indices
     num_classes: int
 
     @classmethod
     def of(
-        cls,
-        annotations: Annotations,
-        consensus: NDArray[np.int64],
-        seed: int,
-        gold: NDArray[np.int64] | None = None,
+        cls, annotations: Annotations, consensus: Indices, seed: int, gold: Indices | None = None
     ) -> Evidence:
         """Collects the labels of annotations, and true labels if there are some."""
         size = annotations.num_instances
@@ -105,7 +98,7 @@ class Evidence:
         """
         return together.error_matrices(self.one_hot, probas, pooled)
 
-    def posterior(self, predicted: NDArray[np.int64]) -> together.Posterior:
+    def posterior(self, predicted: Indices) -> together.Posterior:
         """Returns the posterior of the true classes given the labels and a model's predictions.
 
         The predictions count as one more annotator. Labels alone would make their consensus look

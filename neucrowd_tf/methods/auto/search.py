@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from tqdm import tqdm
 
 from neucrowd_tf.aggregation.blas import one_blas_thread
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.tables import is_text
-from neucrowd_tf.declare.types import Array, Estimator, Fields
+from neucrowd_tf.declare.types import Array, Estimator, Fields, Floats, Floats32, Indices, Mask
 from neucrowd_tf.errors import one_line, quietly
 from neucrowd_tf.methods.auto.candidates import TOO_DEAR, Candidate
 from neucrowd_tf.methods.texts import TextClassifier
@@ -28,7 +27,7 @@ from neucrowd_tf.training.ensemble import MEMBER_SEEDS
 from neucrowd_tf.training.reuse import NetworkCache
 from neucrowd_tf.training.run import Run
 
-Rows = NDArray[np.int64]
+Rows = Indices
 Result = TypeVar("Result")
 
 # A candidate whose agreement with the consensus after one fold is this far below the baseline's, by
@@ -111,14 +110,14 @@ class Task:
     """
 
     candidate: Candidate
-    features: NDArray[np.float32]
+    features: Floats32
     annotations: Annotations
     splits: Sequence[tuple[Rows, Rows]]
     seed: int
     folder: Path | None = None
     owner: str = ""
-    consensus: NDArray[np.int64] | None = None
-    agreement: NDArray[np.bool_] | None = None
+    consensus: Indices | None = None
+    agreement: Mask | None = None
     networks: NetworkCache = dataclasses.field(default_factory=NetworkCache)
     repeat: int = 0
     stop: Clock = dataclasses.field(default_factory=Clock)
@@ -175,7 +174,7 @@ class Outcome:
 
     name: str
     seconds: float = 0.0
-    probabilities: NDArray[np.float64] | None = None
+    probabilities: Floats | None = None
     strength: float | None = None
     reason: str = ""
     error: Exception | None = None

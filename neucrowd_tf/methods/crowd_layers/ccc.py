@@ -8,13 +8,22 @@ from typing import Annotated, Any, ClassVar
 import keras
 import numpy as np
 from keras import ops
-from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, number, share, whole
 from neucrowd_tf.declare.registration import register_method
-from neucrowd_tf.declare.types import Array, Fields, Layer, Network, Shape, Tensor
+from neucrowd_tf.declare.types import (
+    Array,
+    Codes32,
+    Fields,
+    Floats32,
+    Indices,
+    Layer,
+    Network,
+    Shape,
+    Tensor,
+)
 from neucrowd_tf.errors import one_at_a_time
 from neucrowd_tf.methods.crowd_layers.common.estimator import CrowdLayerBase
 from neucrowd_tf.methods.crowd_layers.common.head import (
@@ -79,9 +88,7 @@ class CoupledHead(AnnotatorHead):
         return ops.logaddexp(ops.log_softmax(first), ops.log_softmax(second)) - ops.log(2.0)
 
 
-def distilled(
-    probabilities: Array, annotations: Annotations, size: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def distilled(probabilities: Array, annotations: Annotations, size: int) -> tuple[Indices, Indices]:
     """Returns the instances and labels of a meta set.
 
     These are, of each class, the `size // C` instances with the smallest cross-entropy among those
@@ -99,7 +106,7 @@ def distilled(
     # class may be in the meta set as often. Here: Each instance is in it once a class. Why: Repeats
     # only weigh frequent labels more. Effect: not measured.
     classes = annotations.num_classes
-    rows: list[NDArray[np.int64]] = []
+    rows: list[Indices] = []
     for code in range(classes):
         named = np.unique(annotations.instances[annotations.labels == code]).astype(np.int64)
         order = np.argsort(-probabilities[named, code], kind="stable")
@@ -107,7 +114,7 @@ def distilled(
     return np.concatenate(rows), np.repeat(np.arange(classes), [len(block) for block in rows])
 
 
-def expertise_groups(matrices: Array, groups: int, seed: int) -> NDArray[np.int32]:
+def expertise_groups(matrices: Array, groups: int, seed: int) -> Codes32:
     """Returns the group `[R]` of each annotator, from k-means over the matrices `[R, C, C]`."""
     flat = matrices.reshape(len(matrices), -1)
     distinct = len(np.unique(flat, axis=0))
@@ -222,9 +229,7 @@ class CCC(CrowdLayerBase):
 
         return self._train_phase(network, model, self.epochs, data, run, epoch_start=prepare)
 
-    def _confusion_matrices(
-        self, network: CompiledNetwork, data: TrainingData
-    ) -> NDArray[np.float32]:
+    def _confusion_matrices(self, network: CompiledNetwork, data: TrainingData) -> Floats32:
         corners = np.eye(len(self.classes_), dtype=np.float32)
         logs = np.asarray(network.model.head([corners, corners]), dtype=np.float32)
         return np.ascontiguousarray(np.exp(logs).transpose(1, 0, 2))

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import keras
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, fitted, number, one_of, share, whole
-from neucrowd_tf.declare.types import Array, Fields, Integers, Network, Tensor
+from neucrowd_tf.declare.types import Array, Fields, Floats32, Integers, Network, Tensor
 from neucrowd_tf.errors import DataError, UsageError, warn
 from neucrowd_tf.methods.crowd_layers.common.network import CompiledNetwork
 from neucrowd_tf.methods.crowd_layers.common.prediction import compiled_output, rows_at_once
@@ -366,15 +366,13 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
 
     # ----------------------------------------------------------------- use
 
-    def _predict_proba(self, features: NDArray[np.float32]) -> Array:
+    def _predict_proba(self, features: Floats32) -> Array:
         shape = self.feature_shape_
         make = functools.partial(compiled_output, self.model_, "probabilities", shape)
         predict = self._caches["predictions"].get(self.model_, make)
         return in_blocks(predict, features, rows_at_once(shape))
 
-    def _blocks(
-        self, features: NDArray[np.float32]
-    ) -> Iterator[tuple[slice, NDArray[np.float32], Array]]:
+    def _blocks(self, features: Floats32) -> Iterator[tuple[slice, Floats32, Array]]:
         """Yields blocks of instances: a slice, the generator's features `[B, d]` and z-hat."""
         rows = max(1, _PAIRS_AT_ONCE // len(self.annotator_names_))
         standardise = self.model_.get_layer("standardise")
@@ -383,7 +381,7 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
             flat = np.asarray(standardise(block)).reshape(len(block), -1)
             yield slice(first, first + len(block)), flat, self._predict_proba(block)
 
-    def predict_annotators(self, features: ArrayLike) -> NDArray[np.float32]:
+    def predict_annotators(self, features: ArrayLike) -> Floats32:
         """Returns the probability of each annotator's labels at the noise's mean, `[M, R, C]`.
 
         Args:

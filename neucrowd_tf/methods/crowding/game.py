@@ -16,7 +16,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare.types import Fields, Tensor
+from neucrowd_tf.declare.types import Fields, Floats32, Tensor
 from neucrowd_tf.methods.crowding.networks import (
     Auxiliary,
     Discriminator,
@@ -144,11 +144,7 @@ class Game(Turns):
     # ----------------------------------------------------------------- a fit
 
     def restart(
-        self,
-        hparams: Any,
-        classifier: keras.Model,
-        features: NDArray[np.float32],
-        annotations: Annotations,
+        self, hparams: Any, classifier: keras.Model, features: Floats32, annotations: Annotations
     ) -> None:
         """Takes a fit's data and the pre-trained classifier; the other networks get fresh weights.
 
@@ -183,7 +179,7 @@ class Game(Turns):
             reset_optimizer(optimizer)
             optimizer.learning_rate.assign(rate)
 
-    def label_graph(self, annotations: Annotations) -> NDArray[np.float32]:
+    def label_graph(self, annotations: Annotations) -> Floats32:
         """Returns the matrix of the discriminator's graph convolution, `[C, C]`."""
         return label_correlation(label_cooccurrence(annotations))
 
@@ -311,7 +307,7 @@ class Game(Turns):
             "auxiliary_accuracy": float(np.concatenate(right).mean()),
         }
 
-    def confusion_matrices(self) -> NDArray[np.float32]:
+    def confusion_matrices(self) -> Floats32:
         """Returns the generator's mean answers by the classifier's classes, `[R, C, C]`.
 
         An entry (annotator, true class, observed class) is the mean of G at the noise's mean over

@@ -13,10 +13,9 @@ from typing import NamedTuple
 import keras
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare.types import Tensor
+from neucrowd_tf.declare.types import Floats, Floats32, Tensor
 from neucrowd_tf.methods.crowd_layers.common.losses import cross_entropies
 from neucrowd_tf.methods.crowding.objectives import entropy
 
@@ -234,7 +233,7 @@ class Generator(keras.layers.Layer):
         return tf.nn.log_softmax(self.scores(tf.nn.relu(self.from_classifier(latent) + hidden)))
 
 
-def label_cooccurrence(annotations: Annotations) -> NDArray[np.float64]:
+def label_cooccurrence(annotations: Annotations) -> Floats:
     """Returns the number of pairs of annotators with two labels of one instance, `[C, C]`.
 
     The diagonal is zero; generated annotations do not count.
@@ -248,7 +247,7 @@ def label_cooccurrence(annotations: Annotations) -> NDArray[np.float64]:
     return counts
 
 
-def label_correlation(cooccurrence: NDArray[np.float64]) -> NDArray[np.float32]:
+def label_correlation(cooccurrence: Floats) -> Floats32:
     """Returns the graph convolution's matrix D^-1/2 (A + I) D^-1/2, `[C, C]`.
 
     A is the co-occurrence divided by its largest row sum, so that a label has at least as much

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
-from neucrowd_tf.declare.types import Tensor
+from neucrowd_tf.declare.types import Codes32, Mask, Tensor
 from neucrowd_tf.methods.crowd_layers.common.losses import at_labels
 
 # Quantiles of the losses that a search for mu tries.
@@ -190,7 +189,7 @@ def quantiles(losses: Tensor) -> Tensor:
 # ----------------------------------------------------------------- entropy (3.3.1, 3.3.3)
 
 
-def selection_counts(observed: NDArray[np.bool_]) -> NDArray[np.int32]:
+def selection_counts(observed: Mask) -> Codes32:
     """Returns how many generated annotations of each annotator are selected, `[R]`.
 
     As many as the annotator gave authentic ones, but no more than the annotator has unlabelled

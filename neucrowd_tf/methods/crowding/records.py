@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare.types import Tensor
+from neucrowd_tf.declare.types import Floats32, Mask, Tensor
 
 
 class Purpose(enum.IntEnum):
@@ -39,11 +38,11 @@ class Crowd:
     instances: Tensor
     annotators: Tensor
     labels: Tensor
-    observed: NDArray[np.bool_]
+    observed: Mask
     seed: int
 
     @classmethod
-    def of(cls, features: NDArray[np.float32], annotations: Annotations, seed: int) -> Crowd:
+    def of(cls, features: Floats32, annotations: Annotations, seed: int) -> Crowd:
         """Returns the data as tensors; generated annotations are left out.
 
         Args:

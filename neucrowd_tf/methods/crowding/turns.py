@@ -13,10 +13,9 @@ from typing import Any, ClassVar
 import keras
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
-from neucrowd_tf.declare.types import Fields, NamedValues, Tensor
+from neucrowd_tf.declare.types import Codes32, Fields, Floats32, Mask, NamedValues, Tensor
 from neucrowd_tf.errors import one_at_a_time
 from neucrowd_tf.methods.crowd_layers.common.losses import at_labels
 from neucrowd_tf.methods.crowding.networks import (
@@ -115,7 +114,7 @@ def gathered(batches: Tensor, spec: Any, compute: Callable[[Tensor], Tensor]) ->
     return tf.nest.pack_sequence_as(spec, [array.concat() for array in arrays])
 
 
-def authenticity_auc(authentic: NDArray[np.bool_], scores: NDArray[np.float32]) -> float:
+def authenticity_auc(authentic: Mask, scores: Floats32) -> float:
     """Returns the ROC AUC of D's scores for authenticity, .5 without generated annotations."""
     if authentic.all():
         return 0.5
@@ -141,7 +140,7 @@ class Turns(Learner):
     precompute: bool
     feature_shape: tuple[int, ...]
     crowd: Crowd
-    counts: NDArray[np.int32]
+    counts: Codes32
     generator: Generator
     discriminator: Discriminator
     auxiliary: Auxiliary

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from neucrowd_tf.annotations import Annotations
@@ -23,7 +23,7 @@ from neucrowd_tf.declare.declarations import (
     one_of,
     whole,
 )
-from neucrowd_tf.declare.types import Array, Fields, Network
+from neucrowd_tf.declare.types import Array, Codes32, Fields, Floats32, Mask, Network
 from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
 from neucrowd_tf.methods.dasc.quality import QUALITY, selection_quality
 from neucrowd_tf.methods.dasc.quotas import fill_lost_classes, generated_counts
@@ -58,11 +58,11 @@ class Rounds:
     """
 
     history: dict[str, list[Any]] = dataclasses.field(default_factory=dict)
-    selections: list[NDArray[np.int32]] = dataclasses.field(default_factory=list)
+    selections: list[Codes32] = dataclasses.field(default_factory=list)
     models: list[Network] = dataclasses.field(default_factory=list)
     last: Network = None
 
-    def add(self, selected: NDArray[np.int32], **figures: Any) -> None:
+    def add(self, selected: Codes32, **figures: Any) -> None:
         """Adds the selection `[M, 3]` after the latest round, and figures about it."""
         self.selections.append(selected)
         by_annotator = np.bincount(selected[:, 1]) / max(1, len(selected))
@@ -155,7 +155,7 @@ class DASC(CrowdEstimator):
         " with its own.",
     ] = 0
 
-    confusion_matrices_: NDArray[np.float32] | None = fitted()
+    confusion_matrices_: Floats32 | None = fitted()
 
     # What rounds share, also with those of other fits within `reused()`; left out of copies.
     _networks = _network = UNSET
@@ -272,11 +272,11 @@ class DASC(CrowdEstimator):
     def _select(
         self,
         model: PredictsAnnotators,
-        features: NDArray[np.float32],
+        features: Floats32,
         observed: Annotations,
-        taken: NDArray[np.bool_],
+        taken: Mask,
         number: int,
-    ) -> tuple[NDArray[np.int32], dict[str, list[int]]]:
+    ) -> tuple[Codes32, dict[str, list[int]]]:
         """Returns the round's selection, and its figures by class.
 
         Returns:
@@ -311,10 +311,10 @@ class DASC(CrowdEstimator):
 
     # ----------------------------------------------------------------- use
 
-    def _predict_proba(self, features: NDArray[np.float32]) -> Array:
+    def _predict_proba(self, features: Floats32) -> Array:
         return np.asarray(self.estimator_.predict_proba(features))
 
-    def predict_annotators(self, features: ArrayLike) -> NDArray[np.float32]:
+    def predict_annotators(self, features: ArrayLike) -> Floats32:
         """Returns the probabilities `[M, R, C]` of each annotator's label, by the picked model."""
         x = self._check_fitted(features)
         return np.asarray(self.estimator_.predict_annotators(x), dtype=np.float32)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.metrics import precision_score, recall_score
 
-from neucrowd_tf.declare.types import Fields, Integers
+from neucrowd_tf.declare.types import Fields, Integers, Mask
 from neucrowd_tf.errors import one_at_a_time
 
 QUALITY = ("pseudo_accuracy", "precision_majority", "recall_minority")
 
 
-def majority_classes(counts: ArrayLike) -> NDArray[np.bool_]:
+def majority_classes(counts: ArrayLike) -> Mask:
     """Returns which classes `[C]` are the most frequent half, the larger half if C is odd.
 
     Args:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.declare.declarations import estimator, none, number, one_of, whole
 from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.declare.settings import settings_in
-from neucrowd_tf.declare.types import Array, Fields, Integers
+from neucrowd_tf.declare.types import Array, Fields, Floats32, Indices, Integers, Mask
 from neucrowd_tf.errors import warn
 from neucrowd_tf.methods.iced.inference import EM, PRIORS, Inference, infer_labels, label_certainty
 from neucrowd_tf.methods.iced.networks import (
@@ -224,7 +224,7 @@ class ICED(CrowdEstimator):
         for problem in shortages(history, generate.used, self.classes_):
             warn(f"{type(self).__name__}: {problem}", UserWarning, stacklevel=3)
 
-    def _order(self, rows: NDArray[np.int64], *stream: int, passes: int = 1) -> NDArray[np.int64]:
+    def _order(self, rows: Indices, *stream: int, passes: int = 1) -> Indices:
         """Returns an epoch's rows, drawn from the seed and the stream."""
         rng = np.random.default_rng([self.seed, *stream])
         return epoch_order(rows, self.batch_size, rng, passes)
@@ -255,7 +255,7 @@ class ICED(CrowdEstimator):
 
         learn(epochs=len(schedule), run=run.stage("warm-up"), epoch_start=start_warm_up)
 
-    def _networks(self, features: NDArray[np.float32]) -> ICEDModel:
+    def _networks(self, features: Floats32) -> ICEDModel:
         """Returns what is trained; `model_` and `decoder_` share its weights."""
         mean, scale = (x.astype(np.float32) for x in standardise(features, self.standardise))
         shape = features.shape[1:]
@@ -423,9 +423,7 @@ class RoundHistory:
         self.candidates = self.labels[:0]
         self.synthetic = np.zeros((0, len(inference.priors)), np.int64)
 
-    def add(
-        self, candidates: NDArray[np.int64], counts: NDArray[np.int64], inference: Inference
-    ) -> float:
+    def add(self, candidates: Indices, counts: Indices, inference: Inference) -> float:
         """Adds a round and returns the share of the inferred labels that it changed."""
 
         def joined(rows: Array, row: Array) -> Array:
@@ -453,9 +451,7 @@ class RoundHistory:
         self.synthetic = state["synthetic"]
 
 
-def round_figures(
-    counts: NDArray[np.int64], inferred: NDArray[np.int64], used: NDArray[np.bool_]
-) -> dict[str, float]:
+def round_figures(counts: Indices, inferred: Indices, used: Mask) -> dict[str, float]:
     """Returns how many instances a round synthesised, how many of them are inferred as made.
 
     Args:
@@ -490,7 +486,7 @@ def settled(changed: Sequence[float], tol: float | None) -> bool:
     return tol is not None and len(changed) > 1 and changed[-1] <= tol
 
 
-def shortages(history: RoundHistory, used: NDArray[np.bool_], names: Array) -> list[str]:
+def shortages(history: RoundHistory, used: Mask, names: Array) -> list[str]:
     """Returns sentences about unused classes and classes that were too small to synthesise.
 
     Args:
@@ -514,7 +510,7 @@ def shortages(history: RoundHistory, used: NDArray[np.bool_], names: Array) -> l
 # --------------------------------------------------------------------- the warm-up
 
 
-def certainty_groups(certainty: Array, top: int = TOP_GROUPS) -> NDArray[np.int64]:
+def certainty_groups(certainty: Array, top: int = TOP_GROUPS) -> Indices:
     """Returns `[N]` groups: 1 for the highest certainty, 2 for the next, `top + 1` for the rest.
 
     Groups are distinct values, not quantiles: W annotators of two classes have only W // 2 + 1 of
@@ -533,8 +529,8 @@ def certainty_groups(certainty: Array, top: int = TOP_GROUPS) -> NDArray[np.int6
 
 
 def warm_up_schedule(
-    strategy: str, groups: NDArray[np.int64], epochs: int, top: int = TOP_GROUPS
-) -> list[NDArray[np.int64]]:
+    strategy: str, groups: Indices, epochs: int, top: int = TOP_GROUPS
+) -> list[Indices]:
     """Returns the rows that each epoch of the warm-up trains on.
 
     Args:
@@ -561,7 +557,7 @@ def warm_up_schedule(
     return [members for members, share in zip(present, shares, strict=True) for _ in range(share)]
 
 
-def class_mix(groups: NDArray[np.int64], labels: Integers, num_classes: int) -> NDArray[np.int64]:
+def class_mix(groups: Indices, labels: Integers, num_classes: int) -> Indices:
     """Returns how many instances of each certainty group have each label, `[groups, C]`.
 
     A group of nearly one class teaches the classifier that class alone.

@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from neucrowd_tf.declare.types import Array, Integers, Network, Tensor
+from neucrowd_tf.declare.types import Array, Floats32, Indices, Integers, Network, Tensor
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.nn.embedding_networks import build_encoder, embedding_model
 from neucrowd_tf.nn.steps import take_step
@@ -41,7 +41,7 @@ class ICEDModel(Learner):
         encoder: keras.Model,
         classifier: keras.Model,
         decoder: keras.Model,
-        features: NDArray[np.float32],
+        features: Floats32,
         num_classes: int,
         *,
         batch_size: int,
@@ -115,7 +115,7 @@ class ICEDModel(Learner):
             steps.append(0 if order is None else len(order) // self.batch_size)
         self._steps.assign(np.array(steps, dtype=np.int32))
 
-    def set_rows(self, targets: Array, synthetic: NDArray[np.float32] | None = None) -> None:
+    def set_rows(self, targets: Array, synthetic: Floats32 | None = None) -> None:
         """Sets the targets of the real and then the synthetic rows, and the synthetic features.
 
         Args:
@@ -202,7 +202,7 @@ class ICEDModel(Learner):
         logits = self.classifier(z, training=False)
         return tf.cast(z, tf.float32), tf.nn.softmax(tf.cast(logits, tf.float32))
 
-    def outputs(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    def outputs(self) -> tuple[Floats32, Floats32]:
         """Returns embeddings and class probabilities of the real instances, with dropout off.
 
         Returns:
@@ -218,7 +218,7 @@ class ICEDModel(Learner):
     def _decode_batch(self, embeddings: Tensor) -> Tensor:
         return tf.cast(self.decoder(embeddings, training=False), tf.float32)
 
-    def decode(self, embeddings: NDArray[np.float32]) -> NDArray[np.float32]:
+    def decode(self, embeddings: Floats32) -> Floats32:
         """Returns rows of the input space `[S, ...]` for embeddings `[S, h]`."""
         return in_blocks(lambda block: self._decode(tf.constant(block)), embeddings, ROWS_AT_ONCE)
 
@@ -233,7 +233,7 @@ def _error(x: Tensor, reconstructed: Tensor) -> Tensor:
 
 def epoch_order(
     rows: Integers, batch_size: int, rng: np.random.Generator, passes: int = 1
-) -> NDArray[np.int64]:
+) -> Indices:
     """Returns shuffled passes over rows, one after the other, each in whole batches.
 
     A pass is filled up to whole batches with rows of a further shuffle.

@@ -5,16 +5,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
 from neucrowd_tf.declare.declarations import estimator, fitted, number, one_of, whole
 from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.declare.settings import settings_in
-from neucrowd_tf.declare.types import Array, Fields, Network, Tensor
+from neucrowd_tf.declare.types import Array, Fields, Floats32, Indices, Mask, Network, Tensor
 from neucrowd_tf.methods.neucrowd.assurance import label_assurance
 from neucrowd_tf.methods.neucrowd.joint_learning import NeuCrowdModel
 from neucrowd_tf.methods.neucrowd.safety import (
@@ -80,10 +79,10 @@ class NeuCrowd(TupletEstimator):
     safety_margin: Annotated[float, number(), "delta, the margin of definition 3."] = 0.0
     anchor: Annotated[
         str,
-        one_of("mean", "sum", "embedding_sum", "scaled", "none"),
+        one_of("mean", "sum", "embedding_sum", "none"),
         'the robust anchor: "mean" (assurance-weighted mean of embeddings), "sum" (the embedding of'
-        ' definition 4\'s sum of examples), "embedding_sum" (the sum of embeddings), "scaled" (that'
-        ' over the number of tuplets, as released) or "none" (-RA).',
+        ' definition 4\'s sum of examples), "embedding_sum" (the sum of embeddings) or "none"'
+        " (-RA).",
     ] = "mean"
     anchor_in_sum: Annotated[
         bool, "whether the softmax's sum has the anchor too, as published."
@@ -94,17 +93,14 @@ class NeuCrowd(TupletEstimator):
     ] = 2
     sampler_warmup: Annotated[int, whole(0), "epochs before it selects tuplets."] = 1
 
-    # The first epoch (from 0) that draws by safety.
-    safety_start: ClassVar[int] = 0
-
-    safe_: NDArray[np.bool_] | None = fitted()
+    safe_: Mask | None = fitted()
 
     def _watch(self, model: Network, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
         """Returns what is logged after each epoch."""
         del data
         return lambda: {"fixed_tuplet_loss": model.fixed_loss(), **model.figures(self.batch_size)}
 
-    def _assurance(self, votes: Array) -> NDArray[np.float32]:
+    def _assurance(self, votes: Array) -> Floats32:
         """Returns the label assurance of each instance, `[n]`, by votes `[n, C]`."""
         return label_assurance(votes)
 
@@ -130,13 +126,10 @@ class NeuCrowd(TupletEstimator):
         self.safe_ = np.array(tf.convert_to_tensor(model.safe), dtype=bool)
         self.safe_[rows] = self._safe_examples(embeddings, data.labels[rows], assurance)
         model.safe.assign(self.safe_)
-        if epoch >= self.safety_start:
-            model.set_probabilities(sampling_probabilities(self.safe_, self.unsafe_weight))
+        model.set_probabilities(sampling_probabilities(self.safe_, self.unsafe_weight))
         return {"safe_share": float(self.safe_.mean())}
 
-    def _safe_examples(
-        self, embeddings: Array, labels: NDArray[np.int64], assurance: NDArray[np.float32]
-    ) -> NDArray[np.bool_]:
+    def _safe_examples(self, embeddings: Array, labels: Indices, assurance: Floats32) -> Mask:
         """Returns which of some instances `[m]` are safe among these."""
         k = neighbourhood_size(self.batch_size, len(labels))
         return safe_examples(embeddings, labels, assurance, k=k, margin=self.safety_margin)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -23,9 +23,6 @@ class NeuCrowdModel(TupletModel):
             learns from the losses they had.
     """
 
-    # What the sampling network predicts is higher (1) or lower (-1) for harder tuplets.
-    harder: ClassVar[float] = 1.0
-
     def __init__(
         self,
         *arguments: Any,
@@ -40,7 +37,7 @@ class NeuCrowdModel(TupletModel):
         Args:
             arguments: of `TupletModel`, whose confidence is the label assurance.
             sampler: the sampling network, or None.
-            anchor: "mean", "sum", "embedding_sum", "scaled" or "none"; see `anchors`.
+            anchor: "mean", "sum", "embedding_sum" or "none"; see `anchors`.
             pool_factor: candidates that are scored for each tuplet that is trained on.
             warmup_steps: how long the sampling network learns before it selects.
             options: of `TupletModel`.
@@ -122,7 +119,7 @@ class NeuCrowdModel(TupletModel):
         # accident. Effect: results/neucrowd_forms.csv (random and oracle selection).
         if self.pool_factor == 1:
             return tuplets, classes
-        scores = self.harder * self.hardness(sampler, tuplets, training=False)
+        scores = self.hardness(sampler, tuplets, training=False)
         rows = keep_hardest(scores, tuplets.shape[0] // self.pool_factor, step >= self.warmup_steps)
         return tf.gather(tuplets, rows), tf.gather(classes, rows)
 
@@ -152,7 +149,7 @@ class NeuCrowdModel(TupletModel):
         References:
             NeuCrowd, section 3.3.4 and section 3.4, step 3.
         """
-        hardness = self.target(tf.stop_gradient(hardness))
+        hardness = tf.stop_gradient(hardness)
         with tf.GradientTape() as tape:
             predicted = self.hardness(sampler, tuplets, training=True)
             error = tf.square(predicted - hardness)
@@ -168,10 +165,6 @@ class NeuCrowdModel(TupletModel):
         """Returns the predicted hardness `[batch]` of tuplets `[batch, n]`."""
         features, places = self.distinct(tuplets)
         return sampler.scores(sampler.score_table(features, training), places)
-
-    def target(self, losses: Tensor) -> Tensor:
-        """Returns what the sampling network learns of tuplets with these losses `[batch]`."""
-        return losses
 
     def figures(self, batch: int) -> dict[str, float]:
         """Returns what the parts of section 3 do, on the same uniformly drawn tuplets each time.
@@ -217,7 +210,7 @@ class NeuCrowdModel(TupletModel):
         )
         figures = {"anchor_spread": tf.math.divide_no_nan(spread, drawn)}
         if self.sampler is not None:
-            scores = self.harder * self.hardness(self.sampler, tuplets, training=False)
+            scores = self.hardness(self.sampler, tuplets, training=False)
             selected, oracle = (
                 tf.reduce_mean(tf.gather(losses, keep_hardest(by, size // self.pool_factor, True)))
                 for by in (scores, losses)

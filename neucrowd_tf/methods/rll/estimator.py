@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.declare.declarations import estimator, number, one_of, whole
 from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.declare.settings import settings_in
-from neucrowd_tf.declare.types import Fields, Network
+from neucrowd_tf.declare.types import Codes32, Fields, Floats32, Indices, Network
 from neucrowd_tf.methods.rll.confidence import (
     bayesian_confidence,
     beta_parameters,
@@ -89,9 +88,7 @@ class RLL(TupletEstimator):
     def _negatives(self) -> int:
         return self.k
 
-    def _confidence(
-        self, votes: NDArray[np.int32], labels: NDArray[np.int64]
-    ) -> NDArray[np.float32]:
+    def _confidence(self, votes: Codes32, labels: Indices) -> Floats32:
         """Returns the confidence in each label, `[N]`.
 
         References:

@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from neucrowd_tf.declare.declarations import estimator, fitted, strengths
-from neucrowd_tf.declare.types import Array, Network
+from neucrowd_tf.declare.types import Array, Floats, Floats32, Network
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.logistic_head import STRENGTHS, LinearHead, fit_logistic
 
@@ -36,7 +35,7 @@ class LinearClassifier(CrowdEstimator):
 
     head_: LinearHead = fitted()
 
-    def _predict_proba(self, features: NDArray[np.float32]) -> Array:
+    def _predict_proba(self, features: Floats32) -> Array:
         return self.head_.predict_proba(_flat(features))
 
     def _inference_model(self) -> Network:
@@ -47,7 +46,7 @@ class LinearClassifier(CrowdEstimator):
         arguments = head.kernel_, head.bias_, head.mean_, head.scale_
         return linear_model(tuple(self.feature_shape_), *arguments)
 
-    def _regression(self, data: TrainingData, weights: NDArray[np.float64]) -> LinearHead:
+    def _regression(self, data: TrainingData, weights: Floats) -> LinearHead:
         """Returns a logistic regression on every pair of an instance and a class.
 
         Args:
@@ -70,7 +69,7 @@ class LinearClassifier(CrowdEstimator):
         )
 
 
-def _flat(features: NDArray[np.float32]) -> NDArray[np.float32]:
+def _flat(features: Floats32) -> Floats32:
     """Returns features `[N, d]`, whatever shape a row had."""
     if issparse(features):
         return features

@@ -13,10 +13,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import keras
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.declare.declarations import estimator, fitted, one_of, whole
-from neucrowd_tf.declare.types import Array, Network, Tensor
+from neucrowd_tf.declare.types import Array, Floats32, Indices, Network, Tensor
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.methods.crowd_layers.common import bases
 from neucrowd_tf.methods.crowd_layers.common.mixing import crop_and_flip
@@ -124,7 +123,7 @@ class NetworkClassifier(CrowdEstimator):
     history_: dict[str, list[float]] = fitted()
     n_iter_: int = fitted()
     best_epoch_: int | None = fitted()
-    rows_: NDArray[np.int64] = fitted()
+    rows_: Indices = fitted()
 
     # Caches, left out of copies: what fits share within `reused()`, the latest fit's network there,
     # and what predictions compiled.
@@ -355,7 +354,7 @@ class NetworkClassifier(CrowdEstimator):
         outputs = {"probabilities": self.model_.output["probabilities"]}
         return keras.Model(self.model_.input, outputs, name=self.model_.name)
 
-    def _outputs(self, name: str, features: NDArray[np.float32]) -> NDArray[np.float32]:
+    def _outputs(self, name: str, features: Floats32) -> Floats32:
         """Returns one output of `model_` for a block of features."""
         if self._functions is None:
             self._functions = NetworkCache()
@@ -364,6 +363,6 @@ class NetworkClassifier(CrowdEstimator):
             functions[name] = compiled_output(self.model_, name, self.feature_shape_)
         return np.asarray(functions[name](features))
 
-    def _predict_proba(self, features: NDArray[np.float32]) -> Array:
+    def _predict_proba(self, features: Floats32) -> Array:
         rows = rows_at_once(self.feature_shape_)
         return in_blocks(lambda block: self._outputs("probabilities", block), features, rows)

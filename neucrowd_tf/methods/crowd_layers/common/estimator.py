@@ -7,10 +7,10 @@ from typing import Annotated, Any, ClassVar, Self
 
 import keras
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from neucrowd_tf.declare.declarations import estimator, number, one_of, whole
-from neucrowd_tf.declare.types import Array, Fields, Layer, Network, Tensor
+from neucrowd_tf.declare.types import Array, Fields, Floats32, Layer, Mask, Network, Tensor
 from neucrowd_tf.errors import warn
 from neucrowd_tf.methods.crowd_layers.common.bases import shared_features
 from neucrowd_tf.methods.crowd_layers.common.classifier import NetworkClassifier
@@ -44,7 +44,7 @@ _LOST = 0.2
 _WORTH_A_RESTART = 0.1
 
 
-def lost_classes(agreed: Array, predicted: Array, num_classes: int) -> NDArray[np.bool_]:
+def lost_classes(agreed: Array, predicted: Array, num_classes: int) -> Mask:
     """Returns, by class, whether a fit loses it.
 
     A fit loses a class that it hardly ever predicts. It also loses one that it predicts mostly as
@@ -253,9 +253,7 @@ class CrowdLayerBase(NetworkClassifier):
     def _finish(self, network: CompiledNetwork, data: TrainingData) -> None:
         self.confusion_matrices_ = self._confusion_matrices(network, data)
 
-    def _confusion_matrices(
-        self, network: CompiledNetwork, data: TrainingData
-    ) -> NDArray[np.float32]:
+    def _confusion_matrices(self, network: CompiledNetwork, data: TrainingData) -> Floats32:
         """Returns what each annotator would answer if the class were certain.
 
         Where answers depend on the instance, it is the mean answer over the training instances,
@@ -279,7 +277,7 @@ class CrowdLayerBase(NetworkClassifier):
 
     # ----------------------------------------------------------------- use
 
-    def predict_annotators(self, features: ArrayLike) -> NDArray[np.float32]:
+    def predict_annotators(self, features: ArrayLike) -> Floats32:
         """Returns how likely each annotator gives each label to each instance.
 
         It is `[M, R, C]` float32 and sums to one over C.

@@ -7,9 +7,8 @@ from typing import Any, ClassVar, TypedDict, Unpack, get_args
 import keras
 import numpy as np
 from keras import ops
-from numpy.typing import NDArray
 
-from neucrowd_tf.declare.types import Fields, Tensor
+from neucrowd_tf.declare.types import Fields, Floats32, Tensor
 
 # Positions among a batch's instances, and codes of annotators, `[K]` each.
 Cells = tuple[Tensor, Tensor]
@@ -144,7 +143,7 @@ def product(inputs: Tensor, matrices: Tensor, cells: Cells | None) -> Tensor:
     return ops.reshape(ops.matmul(inputs, flat), (-1, annotators, classes))
 
 
-def certain_answers(head: AnnotatorHead, num_classes: int) -> NDArray[np.float32]:
+def certain_answers(head: AnnotatorHead, num_classes: int) -> Floats32:
     """Returns `[R, C true, C observed]`: each annotator's answers if the class is certain.
 
     These are the head's at the corners of the simplex.

@@ -8,9 +8,8 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
-from neucrowd_tf.declare.types import Network, Tensor
+from neucrowd_tf.declare.types import Codes32, Indices, Network, Tensor
 from neucrowd_tf.methods.crowd_layers.common.losses import annotation_losses
 from neucrowd_tf.methods.crowd_layers.common.model import AnnotationModel
 
@@ -78,9 +77,7 @@ class CoupledModel(AnnotationModel):
         self._correcting.assign(False)
 
     def start_correcting(
-        self,
-        meta: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
-        groups: Sequence[NDArray[np.int32]],
+        self, meta: Sequence[tuple[Indices, Indices]], groups: Sequence[Codes32]
     ) -> None:
         """Sets the meta set that corrects each member, and each member's groups of annotators.
 

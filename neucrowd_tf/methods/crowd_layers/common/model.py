@@ -8,10 +8,9 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare.types import Array, KerasOptimizer, Layer, Tensor
+from neucrowd_tf.declare.types import Array, Floats32, KerasOptimizer, Layer, Tensor
 from neucrowd_tf.methods.crowd_layers.common.losses import annotation_losses
 from neucrowd_tf.nn.steps import replicas, share_of, summed, take_step
 from neucrowd_tf.training.batches import step_numbers
@@ -265,7 +264,7 @@ class AnnotationModel(InstanceModel):
         self,
         network: keras.Model,
         head: Layer,
-        features: NDArray[np.float32],
+        features: Floats32,
         *,
         few_cells: bool = True,
         gamma: float = 0.0,
