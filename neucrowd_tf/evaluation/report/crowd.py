@@ -200,9 +200,7 @@ def _drawn(change: Change, name: object) -> Fields:
     return {"title": change.line(shown(name)), "total": total, "lines": lines}
 
 
-def _plot(
-    skills: verdicts.Skills, chance: float, models: NDArray[np.bool_], names: Sequence[object]
-) -> Fields:
+def _plot(skills: verdicts.Skills, chance: float, models: Mask, names: Sequence[object]) -> Fields:
     """Returns the drawing of annotators with labels, from the highest skill to the lowest.
 
     Args:
@@ -238,9 +236,7 @@ def _plot(
     }
 
 
-def _annotators(
-    inference: Inference, changed: Sequence[Change], models: NDArray[np.bool_]
-) -> Fields:
+def _annotators(inference: Inference, changed: Sequence[Change], models: Mask) -> Fields:
     """Returns the annotators: the unreliable ones, then the others from the most skilled on.
 
     Args:
