@@ -266,10 +266,7 @@ def infer(
         )
         if before is None:
             return result
-        independent = not any((one.members & named).any() for one in once)
-        first = annotators_first(
-            result.probas_, crowd, named, before.probas_, independent=independent
-        )
+        first = annotators_first(result.probas_, crowd, named, before.probas_)
         return with_probas(result, crowd, first)
 
     calibration = Calibration.learned(method)
