@@ -17,6 +17,7 @@ from neucrowd_tf.aggregation import DawidSkene
 from neucrowd_tf.aggregation.crowd_and_classifier import calibrated
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.simulation import confusion_annotators, from_skills, simulate, spammers
+from neucrowd_tf.certainty.labelling import plan as plan_module
 from neucrowd_tf.certainty.labelling.activelab import activelab_scores
 from neucrowd_tf.certainty.labelling.belief import (
     Belief,
@@ -25,7 +26,6 @@ from neucrowd_tf.certainty.labelling.belief import (
     with_evidence,
     with_less_lean,
 )
-from neucrowd_tf.certainty.labelling import plan as plan_module
 from neucrowd_tf.certainty.labelling.gain import Answers
 from neucrowd_tf.certainty.labelling.inputs import read_probabilities
 from neucrowd_tf.certainty.labelling.plan import make_plan, worths
