@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import ndtr, ndtri
 
 from neucrowd_tf.aggregation.base import (
@@ -51,6 +50,8 @@ def latent_score(crowd: Annotations, gold: Codes | None = None) -> Floats:
     References:
         Johnson (1996), On Bayesian analysis of multirater ordinal data, JASA 91.
     """
+    from scipy.optimize import minimize  # slow to load, and most commands do without
+
     size = crowd.num_classes
     people = crowd.num_annotators
     one_hot = crowd.one_hot()
