@@ -126,7 +126,7 @@ def refits(size: float) -> dict[str, float]:
 
 def _child(kind: str, name: str, size: float) -> dict[str, float]:
     command = [sys.executable, "-m", "benchmarks.processes", kind, name, str(size)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
     figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return figures
 
