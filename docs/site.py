@@ -65,31 +65,36 @@ WORDS = {
     "results.md": "which method should use choose best reproduce replicate paper benchmark"
     " recommend",
     "faq.md": "Snorkel cleanlab crowd-kit GPU how many labels cost",
-    "howto/people_and_models.md": "LLM GPT ChatGPT Claude Gemini language model as annotator judge replace human",
-    "howto/data_formats.md": "Excel CSV spreadsheet xlsx one column per annotator wide long pivot missing"
-    " label Google Sheets multi-label pandas DataFrame NumPy array matrix",
-    "howto/importers.md": "Label Studio Prodigy Toloka MTurk Mechanical Turk Argilla doccano export",
-    "howto/certainty.md": "worker quality annotator quality reliability spammer skill gold questions"
-    " confidence probability interval control",
-    "howto/reading_the_report.md": "inter-annotator agreement Krippendorff alpha kappa Cohen Fleiss worker annotator"
-    " quality report",
-    "howto/relabelling.md": "active learning which items to label next budget cost collect more labels",
+    "howto/people_and_models.md": "LLM GPT ChatGPT Claude Gemini language model as annotator"
+    " judge replace human",
+    "howto/data_formats.md": "Excel CSV spreadsheet xlsx one column per annotator wide long"
+    " pivot missing label Google Sheets multi-label pandas DataFrame NumPy array matrix",
+    "howto/importers.md": "Label Studio Prodigy Toloka MTurk Mechanical Turk Argilla doccano"
+    " export",
+    "howto/certainty.md": "worker quality annotator quality reliability spammer skill gold"
+    " questions confidence probability interval control",
+    "howto/reading_the_report.md": "inter-annotator agreement Krippendorff alpha kappa Cohen"
+    " Fleiss worker annotator quality report",
+    "howto/relabelling.md": "active learning which items to label next budget cost collect"
+    " more labels",
     "howto/serving.md": "export deploy serve TFLite ONNX SavedModel mobile production Docker",
     "howto/own_keras_model.md": "custom Keras model crowd layer head loss multi-annotator",
-    "howto/own_network.md": "own network BERT ResNet encoder early stopping callbacks optimizer TensorBoard",
+    "howto/own_network.md": "own network BERT ResNet encoder early stopping callbacks"
+    " optimizer TensorBoard",
     "howto/scale.md": "large data memory Dask parallel million GPU distributed",
     "howto/paper_names.md": "reproduce paper published original settings baseline compare fair",
-    "methods/truth_inference.md": "majority vote Dawid-Skene EM GLAD MACE aggregate aggregation truth inference"
-    " ordinal worker quality",
+    "methods/truth_inference.md": "majority vote Dawid-Skene EM GLAD MACE aggregate"
+    " aggregation truth inference ordinal worker quality",
     "methods/choice.md": "auto automatic model selection which method",
     "methods/baselines.md": "baselines majority vote logistic regression softprob",
     "papers/iced.md": "imbalanced classes rare class minority synthetic oversampling SMOTE",
     "papers/dasc.md": "imbalanced classes rare class sparse labels self-training",
-    "tutorials/texts.md": "text classification sentiment NLP BERT Hugging Face HuggingFace sentence"
-    " transformer",
+    "tutorials/texts.md": "text classification sentiment NLP BERT Hugging Face HuggingFace"
+    " sentence transformer",
     "tutorials/labels_only.md": "aggregate labels majority vote first steps",
     "tutorials/train_and_serve.md": "train classifier export SavedModel predict",
-    "tutorials/compare.md": "own method benchmark baseline comparison hyperparameter search tune grid",
+    "tutorials/compare.md": "own method benchmark baseline comparison hyperparameter search"
+    " tune grid",
 }
 # Packages with a page of the API: the names of `__all__`, or all that they define.
 PACKAGES = (
