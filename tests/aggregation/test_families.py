@@ -188,7 +188,9 @@ def judged(
     return Annotations.from_dense(dense, annotator_names=names), truth, names[1:]
 
 
-@pytest.mark.parametrize(("person", "judge", "judges"), [(0.95, 0.75, 1), (1, 0.85, 3), (0.8, 0.8, 9)])
+@pytest.mark.parametrize(
+    ("person", "judge", "judges"), [(0.95, 0.75, 1), (1, 0.85, 3), (0.8, 0.8, 9)]
+)
 def test_models_overturn_nobody_whom_people_do_not_contradict(
     person: float, judge: float, judges: int
 ) -> None:
