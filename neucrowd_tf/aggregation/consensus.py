@@ -53,8 +53,8 @@ STRENGTH = 5.0  # labels a class by which annotators are drawn towards their mea
 FEW_LABELS = 10
 MOST_OVERTURNED = 0.05
 MOST_MOVED = 0.3
-# With at most so many annotations per instance GLAD counts, too, with more one-coin Dawid-Skene.
-# Among so many instances, offsets alone.
+# With at most so many annotations per instance GLAD counts, too. Among so many instances, offsets
+# alone.
 SPARSE = 3.5
 FEW_INSTANCES = 100
 # What is chosen among where annotators err independently; unfitted, without their seed.
@@ -147,10 +147,9 @@ class Consensus(Aggregator):
     better by `DECISIVE`, annotators err together, methods that take them for independent are
     misled (and so are held-out annotations, which would praise those), and EBCC's labels stay.
     Else annotations are held out in turn, and the `best` methods that predict them best from the
-    rest are averaged. The result is the normalised geometric mean of these probabilities, of
-    `neucrowd_tf.aggregation.annotator_offset`, of EBCC if it is fitted, and of GLAD with few
-    annotations per instance, of one-coin Dawid-Skene with more. If annotators have fewer than
-    `FEW_LABELS` labels on average, votes weighted by agreement (Wawa) count as well.
+    rest are averaged. The result is the normalised geometric mean of these probabilities, of those
+    of `neucrowd_tf.aggregation.annotator_offset`, with few annotations per instance of GLAD, and
+    with fewer than `FEW_LABELS` labels per annotator of votes weighted by agreement (Wawa).
 
     In a crowd of few instances groups and matrices follow chance, and the offsets count more.
     If annotators have fewer than `FEW_LABELS` labels on average, a method that overturns more than
@@ -186,15 +185,14 @@ class Consensus(Aggregator):
             self._fit_many_classes(crowd, gold)
             return
         with quietly():
-            joint = self._joint(crowd, gold)
-            members = self._members(crowd, gold, joint)
+            members = self._members(crowd, gold)
             self.chosen_ = tuple(members)
             fits = list(members.values())
             self.probas_ = np.mean([one.probas_ for one in fits], axis=0)
             self.priors_ = np.mean([one.priors_ for one in fits], axis=0)
             matrices = [one.errors_ for one in fits if one.errors_ is not None]
             if crowd.has_identities:
-                matrices += self._with_offsets(crowd, gold, joint)
+                matrices += self._with_offsets(crowd, gold)
         self.probas_[~self.annotated_] = self.priors_
         self.errors_ = self.skills_ = None
         if matrices:
@@ -203,25 +201,21 @@ class Consensus(Aggregator):
         apply_gold(self.probas_, gold)
         self.labels_ = self.decide(self.probas_)
 
-    def _with_offsets(
-        self, crowd: Annotations, gold: Codes | None, joint: EBCC | None
-    ) -> list[Array]:
-        """Combines the chosen methods with others; returns annotators' offsets as error matrices.
-
-        Args:
-            crowd: with identities.
-            gold: `[N]` class codes, -1 if unknown, or None.
-            joint: EBCC, if it is fitted.
-        """
+    def _with_offsets(self, crowd: Annotations, gold: Codes | None) -> list[Array]:
+        """Combines the chosen methods with annotators' offsets; returns these as error matrices."""
         offsets = annotator_offsets(crowd, gold)
         trusted = not self._contradicts(offsets.probas, crowd, gold)
+        members = [self.probas_]
         if self.chosen_ != ("ebcc",):
-            others = [offsets.probas]
-            if joint is not None:
-                others.append(joint.probas_)
-            others += [one.fit(crowd, gold).probas_ for one in self._companions(crowd)]
-            members = [one for one in others if not self._contradicts(one, crowd, gold)]
-            self.probas_ = geometric_mean(self.probas_, *members)
+            if trusted:
+                members.append(offsets.probas)
+            if crowd.num_annotations <= SPARSE * self.annotated_.sum():
+                glad = Glad(seed=self.seed, tol=1e-4).fit(crowd, gold).probas_
+                if not (self._contradicts(glad, crowd, gold)):
+                    members += [glad]
+            if _few_labels(crowd):
+                members.append(Wawa(seed=self.seed).fit(crowd, gold).probas_)
+            self.probas_ = geometric_mean(*members)
         if trusted:
             share = min(1.0, FEW_INSTANCES / float(self.annotated_.sum()))
             both = self.probas_, offsets.probas
@@ -231,16 +225,6 @@ class Consensus(Aggregator):
             return [offsets.errors]
         return []
 
-    def _companions(self, crowd: Annotations) -> list[Aggregator]:
-        """Returns the methods beside the chosen ones, unfitted; see the class."""
-        if crowd.num_annotations <= SPARSE * self.annotated_.sum():
-            companions: list[Aggregator] = [Glad(seed=self.seed, tol=1e-4)]
-        else:
-            companions = [DawidSkene(seed=self.seed, one_coin=True, tol=1e-5)]
-        if _few_labels(crowd):
-            companions.append(Wawa(seed=self.seed))
-        return companions
-
     def _fit_many_classes(self, crowd: Annotations, gold: Codes | None) -> None:
         self.chosen_ = ("one_coin, sparse",)
         self.probas_, self.skills_ = sparse_one_coin(crowd, gold)
@@ -249,27 +233,17 @@ class Consensus(Aggregator):
         self.errors_ = None
         self.labels_ = self.decide(self.probas_)
 
-    def _joint(self, crowd: Annotations, gold: Codes | None) -> EBCC | None:
-        """Returns EBCC, fitted; None for vote counts and large crowds without groups."""
-        if not crowd.has_identities:
-            return None
-        joint = EBCC(seed=self.seed, restarts=self.restarts, tol=1e-5)
-        if crowd.num_annotations >= LARGE and joint.looks_independent(crowd, gold):
-            return None
-        joint.fit(crowd, gold)
-        self.gain_ = float(joint.bounds_.max() - joint.bounds_[0])
-        return joint
-
-    def _members(
-        self, crowd: Annotations, gold: Codes | None, joint: EBCC | None
-    ) -> dict[str, Aggregator]:
+    def _members(self, crowd: Annotations, gold: Codes | None) -> dict[str, Aggregator]:
         """Returns the chosen methods, fitted."""
         votes = {"majority_vote": MajorityVote(ties=self.ties, seed=self.seed)}
         if not crowd.has_identities:
             return {name: one.fit(crowd, gold) for name, one in votes.items()}
-        decisive = self.gain_ > DECISIVE
-        if joint is not None and decisive and not self._contradicts(joint.probas_, crowd, gold):
-            return {"ebcc": joint}
+        joint = EBCC(seed=self.seed, restarts=self.restarts, tol=1e-5)
+        if crowd.num_annotations < LARGE or not joint.looks_independent(crowd, gold):
+            joint.fit(crowd, gold)
+            self.gain_ = float(joint.bounds_.max() - joint.bounds_[0])
+            if self.gain_ > DECISIVE and not self._contradicts(joint.probas_, crowd, gold):
+                return {"ebcc": joint}
         self.scores_ = self._scores(crowd, gold)
         members = {}
         for name in sorted(self.scores_, key=lambda name: -self.scores_[name]):

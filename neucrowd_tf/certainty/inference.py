@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import shlex
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,7 @@ from neucrowd_tf.aggregation.families import (
     named_models,
     related,
 )
+from neucrowd_tf.aggregation.ordinal import OrdinalConsensus, nearest_to_gold
 from neucrowd_tf.aggregation.shrunk_dawid_skene import LEAST_COUNT, ShrunkDawidSkene
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.tables import as_annotations
@@ -223,6 +225,7 @@ def infer(
     Gold labels are fixed, teach how right annotators and consensus are (see
     `neucrowd_tf.certainty.teaching`), and calibrate the probabilities. How right the labels of
     other items are follows from gold items, each of which is labelled without its own gold label.
+    Of ordered classes they choose the method (`aggregation.ordinal.nearest_to_gold`).
 
     People's intervals contain those of people alone: votes may not show whether people or models
     are right where they differ.
@@ -251,6 +254,14 @@ def infer(
     if models and (alone := crowd.select(~named[crowd.annotators])).num_annotations:
         people = infer(alone, method, gold, seed, ties=ties, skills=skills)
 
+    plain = crowd if codes is None else like_other_items(crowd, codes)
+    taught = codes is not None and plain is not None and bool((codes >= 0).any())
+    make: Callable[[], Aggregator] = functools.partial(make_aggregator, method, seed, ties)
+    if method == "ordinal" and taught and plain is not None and codes is not None:
+        make = functools.partial(
+            OrdinalConsensus, only=nearest_to_gold(plain, codes, seed), seed=seed
+        )
+
     def fitted(crowd: Annotations, gold: NDArray[np.int64] | None = None) -> Aggregator:
         """Returns the method with each family counted once, and models behind people."""
         if people is None:
@@ -261,9 +272,7 @@ def infer(
             reused = None
         else:
             reused = before
-        result = fit_with_families(
-            lambda: make_aggregator(method, seed, ties), crowd, once, gold, reused
-        )
+        result = fit_with_families(make, crowd, once, gold, reused)
         if before is None:
             return result
         first = annotators_first(result.probas_, crowd, named, before.probas_)
@@ -272,8 +281,6 @@ def infer(
     calibration = Calibration.learned(method)
     left_out = 0
     agreement = estimates = without_gold = None
-    plain = crowd if codes is None else like_other_items(crowd, codes)
-    taught = codes is not None and plain is not None and bool((codes >= 0).any())
     model = base = fitted(plain) if taught and plain is not None else fitted(crowd, codes)
     if codes is None:
         codes = np.full(crowd.num_instances, -1, dtype=np.int64)
