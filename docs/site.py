@@ -40,6 +40,24 @@ FILTERED = {
         "Claims of the papers",
         "This table lists every claim of the papers, and our own choices, with our figures.",
     ),
+    "docs/reference/parameters.csv": (
+        "reference/parameters.md",
+        "Parameters of the methods",
+        "This table lists the arguments of every method. Pass them as `--hparam name=value`, or to"
+        " the constructor in Python.",
+    ),
+    "docs/reference/flags.csv": (
+        "reference/flags.md",
+        "Flags of every command",
+        "This table lists the flags of each command. `neucrowd COMMAND --help` prints them, and"
+        " `--flagfile=FILE` reads them from a file, one per line.",
+    ),
+    "docs/reference/checks.csv": (
+        "reference/checks.md",
+        "Checks of input files",
+        "This table lists the reasons why a file is rejected or asked about. A message ends with"
+        " the name of its check, such as `[missing_role]`, and says what to do.",
+    ),
 }
 # Packages with a page of the API: the names of `__all__`, or all that they define.
 PACKAGES = (

@@ -17,7 +17,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, number, one_of, strengths
-from neucrowd_tf.errors import DataError
+from neucrowd_tf.errors import DataError, one_at_a_time
 from neucrowd_tf.nn.embedding_networks import build_encoder, embedding_model, make_optimizer
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData, transform
 from neucrowd_tf.training.features import standardise
@@ -260,7 +260,8 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         validation: tuple[NDArray[Any], NDArray[Any]] | None = None,
     ) -> LinearHead:
         if self.raw_head:
-            weight = compute_sample_weight("balanced", labels)
+            with one_at_a_time():
+                weight = compute_sample_weight("balanced", labels)
         else:
             weight = None
         size = len(self.classes_)

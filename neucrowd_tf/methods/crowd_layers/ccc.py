@@ -14,6 +14,7 @@ from sklearn.cluster import KMeans
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, number, share, whole
 from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.errors import one_at_a_time
 from neucrowd_tf.methods.crowd_layers.common.estimator import CrowdLayerBase
 from neucrowd_tf.methods.crowd_layers.common.head import (
     AnnotatorHead,
@@ -107,7 +108,8 @@ def expertise_groups(matrices: NDArray[Any], groups: int, seed: int) -> NDArray[
     flat = matrices.reshape(len(matrices), -1)
     distinct = len(np.unique(flat, axis=0))
     means = KMeans(min(groups, distinct), n_init=1, random_state=seed % 2**31)
-    return np.asarray(means.fit_predict(flat), dtype=np.int32)
+    with one_at_a_time():
+        return np.asarray(means.fit_predict(flat), dtype=np.int32)
 
 
 MEMBERS = ("first", "second")

@@ -16,6 +16,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
+from neucrowd_tf.errors import one_at_a_time
 from neucrowd_tf.methods.crowd_layers.common.losses import at_labels
 from neucrowd_tf.methods.crowding.networks import (
     Auxiliary,
@@ -116,7 +117,8 @@ def authenticity_auc(authentic: NDArray[np.bool_], scores: NDArray[np.float32]) 
     """Returns the ROC AUC of D's scores for authenticity, .5 without generated annotations."""
     if authentic.all():
         return 0.5
-    return float(roc_auc_score(authentic, scores))
+    with one_at_a_time():
+        return float(roc_auc_score(authentic, scores))
 
 
 class Turns(keras.Model):

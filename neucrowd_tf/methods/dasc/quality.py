@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import precision_score, recall_score
 
+from neucrowd_tf.errors import one_at_a_time
+
 QUALITY = ("pseudo_accuracy", "precision_majority", "recall_minority")
 
 
@@ -24,6 +26,7 @@ def majority_classes(counts: ArrayLike) -> NDArray[np.bool_]:
     return result
 
 
+@one_at_a_time()
 def selection_quality(
     selections: Sequence[NDArray[np.integer[Any]]], truth: ArrayLike, counts: ArrayLike
 ) -> list[dict[str, float]]:

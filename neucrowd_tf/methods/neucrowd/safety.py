@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
+from neucrowd_tf.errors import one_at_a_time
+
 # Instances among which an epoch looks for neighbours. The paper looks among a batch.
 MOST_COMPARED = 4096
 _ORDER = 0x5AFE  # tells this draw from others of the seed
@@ -71,8 +73,10 @@ def safe_examples(
     References:
         NeuCrowd, definition 3.
     """
-    search = NearestNeighbors(n_neighbors=k).fit(embeddings)
-    neighbours = search.kneighbors(embeddings if with_itself else None, return_distance=False)
+    queries = embeddings if with_itself else None
+    with one_at_a_time():
+        search = NearestNeighbors(n_neighbors=k).fit(embeddings)
+        neighbours = search.kneighbors(queries, return_distance=False)
     same = labels[neighbours] == labels[:, None]
     weight = assurance[neighbours].astype(np.float64)
     agreeing = np.where(same, weight, 0.0).sum(axis=1)
