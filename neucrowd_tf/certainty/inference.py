@@ -55,6 +55,10 @@ MORE_VOTES = (
     "Items with gold labels have more votes than the others, so they do not show how often the"
     " others' labels are right. Use a file that names annotators."
 )
+BY_GROUPS = (
+    "On gold items two opposed groups of annotators differ more often than on others. Gold labels"
+    " show which group is right, but not how often other labels are: the figure above is a model's."
+)
 UNLIKE = (
     "This crowd is unlike the crowds that the probabilities were calibrated on: {}. The interval is"
     " therefore wider."
@@ -84,6 +88,7 @@ class Inference:
         people: the inference from people's labels alone; None without models or without people.
         base: the aggregator before gold labels taught; `model` without them.
         opposed: groups of annotators of whom votes do not show which is right.
+        by_groups: whether gold items are mostly those on which opposed groups differ.
     """
 
     crowd: Annotations
@@ -99,6 +104,7 @@ class Inference:
     without_gold: Estimate | None = None
     base: Aggregator | None = None
     opposed: OpposedGroups | None = None
+    by_groups: bool = False
 
     @property
     def labels(self) -> NDArray[np.int64]:
@@ -155,6 +161,8 @@ class Inference:
                 f"accuracy of the labels of items without gold labels: {shown(self.accuracy)}, 80%"
                 f" interval, if the gold items were drawn at random. Class shares: {shares}."
             )
+        if self.by_groups:
+            lines.append(BY_GROUPS)
         if self.without_gold is not None:
             lines.append(f"accuracy of the labels without --gold: {shown(self.without_gold)}.")
         names = list(map(str, self.crowd.annotator_names.tolist()))
@@ -307,8 +315,11 @@ def infer(
         judged = annotator_skills(crowd, certainty)
     else:
         judged = None
+    by_groups = estimates is not None and drawn_by_groups(crowd, codes)
+    if by_groups:
+        estimates = without_gold = None
     opposed = None
-    if crowd.has_identities and estimates is None:
+    if crowd.has_identities and estimates is None and not by_groups:
         if people is None:
             opposed = opposed_groups(crowd)
         else:
@@ -337,7 +348,25 @@ def infer(
         without_gold,
         base,
         opposed,
+        by_groups,
     )
+
+
+def drawn_by_groups(crowd: Annotations, gold: NDArray[np.int64]) -> bool:
+    """Returns whether opposed groups differ on gold items more often than on others, surely.
+
+    Args:
+        crowd: the annotations.
+        gold: `[N]` class codes, -1 if unknown.
+    """
+    groups = opposed_groups(crowd) if crowd.has_identities else None
+    if groups is None:
+        return False
+    differ = groups.differ(crowd)
+    marked = gold >= 0
+    share = float(differ[crowd.annotated].mean())
+    error = np.sqrt(share * (1.0 - share) / max(int(marked.sum()), 1))
+    return bool(differ[marked].mean() > share + SIGNIFICANT * error)
 
 
 def posteriors_of(model: Aggregator) -> NDArray[np.float64]:
