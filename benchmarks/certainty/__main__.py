@@ -8,9 +8,10 @@ item. `--outside` has a folder `<owner>/<name>` with the files of each repositor
 `<data_dir>/outside_truth` and the case `gold_minority` in `--cases` only check. `--kept` keeps
 what is measured, so that a command that was stopped goes on; empty it if methods change.
 
-The part `calibrate`, which has to be named, writes neucrowd_tf/certainty/recalibration.json,
-learned on all crowds, and results/calibration.csv: each crowd's figures when its family is left out
-of the learning. The others print a table of figures and what is wanted, results/certainty.csv.
+Two parts have to be named. `calibrate` writes neucrowd_tf/certainty/recalibration.json, learned on
+all crowds, and results/calibration.csv: each crowd's figures when its family is left out of the
+learning. `grid` adds to results/people_and_models.csv what it lacks; remove it if methods change.
+The others print a table of figures and what is wanted, results/certainty.csv.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ from pathlib import Path
 from benchmarks.certainty import goals
 from benchmarks.certainty.calibration import calibrate
 from benchmarks.certainty.crowds import fitted_crowds
+from benchmarks.certainty.models import measure_grid
 from benchmarks.timing import arguments, data_folder
 
 RESULTS = Path(__file__).parents[2] / "results"
 CALIBRATE = "calibrate"
+GRID = "grid"
 
 
 def main() -> None:
@@ -42,9 +45,11 @@ def main() -> None:
     if CALIBRATE in parts:
         rows = calibrate(list(fitted_crowds(options)))
         rows.round(3).to_csv(RESULTS / "calibration.csv", index=False)
+    if GRID in parts:
+        measure_grid(options.data_dir, RESULTS / "people_and_models.csv")
     measured = {}
     for part in parts:
-        if part != CALIBRATE:
+        if part not in (CALIBRATE, GRID):
             measured[part] = goals.measured(part, options, RESULTS)
             print(part, file=sys.stderr, flush=True)
     table = goals.table(measured)

@@ -153,8 +153,9 @@ class Consensus(Aggregator):
     better by `DECISIVE`, annotators err together, methods that take them for independent are
     misled (and so are held-out annotations, which would praise those), and EBCC's labels stay.
     Else annotations are held out in turn, and the `best` methods that predict them best from the
-    rest are averaged. The result is the normalised geometric mean of these probabilities and of
-    `neucrowd_tf.aggregation.annotator_offset`, and with few annotations per instance of GLAD's.
+    rest are averaged. The result is the normalised geometric mean of these probabilities, of those
+    of `neucrowd_tf.aggregation.annotator_offset`, with few annotations per instance of GLAD, and
+    with fewer than `FEW_LABELS` labels per annotator of votes weighted by agreement (Wawa).
 
     In a crowd of few instances groups and matrices follow chance, and the offsets count more.
     If annotators have fewer than `FEW_LABELS` labels on average, a method that overturns more than
@@ -218,6 +219,8 @@ class Consensus(Aggregator):
                 glad = Glad(seed=self.seed, tol=1e-4).fit(crowd, gold).probas_
                 if not (self._contradicts(glad, crowd, gold)):
                     members += [glad]
+            if _few_labels(crowd):
+                members.append(Wawa(seed=self.seed).fit(crowd, gold).probas_)
             self.probas_ = geometric_mean(*members)
         if trusted:
             share = min(1.0, FEW_INSTANCES / float(self.annotated_.sum()))
@@ -259,7 +262,7 @@ class Consensus(Aggregator):
 
     def _contradicts(self, probas: Array, crowd: Annotations, gold: Codes | None) -> bool:
         """Returns whether a method's labels contradict votes as merged classes do."""
-        if crowd.num_annotations >= FEW_LABELS * (crowd.labels_per_annotator() > 0).sum():
+        if not _few_labels(crowd):
             return False
         votes = crowd.vote_counts()
         limit = MOST_OVERTURNED
@@ -299,3 +302,8 @@ def _clearly_less(logs: Array, others: Array) -> bool:
     """Returns whether log probabilities of the same annotations are less, beyond chance."""
     less = others - logs
     return bool(less.mean() > CLEARLY * less.std() / np.sqrt(len(less)))
+
+
+def _few_labels(crowd: Annotations) -> bool:
+    """Returns whether annotators have fewer than `FEW_LABELS` labels on average."""
+    return bool(crowd.num_annotations < FEW_LABELS * (crowd.labels_per_annotator() > 0).sum())

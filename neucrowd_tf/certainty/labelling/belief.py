@@ -18,8 +18,8 @@ from neucrowd_tf.annotations import Annotations
 # otherwise.
 PSEUDO_LABELS = 8.0
 LEAST = 1e-9
-# See `with_less_lean`. On the public crowds of `benchmarks.certainty`, families left out, this
-# finds as many wrong labels as no correction does.
+# See `with_less_lean`. On the public crowds of `benchmarks.certainty` this finds as many wrong
+# labels as no correction does.
 LEANING = 0.25
 KEPT = 0.5
 
