@@ -161,9 +161,9 @@ def named_families(crowd: Annotations, patterns: Collection[str]) -> list[Mask]:
     taken = np.zeros(len(names), dtype=bool)
     for pattern in patterns:
         alternatives = pattern.split("|")
-        members = np.array(
-            [any(name == x or fnmatchcase(name, x) for x in alternatives) for name in names]
-        )
+        members = np.zeros(len(names), dtype=bool)
+        for alternative in alternatives:
+            members |= [name == alternative or fnmatchcase(name, alternative) for name in names]
         if members.sum() < 2 or (members & taken).any():
             if (members & taken).any():
                 problem = "shares annotators with another"

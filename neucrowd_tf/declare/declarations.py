@@ -199,11 +199,9 @@ def declared(kind: Any) -> list[Declaration]:
 
 @functools.cache
 def _declared(kind: type) -> tuple[Declaration, ...]:
-    depth = {
-        name: level
-        for level, base in enumerate(kind.__mro__)
-        for name in inspect.get_annotations(base)
-    }
+    depth: dict[str, int] = {}
+    for level, base in enumerate(kind.__mro__):
+        depth |= dict.fromkeys(inspect.get_annotations(base), level)
     fields = [field for field in dataclasses.fields(kind) if field.init]  # type: ignore[arg-type]
     fields.sort(key=lambda field: (bool(field.kw_only), depth.get(field.name, 0)))
     return tuple(_declaration(kind, field) for field in fields)

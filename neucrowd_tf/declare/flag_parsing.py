@@ -14,6 +14,7 @@ import contextlib
 import csv
 import dataclasses
 import inspect
+import itertools
 import json
 import os
 import re
@@ -112,8 +113,8 @@ def _absl_flags(kind: type) -> absl_flags.FlagValues:
 def _entry_kinds(flag: Declaration) -> tuple[Any, ...]:
     """Returns the types of the entries of a tuple: `tuple` if these are tuples themselves."""
     tuples = [kind for kind in flag.kinds if typing.get_origin(kind) is tuple]
-    entries = [entry for kind in tuples for entry in typing.get_args(kind) if entry is not ...]
-    return tuple(typing.get_origin(entry) or entry for entry in entries)
+    entries = itertools.chain.from_iterable(map(typing.get_args, tuples))
+    return tuple(typing.get_origin(entry) or entry for entry in entries if entry is not ...)
 
 
 def parse_value(text: str) -> Any:

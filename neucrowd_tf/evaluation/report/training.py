@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -100,7 +101,7 @@ def chart(
             drawn[name] = points
     if not drawn:
         return None
-    heights = [height for points in drawn.values() for _, height in points]
+    heights = [height for _, height in itertools.chain.from_iterable(drawn.values())]
     low = min(heights)
     high = max(heights)
     last = max(points[-1][0] for points in drawn.values())
@@ -108,17 +109,14 @@ def chart(
         scale = HEIGHT / (high - low)
     else:
         scale = 0.0
-    lines = [
-        {
-            "label": PLAIN[name],
-            "last": number(points[-1][1]),
-            "points": " ".join(
-                f"{WIDTH * at / last:.1f},{HEIGHT - scale * (height - low):.1f}"
-                for at, height in points
-            ),
-        }
-        for name, points in drawn.items()
-    ]
+    lines: list[Fields] = []
+    for name, points in drawn.items():
+        corners = (
+            f"{WIDTH * at / last:.1f},{HEIGHT - scale * (height - low):.1f}"
+            for at, height in points
+        )
+        label = PLAIN[name]
+        lines.append({"label": label, "last": number(points[-1][1]), "points": " ".join(corners)})
     bounds = {"low": number(low), "high": number(high), "last": last, "step": step}
     return {"title": title, "lines": lines[:LINES], **bounds}
 

@@ -553,8 +553,8 @@ def warm_up_schedule(
     if strategy == "none":
         return []
     present = [members for group in range(top, 0, -1) if len(members := rows[groups == group])]
-    shares = [len(share) for share in np.array_split(np.arange(epochs), len(present))]
-    return [members for members, share in zip(present, shares, strict=True) for _ in range(share)]
+    in_turn = np.sort(np.arange(epochs) % len(present))  # the earlier ones have one more
+    return [present[index] for index in in_turn]
 
 
 def class_mix(groups: Indices, labels: Integers, num_classes: int) -> Indices:

@@ -8,6 +8,7 @@ auto-encoder and every round run the same compiled function.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 
@@ -150,7 +151,9 @@ class ICEDModel(keras.Model):
             rows = order[step * size : (step + 1) * size]
             with tf.GradientTape() as tape:
                 loss = loss_of(rows)
-                penalties = [penalty for network in networks for penalty in network.losses]
+                penalties = list(
+                    itertools.chain.from_iterable(network.losses for network in networks)
+                )
                 if penalties:
                     penalised = tf.add_n([loss, *penalties])
                 else:
@@ -215,7 +218,10 @@ class ICEDModel(keras.Model):
 
 
 def _trainable(networks: Sequence[keras.Model]) -> list[Tensor]:
-    return [variable for network in networks for variable in network.trainable_variables]
+    variables: list[Tensor] = []
+    for network in networks:
+        variables += network.trainable_variables
+    return variables
 
 
 def _error(x: Tensor, reconstructed: Tensor) -> Tensor:

@@ -126,7 +126,9 @@ class CoupledModel(AnnotationModel):
         # LabelMe. Why: The gradient as written. Effect: not measured.
         classes = self.head.first.shape[-1]
         count = tf.math.divide_no_nan(1.0, tf.reduce_sum(cells[3]))
-        base = [weight.value for member in self.members for weight in member.trainable_variables]
+        base: list[Tensor] = []
+        for member in self.members:
+            base += [weight.value for weight in member.trainable_variables]
         zero = tf.zeros((2, self.groups, classes, classes))
         with tf.GradientTape() as outer:
             outer.watch(zero)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -173,7 +174,8 @@ class InstanceModel(keras.Model):
 
     def penalty(self) -> Tensor:
         """Returns the parts' weight penalties."""
-        terms = [tf.cast(loss, tf.float32) for layer in self.trained for loss in layer.losses]
+        losses = itertools.chain.from_iterable(layer.losses for layer in self.trained)
+        terms = [tf.cast(loss, tf.float32) for loss in losses]
         if terms:
             return tf.add_n(terms)
         return 0.0
@@ -189,7 +191,9 @@ class InstanceModel(keras.Model):
             # are added. Effect: claim dasc_half_l2.
             mean = tf.math.divide_no_nan(total, size)
             loss = self.optimizer.scale_loss(mean + self.penalty() / count)
-        variables = [variable for layer in self.trained for variable in layer.trainable_variables]
+        variables: list[Tensor] = []
+        for layer in self.trained:
+            variables += layer.trainable_variables
         # A gathered weight's gradient has an entry a use; an optimizer's moments need their sum.
         gradients = [
             tf.convert_to_tensor(gradient) if isinstance(gradient, tf.IndexedSlices) else gradient
