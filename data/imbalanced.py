@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 
@@ -114,7 +114,7 @@ def _register(
         defaults: of `Crowd`.
     """
 
-    def load(data_dir: Path | None = None, seed: int = 0, **options: Any) -> CrowdDataset:
+    def load(data_dir: Path | None = None, seed: int = 0, **options: object) -> CrowdDataset:
         """Draws the rows, the annotators and their labels from the seed.
 
         Args:

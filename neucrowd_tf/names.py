@@ -68,7 +68,7 @@ def folded(column: object) -> str:
     return re.sub(r"[\W_]+", "", str(column).casefold())
 
 
-def roles_of(columns: Iterable[Any]) -> dict[str, list[Any]]:
+def roles_of(columns: Iterable[object]) -> dict[str, list[Any]]:
     """Returns for each of task, worker and label the columns whose name is one of its aliases."""
     hits: dict[str, list[Any]] = {role: [] for role in ROLES}
     for column in columns:

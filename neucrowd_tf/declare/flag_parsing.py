@@ -230,7 +230,7 @@ def from_values(kind: type[Values], values: NamedValues) -> Values:
     return kind(**converted)
 
 
-def _convert(flag: Declaration, value: Any) -> Any:
+def _convert(flag: Declaration, value: object) -> Any:
     entries = _entry_kinds(flag)
     if isinstance(value, list | tuple) and entries:
         if float in entries:

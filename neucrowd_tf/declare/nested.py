@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from typing import Any
 
 from neucrowd_tf.declare.declarations import declared
 from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.errors import UsageError
 
 
-def nested_names(kind: Any) -> list[str]:
+def nested_names(kind: object) -> list[str]:
     """Returns the options of an estimator's nested configurations, such as those of its network.
 
     An estimator declares `nested`: configuration classes by name for each argument that takes such
@@ -30,7 +29,7 @@ def _options(kinds: Mapping[str, type]) -> list[str]:
     return [declaration.name for declaration in declarations]
 
 
-def nest(kind: Any, values: Fields, presets: Fields | None = None) -> Fields:
+def nest(kind: object, values: Fields, presets: Fields | None = None) -> Fields:
     """Returns arguments of an estimator with the options of nested configurations moved into these.
 
     Args:

@@ -125,7 +125,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)
 
 
-def by_step(evaluation: NamedValues, classes: Sequence[Any]) -> list[dict[str, float]]:
+def by_step(evaluation: NamedValues, classes: Sequence[object]) -> list[dict[str, float]]:
     """Returns the figures of each round of evaluation.json under plain names, for TensorBoard.
 
     A figure with a value for each class has the class's name after its own.

@@ -68,7 +68,7 @@ logged_spec = Logged(codes, matrix, label_matrix, matrix, matrix, matrix)
 unconverted = tf.autograph.experimental.do_not_convert
 
 
-def compiled(*signature: Any) -> Callable[[Callable[..., Tensor]], Tensor]:
+def compiled(*signature: object) -> Callable[[Callable[..., Tensor]], Tensor]:
     """Returns a decorator that compiles a method, with its loops, for arguments of these specs."""
     return tf.function(input_signature=signature)  # type: ignore[no-any-return]
 
@@ -89,7 +89,7 @@ def batches_in(size: Tensor, batch: int) -> Tensor:
 
 
 @unconverted
-def gathered(batches: Tensor, spec: Any, compute: Callable[[Tensor], Tensor]) -> Tensor:
+def gathered(batches: Tensor, spec: object, compute: Callable[[Tensor], Tensor]) -> Tensor:
     """Computes tensors batch by batch and returns them whole.
 
     Args:

@@ -62,7 +62,7 @@ class Rounds:
     models: list[Network] = dataclasses.field(default_factory=list)
     last: Network = None
 
-    def add(self, selected: Codes32, **figures: Any) -> None:
+    def add(self, selected: Codes32, **figures: object) -> None:
         """Adds the selection `[M, 3]` after the latest round, and figures about it."""
         self.selections.append(selected)
         by_annotator = np.bincount(selected[:, 1]) / max(1, len(selected))

@@ -13,7 +13,7 @@ from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import ThreadpoolController
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare.types import Array, Floats, Floats32, Indices, Integers, Mask
+from neucrowd_tf.declare.types import Array, Estimator, Floats, Floats32, Indices, Integers, Mask
 from neucrowd_tf.errors import DataError
 
 INTERPOLATIONS = ("certainty", "printed", "uniform")
@@ -264,7 +264,7 @@ class Generator:
         ICED, section 2.4; algorithm 1, line 3.
     """
 
-    def __init__(self, hparams: Any, annotations: Annotations, certainty: Floats) -> None:
+    def __init__(self, hparams: Estimator, annotations: Annotations, certainty: Floats) -> None:
         self.hparams = hparams
         self.certainty = certainty
         self.num_classes = annotations.num_classes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import keras
 import numpy as np
@@ -110,7 +109,7 @@ class InstanceModel(keras.Model):
         self.loss_tracker = keras.metrics.Mean(name="loss")
         self.built = True
 
-    def save(self, filepath: Any, overwrite: bool = True, **options: Any) -> None:
+    def save(self, filepath: object, overwrite: bool = True, **options: object) -> None:
         """Saves the network that predicts: raw features to probabilities."""
         vars(self)["whole"].save(filepath, overwrite=overwrite, **options)
 
@@ -142,7 +141,7 @@ class InstanceModel(keras.Model):
         within = tf.cast(positions % size, tf.int32)
         return tf.random.experimental.index_shuffle(within, seed, tf.cast(size - 1, tf.int32))
 
-    def batch(self, element: Any) -> tuple[Tensor, Tensor]:
+    def batch(self, element: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the instances `[B]` and their features, augmented.
 
         What `batch_loss` draws is a function of `_step_seed`.
