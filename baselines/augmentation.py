@@ -22,6 +22,7 @@ from neucrowd_tf.methods.crowding.estimator import ClassifierArguments, complete
 from neucrowd_tf.training.batches import step_numbers
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.features import in_blocks
+from neucrowd_tf.training.learner import in_batches
 from neucrowd_tf.training.loop import train
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.validation import hold_out
@@ -159,8 +160,8 @@ class DLCLGCN(AugmentedDLCL):
             len(data.features), -1
         )
         graph = GraphCompletion(features, data.annotations, seed=self.seed)
-        epochs = self.graph_epochs
-        train(graph, step_numbers, epochs=epochs, steps_per_epoch=1, run=run.stage("graph"))
+        stage = run.stage("graph")
+        train(graph, in_batches(graph, step_numbers, 1, stage), epochs=self.graph_epochs, run=stage)
         return completed(data.annotations, graph.most_probable())
 
 

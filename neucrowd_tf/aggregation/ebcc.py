@@ -32,7 +32,7 @@ CONTINUED = 0.25
 # costs about a nat a cell; where groups are real, one start or another has found them by then.
 LOOK_GROUPS = (2, 3)
 LOOK_ITER = 25
-CHANCE_NATS = 0.5
+CHANCE_NATS = 0.25
 
 
 @dataclasses.dataclass(frozen=True)

@@ -45,8 +45,6 @@ TOLERANCE = 1e-5
 TOGETHER = 2.0  # people per item, for labels to show how right people are
 CHANCE = 1.28  # standard errors of class shares, and skill for them
 LEAST_SKILL = 0.2
-SEVERAL = 3
-NEARLY_SURE = 0.98
 SHARE_TOLERANCE = 1e-3  # of the logarithms of class shares
 # Where one person labelled an item, nothing shows whether people or models are right when they
 # differ. The more models agree with each other beyond their agreement with people, the more labels
@@ -403,22 +401,19 @@ def fit_with_families(
     return result
 
 
-def annotators_first(
-    probas: Floats, crowd: Annotations, models: Mask, alone: Floats, *, independent: bool = False
-) -> Floats:
+def annotators_first(probas: Floats, crowd: Annotations, models: Mask, alone: Floats) -> Floats:
     """Returns `[N, C]` probabilities in which models do not shift or overturn what people say.
 
     People and models may lean towards a class together, which their agreement cannot show. So class
     shares of items that people labelled stay in the 80% interval of people alone. With less than
     two people per item hardly anything shows how right people are: there a label that no other
-    person contradicts stays, unless `SEVERAL` models that err independently are nearly sure.
+    person contradicts stays, however many models contradict it.
 
     Args:
         probas: `[N, C]` inferred from people and models.
         crowd: with identities.
         models: `[R]` which annotators are models.
         alone: `[N, C]` inferred from people alone.
-        independent: whether the models err independently.
     """
     votes = crowd.select(~models[crowd.annotators]).vote_counts()
     labelled = votes.sum(axis=1) > 0
@@ -432,8 +427,6 @@ def annotators_first(
     if votes.sum() < TOGETHER * labelled.sum():
         undisputed = labelled & ((votes > 0).sum(axis=1) == 1)
         overturned = undisputed & (result.argmax(axis=1) != votes.argmax(axis=1))
-        if independent and models.sum() >= SEVERAL:
-            overturned &= result.max(axis=1) < NEARLY_SURE
         result[overturned] = alone[overturned]
     return result
 

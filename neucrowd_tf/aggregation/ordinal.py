@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import ndtr, ndtri
 
 from neucrowd_tf.aggregation.base import (
@@ -17,6 +16,7 @@ from neucrowd_tf.aggregation.base import (
     normalise_log,
 )
 from neucrowd_tf.aggregation.consensus import Consensus, deal
+from neucrowd_tf.aggregation.dawid_skene import DawidSkene
 from neucrowd_tf.aggregation.shrunk_dawid_skene import ShrunkDawidSkene
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.votes import medians
@@ -32,7 +32,9 @@ TOLERANCE = 1e-4
 LEAST = 1e-9
 FOLDS = 3
 MEMBERS = ("median", "latent score", "consensus")
+BY_GOLD = (*MEMBERS, "dawid skene")  # that gold labels choose among
 SURE = 3.0  # standard errors
+SURE_BY_GOLD = 1.0
 FEW = 100.0  # unbiased labels of usual spread, added to each annotator's
 
 
@@ -51,6 +53,8 @@ def latent_score(crowd: Annotations, gold: Codes | None = None) -> Floats:
     References:
         Johnson (1996), On Bayesian analysis of multirater ordinal data, JASA 91.
     """
+    from scipy.optimize import minimize  # slow to load, and most commands do without
+
     size = crowd.num_classes
     people = crowd.num_annotators
     one_hot = crowd.one_hot()
@@ -164,7 +168,7 @@ class OrdinalConsensus(Aggregator):
     ordered: ClassVar[bool] = True
 
     only: Annotated[
-        str | None, one_of(*MEMBERS), 'the method to use; None chooses "median" or another.'
+        str | None, one_of(*BY_GOLD), 'the method to use; None chooses "median" or another.'
     ] = None
 
     chosen_: str = fitted()
@@ -224,7 +228,37 @@ class OrdinalConsensus(Aggregator):
             # One method stands for the consensus where it is not what was chosen.
             kind = Consensus if [*names] == ["consensus"] else ShrunkDawidSkene
             fits["consensus"] = kind(seed=self.seed).fit(crowd, gold).probas_
+        if "dawid skene" in names:
+            fits["dawid skene"] = DawidSkene(seed=self.seed).fit(crowd, gold).probas_
         if "median" in names:
             more = np.mean(list(fits.values()), axis=0) * crowd.annotated[:, None]
             fits["median"] = apply_gold(normalise_counts(crowd.vote_counts() + more), gold)
         return fits
+
+
+def nearest_to_gold(crowd: Annotations, gold: Codes, seed: int = 0) -> str:
+    """Returns the method of `BY_GOLD` whose labels, inferred without gold, are nearest to gold.
+
+    Instead of the method that `OrdinalConsensus` chooses only if it is nearer by `SURE_BY_GOLD`
+    standard errors.
+
+    Args:
+        crowd: with identities.
+        gold: `[N]` class codes, -1 if unknown.
+        seed: of the methods.
+    """
+    rows = np.flatnonzero((gold >= 0) & crowd.annotated)
+    usual = OrdinalConsensus(seed=seed).fit(crowd)
+    choice = usual.chosen_
+    if len(rows) < 2:
+        return choice
+    distance = np.abs(usual.labels_ - gold)[rows]
+    least = 0.0
+    for name in BY_GOLD:
+        labels = OrdinalConsensus(only=name, seed=seed).fit(crowd).labels_
+        farther = np.abs(labels - gold)[rows] - distance
+        error = farther.std(ddof=1) / np.sqrt(len(rows))
+        if farther.mean() < min(least, -SURE_BY_GOLD * error):
+            choice = name
+            least = float(farther.mean())
+    return choice

@@ -91,22 +91,33 @@ def described(kind: type) -> str:
     return text
 
 
-def _absl_flags(kind: type) -> absl_flags.FlagValues:
-    """Returns absl's flags, in groups by the class that declares them."""
-    values = absl_flags.FlagValues()
+def flag_groups(kind: type) -> dict[str, dict[str, str]]:
+    """Returns the meaning of each flag by name, in groups by the class that declares them."""
     flags = {flag.name: flag for flag in declared(kind)}
+    groups: dict[str, dict[str, str]] = {}
     for owner in kind.__mro__:
         if owner is kind:
             title = "Flags"
         else:
             title = described(owner).partition("\n")[0].rstrip(".")
-        title = title or owner.__name__
-        for flag in [flags.pop(name) for name in inspect.get_annotations(owner) if name in flags]:
+        names = [name for name in inspect.get_annotations(owner) if name in flags]
+        if names:
+            groups[title or owner.__name__] = {name: _meaning(flags.pop(name)) for name in names}
+    return groups
+
+
+def _absl_flags(kind: type) -> absl_flags.FlagValues:
+    """Returns absl's flags in their groups."""
+    values = absl_flags.FlagValues()
+    flags = {flag.name: flag for flag in declared(kind)}
+    for title, meanings in flag_groups(kind).items():
+        for name, meaning in meanings.items():
+            flag = flags[name]
             make: Any = absl_flags.MultiFlag if tuple in _entry_kinds(flag) else absl_flags.Flag
-            values[flag.name] = make(
-                _parser(flag), None, flag.name, None, _meaning(flag), boolean=bool in flag.kinds
+            values[name] = make(
+                _parser(flag), None, name, None, meaning, boolean=bool in flag.kinds
             )
-            values.register_flag_by_module(title, values[flag.name])
+            values.register_flag_by_module(title, values[name])
     return values
 
 

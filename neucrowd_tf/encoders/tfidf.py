@@ -22,7 +22,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from neucrowd_tf.annotations.tables import check_texts
 from neucrowd_tf.declare.declarations import check_arguments, estimator, fitted, none, whole
 from neucrowd_tf.declare.types import Array, Fields, Floats, Floats32, Layer, NamedValues
-from neucrowd_tf.errors import DataError
+from neucrowd_tf.errors import DataError, one_at_a_time
 from neucrowd_tf.saving.persistent import Persistent
 from neucrowd_tf.saving.transaction import transaction
 
@@ -108,6 +108,7 @@ def _vectoriser(kind: str, most: int | None = None, least: int = 1) -> TfidfVect
     )
 
 
+@one_at_a_time()
 def _weighted(fitted: NamedValues, texts: Sequence[str]) -> csr_matrix:
     """Returns TF-IDF `[N, V + W]`, both halves of length 1, by the results of a fit."""
     blocks = []
@@ -167,6 +168,7 @@ class TextFeatures(Persistent, BaseEstimator):
                 self.components_ = reduced["components_"]
         return self
 
+    @one_at_a_time()
     def _terms(self, texts: list[str]) -> Fields:
         """Returns the n-grams and their weights."""
         if len(texts) > FEW_TEXTS:
@@ -197,7 +199,8 @@ class TextFeatures(Persistent, BaseEstimator):
         """Returns the components."""
         weighted = self._weights(texts)
         size = min(self.size, weighted.shape[1], max(1, weighted.shape[0] - 1))
-        reduced = TruncatedSVD(size, n_iter=4, random_state=self.seed).fit(weighted)
+        with one_at_a_time():
+            reduced = TruncatedSVD(size, n_iter=4, random_state=self.seed).fit(weighted)
         significant = reduced.singular_values_ > LEAST * reduced.singular_values_[0]
         return {"components_": reduced.components_[significant].T.astype(np.float32)}
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn import metrics as sk
 
 from neucrowd_tf.declare.types import Array, Fields, Floats, Indices
-from neucrowd_tf.errors import DataError
+from neucrowd_tf.errors import DataError, one_at_a_time
 from neucrowd_tf.evaluation.auc_and_log_loss import mean_log_loss, mean_roc_auc
 
 CALIBRATION_BINS = 10
@@ -54,6 +54,7 @@ def log_loss(codes: ArrayLike, probabilities: ArrayLike) -> float:
     return mean_log_loss(truth, scores)
 
 
+@one_at_a_time()
 def brier_score(codes: ArrayLike, probabilities: ArrayLike) -> float:
     """Returns the Brier score on scikit-learn's scale.
 
@@ -89,6 +90,7 @@ def expected_calibration_error(codes: ArrayLike, probabilities: ArrayLike) -> fl
     return calibration_error(scores.max(axis=1), scores.argmax(axis=1) == truth)
 
 
+@one_at_a_time()
 def classification_metrics(
     codes: ArrayLike,
     probabilities: ArrayLike,

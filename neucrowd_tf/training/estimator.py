@@ -42,7 +42,7 @@ from neucrowd_tf.declare.types import (
     Layer,
     Network,
 )
-from neucrowd_tf.errors import DataError, UnsupportedDataError, UsageError, warn
+from neucrowd_tf.errors import DataError, UnsupportedDataError, UsageError, one_at_a_time, warn
 from neucrowd_tf.names import as_name_array
 from neucrowd_tf.saving.persistent import Persistent
 from neucrowd_tf.saving.transaction import transaction
@@ -400,7 +400,8 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
             codes = encode_labels(labels, self.classes_)  # type: ignore[arg-type]
             sample_weight = align_labels(sample_weight, features, names, "sample_weight")
         guess = self._decide(self.predict_proba(features))
-        return float(accuracy_score(codes, guess, sample_weight=sample_weight))
+        with one_at_a_time():
+            return float(accuracy_score(codes, guess, sample_weight=sample_weight))
 
     def inference_model(self) -> Network:
         """Returns a Keras model from raw features `[None, ...]` to a dict of outputs.

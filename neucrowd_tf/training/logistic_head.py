@@ -17,6 +17,7 @@ from sklearn.metrics import log_loss
 
 from neucrowd_tf.aggregation.blas import one_blas_thread
 from neucrowd_tf.declare.types import Array, Features, Floats
+from neucrowd_tf.errors import one_at_a_time
 from neucrowd_tf.saving.persistent import Persistent
 from neucrowd_tf.training.features import standardise as scaling
 from neucrowd_tf.training.folds import stratified_folds
@@ -218,7 +219,9 @@ def _weights(
             bias[present] = 0.0
         else:
             model.set_params(C=strength)
-            model.fit(_rows(z, split.train), codes, sample_weight=weight)
+            rows = _rows(z, split.train)
+            with one_at_a_time():
+                model.fit(rows, codes, sample_weight=weight)
             if len(present) == 2:
                 kernel[:, present[1]] = model.coef_[0]
                 bias[present] = [0.0, model.intercept_[0]]
@@ -243,7 +246,9 @@ def _path(splits: Sequence[_Split], num_classes: int, Cs: Sequence[float]) -> li
             z, codes, weight = (_rows(values, split.test) for values in split.held_out)
             likely = softmax(z @ kernel + bias, axis=1)
             del z
-            yield -float(log_loss(codes, likely, sample_weight=weight, labels=classes))
+            with one_at_a_time():
+                loss = log_loss(codes, likely, sample_weight=weight, labels=classes)
+            yield -float(loss)
 
     for scores in zip(*map(held_out, splits), strict=True):
         means.append(float(np.mean(scores)))

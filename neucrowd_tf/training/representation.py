@@ -20,6 +20,7 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.nn.embedding_networks import build_encoder, embedding_model, make_optimizer
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData, transform
 from neucrowd_tf.training.features import standardise
+from neucrowd_tf.training.learner import in_batches
 from neucrowd_tf.training.logistic_head import STRENGTHS, LinearHead, fit_logistic
 from neucrowd_tf.training.loop import train
 from neucrowd_tf.training.networks import (
@@ -218,7 +219,7 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         self.one_step_ = figures_after_one_step(model, batches, evaluate, run)
         history = train(
             model,
-            batches,
+            in_batches(model, batches, steps, run),
             epochs=self.epochs,
             steps_per_epoch=steps,
             run=run,

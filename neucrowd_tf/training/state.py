@@ -154,6 +154,13 @@ def _generators(layer: Layer) -> list[keras.random.SeedGenerator]:
     return [x for x in vars(layer).values() if isinstance(x, keras.random.SeedGenerator)]
 
 
+def _with_layers(model: Network) -> list[Layer]:
+    """Returns a Keras model and its layers, or the layers of networks that train together."""
+    if isinstance(model, keras.Model):
+        return [model, *layers_of(model)]
+    return model.layers
+
+
 def reinitialise(model: keras.Model, seed: int) -> list[Tensor]:
     """Gives a built model fresh weights and seeds drawn from `seed`, as if it had just been made.
 
@@ -167,9 +174,8 @@ def reinitialise(model: keras.Model, seed: int) -> list[Tensor]:
     optimizer are reset.
     """
     draw = np.random.default_rng([seed, 0x1417])
-    layers = [model, *layers_of(model)]
     done = set[int]()
-    for layer in layers:
+    for layer in _with_layers(model):
         makers = _initializers(layer)
         for variable in own_variables(layer):
             maker = makers.get(id(variable))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 import tensorflow as tf
 
 from neucrowd_tf.declare.types import Network, Tensor
-from neucrowd_tf.training.loop import compiled_steps
+from neucrowd_tf.training.compiled_steps import compiled_steps
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.state import model_variables, note_starts, restored
 

@@ -70,6 +70,7 @@ def write_report(
     dataset: CrowdDataset,
     metrics: NamedValues,
     *,
+    crowd: Annotations | None = None,
     sources: Sources = PEOPLE,
     gold: Indices | None = None,
     scale: Scale = "nominal",
@@ -79,13 +80,14 @@ def write_report(
     Args:
         folder: of a run that has written predictions.csv.
         dataset: that the run trained on.
+        crowd: the annotations that the page is of; `whole_crowd` by default.
         metrics: the content of metrics.json.
         sources: which annotators are models, excluded from statistics of agreement, or count once.
-        gold: class codes of `whole_crowd`'s instances, -1 if unknown.
+        gold: class codes of the crowd's instances, -1 if unknown.
         scale: of the classes.
     """
     page = build_report(
-        whole_crowd(dataset),
+        whole_crowd(dataset) if crowd is None else crowd,
         model=model_sections(folder, metrics, dataset.class_names) | training_sections(folder),
         title=f"{dataset.name}: {metrics['method']}",
         note=dataset.card.notes,

@@ -9,6 +9,7 @@ from scipy import stats
 from sklearn.metrics import confusion_matrix
 
 from neucrowd_tf.declare.types import Array, Fields, Floats, Indices, NamedValues
+from neucrowd_tf.errors import one_at_a_time
 from neucrowd_tf.evaluation.intervals import Interval, metric_intervals
 from neucrowd_tf.evaluation.metrics import CALIBRATION_BINS, classification_metrics
 from neucrowd_tf.evaluation.report.text import shown
@@ -72,7 +73,8 @@ def _scores(truth: Indices, scores: Floats, classes: list[str], recorded: NamedV
         intervals = {"accuracy": Interval(*bounds)}
     else:
         intervals = metric_intervals(truth, scores)
-    counts = confusion_matrix(truth, scores.argmax(axis=1), labels=range(len(classes)))
+    with one_at_a_time():
+        counts = confusion_matrix(truth, scores.argmax(axis=1), labels=range(len(classes)))
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     pairs = zip(counts.tolist(), shares.tolist(), strict=True)
     cells = [list(zip(row, share, strict=True)) for row, share in pairs]

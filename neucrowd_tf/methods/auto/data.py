@@ -10,7 +10,7 @@ from sklearn.model_selection import StratifiedKFold
 from neucrowd_tf.aggregation import base
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.types import Indices
-from neucrowd_tf.errors import DataError
+from neucrowd_tf.errors import DataError, one_at_a_time
 from neucrowd_tf.training.estimator import TrainingData
 
 
@@ -94,7 +94,8 @@ def folds(consensus: Indices, count: int, seed: int) -> list[tuple[Indices, Indi
     single = np.setdiff1d(np.arange(len(consensus)), common)
     least = min(count, int(counts[counts >= 2].min()))
     splitter = StratifiedKFold(least, shuffle=True, random_state=seed)
-    splits = list(splitter.split(common, consensus[common]))
+    with one_at_a_time():
+        splits = list(splitter.split(common, consensus[common]))
     # With a row or two less, one compiled network serves all folds.
     size = min(len(train) for train, _ in splits)
     rng = np.random.default_rng([seed, 0xF01D])

@@ -24,6 +24,7 @@ from neucrowd_tf.declare.types import (
     Shape,
     Tensor,
 )
+from neucrowd_tf.errors import one_at_a_time
 from neucrowd_tf.methods.crowd_layers.common.estimator import CrowdLayerBase
 from neucrowd_tf.methods.crowd_layers.common.head import (
     AnnotatorHead,
@@ -118,7 +119,8 @@ def expertise_groups(matrices: Array, groups: int, seed: int) -> Codes32:
     flat = matrices.reshape(len(matrices), -1)
     distinct = len(np.unique(flat, axis=0))
     means = KMeans(min(groups, distinct), n_init=1, random_state=seed % 2**31)
-    return np.asarray(means.fit_predict(flat), dtype=np.int32)
+    with one_at_a_time():
+        return np.asarray(means.fit_predict(flat), dtype=np.int32)
 
 
 MEMBERS = ("first", "second")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
@@ -25,6 +24,7 @@ from neucrowd_tf.methods.crowding.networks import fold
 from neucrowd_tf.nn.standardise import Standardise
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.features import in_blocks
+from neucrowd_tf.training.learner import in_turns
 from neucrowd_tf.training.loop import train
 from neucrowd_tf.training.networks import BASES, Kinds, configuration, network
 from neucrowd_tf.training.reuse import NetworkCache
@@ -248,7 +248,7 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
         game.begin(stage)
         stage_run = run.stage(stage)
         if stage != "game":
-            train(game, itertools.count, epochs=epochs, steps_per_epoch=1, run=stage_run)
+            train(game, in_turns(game.play), epochs=epochs, run=stage_run)
             return
 
         def evaluate() -> dict[str, float]:
@@ -263,9 +263,8 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
 
         history = train(
             game,
-            itertools.count,
+            in_turns(game.play),
             epochs=epochs,
-            steps_per_epoch=1,
             run=stage_run,
             evaluate=None if start is None else evaluate,
             monitor=None if start is None else "accuracy",

@@ -7,6 +7,7 @@ sure, the classifier by eq. 6 on the others. The turns are in `turns.py`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import keras
@@ -59,7 +60,7 @@ PRETRAINING = 1 << 20  # epochs before the game draw from numbers that the game 
 
 
 class Game(Turns):
-    """CrowdInG's networks and their turns; a training step of this model is an epoch.
+    """CrowdInG's networks and their turns, an epoch of which is `play`.
 
     Everything drawn in an epoch is a function of (seed, epoch). A subclass changes the networks
     (`generator_class`, `discriminator_class`, `auxiliary_class`), the discriminator's loss
@@ -114,14 +115,17 @@ class Game(Turns):
             aggregate_labels=hparams.label_correlation,
         )
         self.averaged = averaged
-        self.built = True
         optimizers = [FusedAdam() for _ in range(3)]
-        optimizer, self.generator_optimizer, self.classifier_optimizer = optimizers
+        self.optimizer, self.generator_optimizer, self.classifier_optimizer = optimizers
         self.generator_optimizer.build(self.generator.trainable_variables)
         self.classifier_optimizer.build(self.classifier.trainable_variables)
-        optimizer.build(self.discriminative_variables)
-        # Each turn is compiled by itself; TensorFlow would optimise a shared part once per turn.
-        self.compile(optimizer=optimizer, run_eagerly=True, auto_scale_loss=False)
+        self.optimizer.build(self.discriminative_variables)
+
+    @property
+    def networks(self) -> Sequence[keras.Model]:
+        """All networks, in the order in which a seed draws their weights."""
+        players = (self.generator, self.classifier, self.auxiliary, self.discriminator)
+        return (*players, self.averaged)
 
     @classmethod
     def make_generator(
@@ -179,14 +183,13 @@ class Game(Turns):
         """Returns the matrix of the discriminator's graph convolution, `[C, C]`."""
         return label_correlation(label_cooccurrence(annotations))
 
-    def call(self, features: Tensor, training: bool = False) -> Tensor:
-        """Returns class probabilities `[B, C]` of standardised features."""
-        return self.averaged(features, training=False)
+    def play(self, epoch: int) -> dict[str, Tensor]:
+        """Makes an epoch of the present stage, by its number.
 
-    def train_step(self, data: Tensor) -> dict[str, Tensor]:
-        """Makes an epoch of the present stage; the data is its number."""
+        Each turn is compiled by itself; TensorFlow would optimise a shared part once per turn.
+        """
         make = getattr(self, f"pretrain_{self.stage}", self.play_epoch)
-        return make(tf.constant(data, tf.int32))
+        return make(tf.constant(epoch, tf.int32))
 
     # ----------------------------------------------------------------- before the game
 

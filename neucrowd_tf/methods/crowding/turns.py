@@ -16,6 +16,7 @@ import tensorflow as tf
 from sklearn.metrics import roc_auc_score
 
 from neucrowd_tf.declare.types import Codes32, Fields, Floats32, Mask, NamedValues, Tensor
+from neucrowd_tf.errors import one_at_a_time
 from neucrowd_tf.methods.crowd_layers.common.losses import at_labels
 from neucrowd_tf.methods.crowding.networks import (
     Auxiliary,
@@ -41,6 +42,7 @@ from neucrowd_tf.methods.crowding.objectives import (
 from neucrowd_tf.methods.crowding.records import Crowd, Logged, Pairs, Purpose
 from neucrowd_tf.nn.optimizers import FusedAdam
 from neucrowd_tf.nn.steps import gradients, take_step
+from neucrowd_tf.training.learner import Learner
 from neucrowd_tf.training.state import read_variables, write_variables
 
 BLOCK = 1024  # instances that the classifier predicts at once
@@ -116,10 +118,11 @@ def authenticity_auc(authentic: Mask, scores: Floats32) -> float:
     """Returns the ROC AUC of D's scores for authenticity, .5 without generated annotations."""
     if authentic.all():
         return 0.5
-    return float(roc_auc_score(authentic, scores))
+    with one_at_a_time():
+        return float(roc_auc_score(authentic, scores))
 
 
-class Turns(keras.Model):
+class Turns(Learner):
     """The turns of the networks; `Game` has the networks and the order of turns.
 
     References:

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.metrics import precision_score, recall_score
 
 from neucrowd_tf.declare.types import Fields, Integers, Mask
+from neucrowd_tf.errors import one_at_a_time
 
 QUALITY = ("pseudo_accuracy", "precision_majority", "recall_minority")
 
@@ -25,6 +26,7 @@ def majority_classes(counts: ArrayLike) -> Mask:
     return result
 
 
+@one_at_a_time()
 def selection_quality(
     selections: Sequence[Integers], truth: ArrayLike, counts: ArrayLike
 ) -> list[dict[str, float]]:

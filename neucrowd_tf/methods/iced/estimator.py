@@ -27,9 +27,9 @@ from neucrowd_tf.methods.iced.networks import (
 )
 from neucrowd_tf.methods.iced.synthesis import INTERPOLATIONS, ROUNDS, Generator, choose_candidates
 from neucrowd_tf.nn.embedding_networks import make_optimizer
-from neucrowd_tf.training.batches import step_numbers
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData, transform
 from neucrowd_tf.training.features import standardise
+from neucrowd_tf.training.learner import in_turns
 from neucrowd_tf.training.loop import train
 from neucrowd_tf.training.networks import (
     ICED_ENCODERS,
@@ -178,8 +178,8 @@ class ICED(CrowdEstimator):
         model = self._networks(data.features)
         start = starting_values(model.encoder, self.pretrained)
         run = with_start(run, [value for _, value in start])
-        # One step of the model is an epoch, of the rows that `set_epoch` says.
-        learn = functools.partial(train, model, step_numbers, steps_per_epoch=1)
+        # An epoch is of the rows that `set_epoch` says.
+        learn = functools.partial(train, model, in_turns(model.train_epoch))
         # Line 1: the warm-up.
         self._warm_up(model, learn, votes, run)
         generate = Generator(self, crowd, self.certainty_)

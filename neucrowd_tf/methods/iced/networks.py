@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import keras
 import numpy as np
@@ -22,6 +22,7 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.nn.embedding_networks import build_encoder, embedding_model
 from neucrowd_tf.nn.steps import take_step
 from neucrowd_tf.training.features import in_blocks
+from neucrowd_tf.training.learner import Learner
 from neucrowd_tf.training.networks import DenseEncoder, ICEDEncoder
 from neucrowd_tf.training.state import user_network
 
@@ -33,7 +34,7 @@ _DECODER = 7919
 _CLASSIFIER = 104729
 
 
-class ICEDModel(keras.Model):
+class ICEDModel(Learner):
     """Trains on the real instances and on synthetic ones that change from round to round."""
 
     def __init__(
@@ -87,8 +88,13 @@ class ICEDModel(keras.Model):
             optimizer.build(_trainable(networks))
         batch = [tf.TensorSpec([None, *decoder.input_shape[1:]], tf.float32)]
         self._decode = tf.function(self._decode_batch, input_signature=batch, autograph=False)
-        self.built = True
-        self.compile(optimizer=self.classifier_optimizer, jit_compile=False, auto_scale_loss=False)
+        self.optimizer = self.classifier_optimizer
+        self._trained = tf.function(self._train, autograph=False, reduce_retracing=True)
+
+    @property
+    def networks(self) -> Sequence[keras.Model]:
+        """Feature extractor, classifier and decoder."""
+        return self.encoder, self.classifier, self.decoder
 
     # ----------------------------------------------------------------- what an epoch consists of
 
@@ -121,10 +127,13 @@ class ICEDModel(keras.Model):
         if synthetic is not None and len(synthetic):
             self._synthetic.assign(synthetic)
 
-    # ----------------------------------------------------------------- one compiled step
+    # ----------------------------------------------------------------- one compiled epoch
 
-    def train_step(self, data: Tensor) -> dict[str, Tensor]:
-        """Trains for one epoch, on the rows that were set; `data` is the epoch's number."""
+    def train_epoch(self, epoch: int) -> Mapping[str, Tensor]:
+        """Trains for an epoch, on the rows that were set for it."""
+        return self._trained()  # type: ignore[no-any-return]
+
+    def _train(self) -> dict[str, Tensor]:
         reconstruction = self._loop(
             0, self._autoencoder_loss, self.autoencoder_optimizer, [self.encoder, self.decoder]
         )

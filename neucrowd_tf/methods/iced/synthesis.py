@@ -14,7 +14,7 @@ from threadpoolctl import ThreadpoolController
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.types import Array, Estimator, Floats, Floats32, Indices, Integers, Mask
-from neucrowd_tf.errors import DataError
+from neucrowd_tf.errors import DataError, one_at_a_time
 
 INTERPOLATIONS = ("certainty", "printed", "uniform")
 # What the rounds draw is a function of (seed, this, purpose, round).
@@ -46,10 +46,13 @@ def nearest(points: Floats32, queries: Floats32 | None, k: int) -> Indices:
     """
     size = len(points)
     work = points.size * (size if queries is None else len(queries))
-    limited: Any = _controller().limit(limits=1) if work <= _SMALL else contextlib.nullcontext()
     search = NearestNeighbors(n_neighbors=min(k, size - (queries is None)))
-    with limited:
-        return search.fit(points).kneighbors(queries, return_distance=False)
+    with one_at_a_time():  # the limit, too, is the whole process's
+        limited: Any = contextlib.nullcontext()
+        if work <= _SMALL:
+            limited = _controller().limit(limits=1)
+        with limited:
+            return search.fit(points).kneighbors(queries, return_distance=False)
 
 
 def choose_candidates(

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
 from neucrowd_tf.declare.types import Array, Floats, Indices, Integers, Mask
+from neucrowd_tf.errors import one_at_a_time
 
 # Instances among which an epoch looks for neighbours. The paper looks among a batch.
 MOST_COMPARED = 4096
@@ -63,7 +64,9 @@ def safe_examples(
     References:
         NeuCrowd, definition 3.
     """
-    neighbours = NearestNeighbors(n_neighbors=k).fit(embeddings).kneighbors(return_distance=False)
+    with one_at_a_time():
+        search = NearestNeighbors(n_neighbors=k).fit(embeddings)
+        neighbours = search.kneighbors(return_distance=False)
     agreeing, other = neighbours_assurance(neighbours, labels, assurance)
     return agreeing > other + margin
 

@@ -27,6 +27,7 @@ from neucrowd_tf.nn.standardise import Standardise
 from neucrowd_tf.training.dataset_features import DatasetFeatures
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.features import in_blocks
+from neucrowd_tf.training.learner import in_batches
 from neucrowd_tf.training.loop import train
 from neucrowd_tf.training.networks import (
     BASES,
@@ -308,7 +309,7 @@ class NetworkClassifier(CrowdEstimator):
         wanted = self.monitor is not None or run.callbacks or logged
         return train(
             model,
-            network.batches,
+            in_batches(model, network.batches, network.steps, run),
             epochs=epochs,
             steps_per_epoch=network.steps,
             run=run,
