@@ -144,9 +144,8 @@ def _register(
             codes[rows] = code
             train_rows.append(rows[:size])
             test_rows.append(rows[size : size + test_size])
-        train, test = (
-            generator.permutation(np.concatenate(rows)) for rows in (train_rows, test_rows)
-        )
+        train = generator.permutation(np.concatenate(train_rows))
+        test = generator.permutation(np.concatenate(test_rows))
         kinds = {"uniform": simulation.class_skill_annotators, "split": simulation.split_annotators}
         skills = kinds[crowd.skills](
             crowd.annotators, len(train_sizes), seed, low=crowd.low, high=crowd.high
@@ -154,7 +153,8 @@ def _register(
         annotations = simulation.simulate(
             codes[train], skills, seed, rates=crowd.rate, instance_names=train
         )
-        training, held_out = (Split(features[rows], codes[rows], rows) for rows in (train, test))
+        training = Split(features[train], codes[train], train)
+        held_out = Split(features[test], codes[test], test)
         return catalogue.dataset(name, training, annotations, held_out)
 
     loader: Load = catalogue.register(

@@ -474,7 +474,8 @@ def _cells_asked(suite: Suite, method: str) -> int:
 
 
 def _gain_text(row: Row) -> str:
-    low, high = (float(row[f"accuracy_gain_{end}"]) for end in ("low", "high"))
+    low = float(row["accuracy_gain_low"])
+    high = float(row["accuracy_gain_high"])
     return f"{float(row['accuracy_gain']):+.3f} [{low:+.3f}, {high:+.3f}]"
 
 
@@ -536,7 +537,8 @@ def _change(measured: Sequence[Row]) -> str:
 
 def _error(row: Row) -> float:
     """Returns the standard error of a cell's gain, a little above zero."""
-    low, high = (float(row[f"accuracy_gain_{end}"]) for end in ("low", "high"))
+    low = float(row["accuracy_gain_low"])
+    high = float(row["accuracy_gain_high"])
     quantile = float(stats.t.ppf(0.5 + CONFIDENCE / 2, int(row["runs"]) - 1))
     return max((high - low) / 2 / quantile, 1e-9)
 

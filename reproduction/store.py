@@ -53,7 +53,8 @@ def merge_tables(results: Path, suite: Suite, root: Path, replace: Sequence[str]
         root: where they are.
         replace: patterns of `dataset/row` that take the place of stored rows.
     """
-    path, seeds_path = (results / f"{suite.name}{end}.csv" for end in ("", "_seeds"))
+    path = results / f"{suite.name}.csv"
+    seeds_path = results / f"{suite.name}_seeds.csv"
     table = _stored_table(path)
     by_seed = _stored_table(seeds_path)
     if table is None or not suite_runs(suite, root):

@@ -124,7 +124,8 @@ def excess_agreement(crowd: Annotations, members: Mask) -> tuple[float, float]:
         the excess, and the correlation of errors that explains it; NaN if nothing is shared.
     """
     inside = members[crowd.annotators]
-    family, people = (crowd.select(keep).vote_counts().astype(float) for keep in (inside, ~inside))
+    family = crowd.select(inside).vote_counts().astype(float)
+    people = crowd.select(~inside).vote_counts().astype(float)
     n = family.sum(axis=1)
     m = people.sum(axis=1)
     size = crowd.num_classes

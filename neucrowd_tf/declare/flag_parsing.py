@@ -213,7 +213,7 @@ def _entries(text: str) -> tuple[str, ...]:
 
 def pair(text: str) -> tuple[str, Any]:
     """Returns the name and the value of `name=value`; ValueError for any other text."""
-    name, sign, value = (side.strip() for side in text.partition("="))
+    name, sign, value = map(str.strip, text.partition("="))
     if not sign or not re.fullmatch(r"(\w+\.)?[A-Za-z]\w*", name):
         raise ValueError("must be name=value")
     return name, parse_value(value)

@@ -204,7 +204,8 @@ def _weights(
     Each is fitted when it is asked for, and starts from the solution before.
     """
     z = split.fitted[0]
-    codes, weight = (_rows(values, split.train) for values in split.fitted[1:])
+    codes = _rows(split.fitted[1], split.train)
+    weight = _rows(split.fitted[2], split.train)
     present = np.unique(codes)
     # a fifth of the time on sparse features
     if issparse(z):

@@ -62,7 +62,8 @@ LINES = 4
 
 def training_sections(folder: Path) -> Fields:
     """Returns the template's values for a run's training: charts, and bars by class."""
-    history, evaluation = (_read(folder / name) for name in (HISTORY, EVALUATION))
+    history = _read(folder / HISTORY)
+    evaluation = _read(folder / EVALUATION)
     rounds: NamedValues = evaluation.get("rounds", {})
     by_class = evaluation.get("by_class", {}).get("confidence", {})
     charts = [chart(title, history, names, "epoch") for title, names in CURVES.items()]

@@ -440,7 +440,9 @@ class Turns(Learner):
         References:
             CrowdInG, section 3.3.2 (G_0).
         """
-        order, seed = (self.crowd.draw(epoch, purpose) for purpose in purposes)
+        order_purpose, seed_purpose = purposes
+        order = self.crowd.draw(epoch, order_purpose)
+        seed = self.crowd.draw(epoch, seed_purpose)
         size = len(instances)
         instances = tf.gather(instances, shuffled(tf.range(size), size, order))
         return self._log(self.crowd.inputs, instances, tf.gather(latent, instances), seed), seed

@@ -339,7 +339,8 @@ class ICED(CrowdEstimator):
             counts = table[[f"{kind}_{name}" for name in self.classes_.tolist()]]
             shares = counts.div(counts.sum(axis=1).replace(0, np.nan), axis=0)
             scores["rounds"][f"{kind}_shares"] = shares.to_numpy(object).tolist()
-        labels, purity = (scores["rounds"][name] for name in ("label_accuracy", "candidate_purity"))
+        labels = scores["rounds"]["label_accuracy"]
+        purity = scores["rounds"]["candidate_purity"]
         scores |= {"label_original": labels[0], "label_final": labels[-1]}
         scores["candidate_purity"] = purity[-1]
         return scores | ({"label_first": labels[1]} if len(labels) > 1 else {})

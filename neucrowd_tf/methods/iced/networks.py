@@ -215,7 +215,7 @@ class ICEDModel(Learner):
             self._outputs(tf.constant(start), tf.constant(start + ROWS_AT_ONCE))
             for start in range(0, self.num_instances, ROWS_AT_ONCE)
         ]
-        embeddings, probabilities = (np.concatenate(column) for column in zip(*blocks, strict=True))
+        embeddings, probabilities = map(np.concatenate, zip(*blocks, strict=True))
         return embeddings, probabilities
 
     def _decode_batch(self, embeddings: Tensor) -> Tensor:

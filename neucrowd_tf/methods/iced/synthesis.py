@@ -229,9 +229,7 @@ def copy_annotations(
         copied[bare] = labels[near[bare, 0]].toarray()
         instance, annotator = np.nonzero(copied)
         triples.append((instance + start, annotator, copied[instance, annotator] - 1))
-    instances, by, codes = (
-        np.concatenate(column).astype(np.int64) for column in zip(*triples, strict=True)
-    )
+    instances, by, codes = np.hstack(triples).astype(np.int64)
     return instances, by, codes
 
 

@@ -106,10 +106,9 @@ class CoupledModel(AnnotationModel):
         within, annotators, labels, weights = cells
         inputs = self.network(features, training=True)
         members = self.head.member_cells(inputs, (within, annotators), tf.unstack(corrections))
-        first, second = (
-            tf.reduce_sum(weights * annotation_losses(labels, logits, self.gamma))
-            for logits in members
-        )
+        first, second = members
+        first = tf.reduce_sum(weights * annotation_losses(labels, first, self.gamma))
+        second = tf.reduce_sum(weights * annotation_losses(labels, second, self.gamma))
         return first, second
 
     def corrections(self, features: Tensor, cells: Tensor) -> Tensor:
