@@ -110,10 +110,10 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         self,
         features: ArrayLike,
         annotations: Annotations | ArrayLike,
-        validation: Sequence[Any] | None = None,
+        validation: Sequence[object] | None = None,
         *,
         run: Run | None = None,
-        callbacks: Sequence[Any] = (),
+        callbacks: Sequence[object] = (),
     ) -> Self:
         """Trains.
 
@@ -195,7 +195,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         self,
         features: ArrayLike,
         annotations: Annotations | ArrayLike,
-        validation: Sequence[Any] | None,
+        validation: Sequence[object] | None,
     ) -> TrainingData:
         if is_dataset(features):
             table = self._features(features, "features")
