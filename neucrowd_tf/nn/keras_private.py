@@ -6,10 +6,14 @@ line and not in wrong numbers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import keras
+import numpy as np
+from keras.src.backend.common import global_state
+from keras.src.random import seed_generator
 from tensorflow.python.eager import context
 
 _DECAY = ("_exclude_from_weight_decay", "_exclude_from_weight_decay_pattern")
@@ -24,6 +28,23 @@ def layers_of(model: Any) -> list[Any]:
 def own_variables(layer: Any) -> list[Any]:
     """Returns the variables that a layer made itself, in the order of their making."""
     return [variable for name in _LISTS for variable in getattr(layer, name, ())]
+
+
+@contextlib.contextmanager
+def global_seeds_stay() -> Iterator[None]:
+    """Gives back the state of the generator from which this thread draws without a seed.
+
+    There is none before the first such draw, nor after `keras.utils.set_random_seed`.
+    """
+    name = seed_generator.GLOBAL_SEED_GENERATOR
+    generator = global_state.get_global_attribute(name)
+    state = None if generator is None else np.array(generator.state)
+    try:
+        yield
+    finally:
+        global_state.set_global_attribute(name, generator)
+        if generator is not None:
+            generator.state.assign(state)
 
 
 def maker_of(tensor: Any) -> tuple[Any, Any]:
