@@ -18,13 +18,14 @@ import json
 import os
 import re
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from absl import flags as absl_flags
 
 from neucrowd_tf.declare.declarations import Constraint, Declaration, declared, number
+from neucrowd_tf.declare.types import NamedValues
 from neucrowd_tf.errors import UsageError
 
 Values = TypeVar("Values")
@@ -89,22 +90,33 @@ def described(kind: type) -> str:
     return text
 
 
-def _absl_flags(kind: type) -> absl_flags.FlagValues:
-    """Returns absl's flags, in groups by the class that declares them."""
-    values = absl_flags.FlagValues()
+def flag_groups(kind: type) -> dict[str, dict[str, str]]:
+    """Returns the meaning of each flag by name, in groups by the class that declares them."""
     flags = {flag.name: flag for flag in declared(kind)}
+    groups: dict[str, dict[str, str]] = {}
     for owner in kind.__mro__:
         if owner is kind:
             title = "Flags"
         else:
             title = described(owner).partition("\n")[0].rstrip(".")
-        title = title or owner.__name__
-        for flag in [flags.pop(name) for name in inspect.get_annotations(owner) if name in flags]:
+        names = [name for name in inspect.get_annotations(owner) if name in flags]
+        if names:
+            groups[title or owner.__name__] = {name: _meaning(flags.pop(name)) for name in names}
+    return groups
+
+
+def _absl_flags(kind: type) -> absl_flags.FlagValues:
+    """Returns absl's flags in their groups."""
+    values = absl_flags.FlagValues()
+    flags = {flag.name: flag for flag in declared(kind)}
+    for title, meanings in flag_groups(kind).items():
+        for name, meaning in meanings.items():
+            flag = flags[name]
             make: Any = absl_flags.MultiFlag if tuple in _entry_kinds(flag) else absl_flags.Flag
-            values[flag.name] = make(
-                _parser(flag), None, flag.name, None, _meaning(flag), boolean=bool in flag.kinds
+            values[name] = make(
+                _parser(flag), None, name, None, meaning, boolean=bool in flag.kinds
             )
-            values.register_flag_by_module(title, values[flag.name])
+            values.register_flag_by_module(title, values[name])
     return values
 
 
@@ -206,7 +218,7 @@ def pair(text: str) -> tuple[str, Any]:
     return name, parse_value(value)
 
 
-def from_values(kind: type[Values], values: Mapping[str, Any]) -> Values:
+def from_values(kind: type[Values], values: NamedValues) -> Values:
     """Returns flags from values of Python; texts are parsed as on a command line.
 
     None stands for the default.

@@ -14,6 +14,7 @@ from typing import Any
 
 import keras
 
+from neucrowd_tf.declare.types import Fields, Network
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.methods.crowd_layers.anno_reg import ConfusionHead
 from neucrowd_tf.methods.crowd_layers.annot_mix import AnnotMixHead
@@ -61,7 +62,7 @@ __all__ = [
 ]
 
 
-def load_network(path: Path, packages: tuple[str, ...]) -> Any:
+def load_network(path: Path, packages: tuple[str, ...]) -> Network:
     """Loads a `.keras` file; of the modules that it names, those of `packages` are imported.
 
     Raises:
@@ -78,7 +79,7 @@ def load_network(path: Path, packages: tuple[str, ...]) -> Any:
         raise DataError(f"{path}: {why_not_made(error)}") from error
 
 
-def object_of(config: dict[str, Any]) -> Any:
+def object_of(config: Fields) -> Any:
     """Returns an optimizer or a schedule.
 
     Raises:

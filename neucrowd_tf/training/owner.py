@@ -136,7 +136,7 @@ def _is_users(kind: type) -> bool:
 def _class(value: type, depth: int) -> Any:
     """Returns a class's code; of a user's class also what it and its methods remember."""
     members = [getattr(each, "__func__", each) for each in vars(value).values()]
-    functions = [each for each in members if isinstance(each, types.FunctionType)]
+    functions: list[Any] = [each for each in members if isinstance(each, types.FunctionType)]
     if not _is_users(value):
         return [_name(value), [_plain(each.__code__, depth + 1) for each in functions]]
     functions += [each.fget for each in members if isinstance(each, property) and each.fget]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
+from neucrowd_tf.declare.types import Floats, Layer, Network, Tensor
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.nn.embedding_networks import check_activation
 from neucrowd_tf.nn.keras_private import maker_of
@@ -71,7 +70,7 @@ def _check_channels(input_shape: tuple[int, ...]) -> None:
         )
 
 
-def _dense(config: DenseBase, inputs: Any, penalty: Any, seed: int) -> Any:
+def _dense(config: DenseBase, inputs: Tensor, penalty: Tensor, seed: int) -> Tensor:
     """Returns fully connected layers: dense, batch norm, activation, dropout each.
 
     References:
@@ -104,15 +103,15 @@ def _batch_norm(name: str | None = None) -> keras.layers.Layer:
 
 
 def _convolution(
-    x: Any,
+    x: Tensor,
     filters: int,
-    penalty: Any,
+    penalty: Tensor,
     seed: int,
     *,
     size: int = 3,
     strides: int = 1,
     relu: bool = True,
-) -> Any:
+) -> Tensor:
     """Convolution without bias, batch norm, ReLU."""
     x = keras.layers.Conv2D(
         filters,
@@ -130,7 +129,7 @@ def _convolution(
     return x
 
 
-def _small_cnn(config: SmallCnn, inputs: Any, penalty: Any, seed: int) -> Any:
+def _small_cnn(config: SmallCnn, inputs: Tensor, penalty: Tensor, seed: int) -> Tensor:
     """Returns five convolutions of 16 to 64 filters for images such as 32 x 32 x 3."""
     x = _convolution(inputs, 16, penalty, seed * 1031)
     for index, filters in enumerate((32, 64)):
@@ -142,7 +141,7 @@ def _small_cnn(config: SmallCnn, inputs: Any, penalty: Any, seed: int) -> Any:
     return x
 
 
-def _resnet18(inputs: Any, penalty: Any, seed: int) -> Any:
+def _resnet18(inputs: Tensor, penalty: Tensor, seed: int) -> Tensor:
     """Returns ResNet-18 in its form for 32 x 32 images.
 
     It has a 3 x 3 stem without pooling and four stages of two blocks.
@@ -200,7 +199,7 @@ def with_softmax(copy: keras.Model, input_shape: tuple[int, ...], num_classes: i
     return keras.Model(inputs, outputs, name="base")
 
 
-def check_last_layer(model: Any) -> None:
+def check_last_layer(model: Network) -> None:
     """Raises DataError if a model has no layers, or its last one's activation is not linear."""
     last = output_layer(model)
     if isinstance(last, keras.Model) and last.layers:
@@ -218,7 +217,7 @@ def check_last_layer(model: Any) -> None:
     )
 
 
-def gives_probabilities(model: keras.Model, input_shape: tuple[int, ...]) -> bool:
+def gives_probabilities(model: Network, input_shape: tuple[int, ...]) -> bool:
     """Returns whether a built classifier's rows are distributions; else they are logits.
 
     Its outputs for a few rows say so, whatever layers or operations they come from. Neither its
@@ -230,7 +229,7 @@ def gives_probabilities(model: keras.Model, input_shape: tuple[int, ...]) -> boo
     """
     rows = np.random.default_rng(_PROBE).normal(size=(PROBES, *input_shape)).astype(np.float32)
 
-    def outputs(*, training: bool) -> NDArray[np.float64]:
+    def outputs(*, training: bool) -> Floats:
         for features in (rows, np.zeros_like(rows)):  # an embedding takes no negative codes
             try:
                 answers, _ = model.stateless_call(
@@ -244,7 +243,7 @@ def gives_probabilities(model: keras.Model, input_shape: tuple[int, ...]) -> boo
             return np.asarray(keras.ops.cast(answers, "float32"), dtype=np.float64)
         return np.zeros((0, 0))
 
-    def are_distributions(values: NDArray[np.float64]) -> bool:
+    def are_distributions(values: Floats) -> bool:
         sums = np.abs(values.sum(axis=1) - 1.0)
         return bool(values.size) and bool((values >= 0).all() and (sums < ROUNDING).all())
 
@@ -265,7 +264,7 @@ def gives_probabilities(model: keras.Model, input_shape: tuple[int, ...]) -> boo
     return False
 
 
-def output_layer(model: Any) -> Any:
+def output_layer(model: Network) -> Layer:
     """Returns the layer that makes a model's output; of a user's own class, its last layer."""
     if outputs := getattr(model, "outputs", None):
         return maker_of(outputs[0])[0]
@@ -297,7 +296,7 @@ def feature_extractor(base: keras.Model) -> keras.Model:
     return keras.Model(base.inputs[0], tensor, name="extractor")
 
 
-def _last_layers(base: keras.Model) -> tuple[list[Any], Any]:
+def _last_layers(base: keras.Model) -> tuple[list[Tensor], Tensor]:
     """Returns a classifier's last layer with the activations after it, and what it is made from."""
     layer, tensor = maker_of(base.outputs[0])
     layers = [layer]
@@ -307,7 +306,7 @@ def _last_layers(base: keras.Model) -> tuple[list[Any], Any]:
     return layers, tensor
 
 
-def shared_features(base: keras.Model, inputs: Any) -> tuple[Any, Any]:
+def shared_features(base: keras.Model, inputs: Tensor) -> tuple[Tensor, Tensor]:
     """Returns a classifier's probabilities and the features before its last dense layer.
 
     Both come from one pass if the base is a plain graph.
