@@ -82,7 +82,7 @@ def test_a_bases_outputs_say_whether_they_are_probabilities() -> None:
     for output, reason in (
         (keras.layers.Dropout(0.5)(shared), "before the softmax"),
         (positive, "logits of both signs"),
-        (keras.layers.ReLU()(logits), "relu"),
+        (keras.layers.ReLU()(logits), "without a ReLU|relu"),
         (dense(2, "sigmoid")(inputs), "sigmoid"),
     ):
         with pytest.raises(DataError, match=f"base: .*{reason}"):
