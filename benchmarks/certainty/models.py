@@ -131,7 +131,8 @@ def measure_grid(data_dir: Path, path: Path, seeds: int) -> None:
     """
     rows: dict[tuple[str, ...], dict[str, Any]] = {}
     if path.exists():
-        for row in pd.read_csv(path).to_dict("records"):
+        for record in pd.read_csv(path).to_dict("records"):
+            row = {str(name): value for name, value in record.items()}
             rows[_key(row)] = row
     for folder in sorted((data_dir / "people_and_models").glob("*/")):
         place = {"crowd": folder.name} | dict.fromkeys(CELL[1:], float("nan"))
