@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from neucrowd_tf.cli.runs.work import data_statistics
 from neucrowd_tf.datasets import CrowdDataset
+from neucrowd_tf.declare.types import Fields
 
 
-def dataset_statistics(dataset: CrowdDataset) -> dict[str, Any]:
+def dataset_statistics(dataset: CrowdDataset) -> Fields:
     """Returns the sizes of a dataset's splits and statistics of its annotations by name.
 
     With truth, the sizes of the largest and smallest class are included.

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import simulation
 from neucrowd_tf.datasets import CrowdDataset, Split
@@ -27,6 +26,7 @@ from neucrowd_tf.declare.declarations import (
     one_of,
     whole,
 )
+from neucrowd_tf.declare.types import Array, Fields
 from neucrowd_tf.errors import DataError
 
 from . import catalogue
@@ -60,7 +60,7 @@ class Crowd:
 
 
 OPTIONS = tuple(field.name for field in declared(Crowd))
-Read = Callable[[Path | None], "tuple[NDArray[Any], NDArray[Any]]"]
+Read = Callable[[Path | None], "tuple[Array, Array]"]
 Load = Callable[..., CrowdDataset]
 
 
@@ -75,7 +75,7 @@ def register_pair(name: str, read: Read, *, majority: int, minority: int, annota
         annotators: default of their number.
     """
 
-    def sizes(labels: NDArray[Any], ratio: float) -> tuple[dict[int, int], int]:
+    def sizes(labels: Array, ratio: float) -> tuple[dict[int, int], int]:
         largest = int((labels == majority).sum())
         test = int(TEST_SHARE * largest)
         return {majority: largest - test, minority: int(ratio * (largest - test))}, test
@@ -90,7 +90,7 @@ def register_long_tail(name: str, read: Read, *, annotators: int) -> Load:
     each class, a fifth of the rarest class's rows.
     """
 
-    def sizes(labels: NDArray[Any], ratio: float) -> tuple[dict[int, int], int]:
+    def sizes(labels: Array, ratio: float) -> tuple[dict[int, int], int]:
         classes, counts = np.unique(labels, return_counts=True)
         test = int(TEST_SHARE * counts.min())
         tail = long_tail_sizes(int(counts.min()) - test, len(classes), ratio)
@@ -102,8 +102,8 @@ def register_long_tail(name: str, read: Read, *, annotators: int) -> Load:
 def _register(
     name: str,
     read: Read,
-    sizes: Callable[[NDArray[Any], float], tuple[dict[int, int], int]],
-    defaults: dict[str, Any],
+    sizes: Callable[[Array, float], tuple[dict[int, int], int]],
+    defaults: Fields,
 ) -> Load:
     """Registers a task and returns its loader.
 

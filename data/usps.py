@@ -9,8 +9,8 @@ from pathlib import Path
 
 import h5py
 import numpy as np
-from numpy.typing import NDArray
 
+from neucrowd_tf.declare.types import Floats32, Indices
 from neucrowd_tf.errors import DataError
 
 from . import catalogue
@@ -21,7 +21,7 @@ from .imbalanced import register_long_tail, register_pair
 SOURCE = catalogue.source("usps_syn")
 
 
-def read(data_dir: Path | None) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+def read(data_dir: Path | None) -> tuple[Floats32, Indices]:
     """Returns all 9,298 digits: features `[M, 256]` and labels `[M]`.
 
     Training rows come before test rows.

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from neucrowd_tf.declare.types import Array, Indices
 
 # Column names that always mean a role, compared in lower case and without other signs than letters
 # and digits. `_ID` marks those that may be followed by id or ids. Frames in memory use them too.
@@ -59,7 +60,7 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
     return ""
 
 
-def folded(column: Any) -> str:
+def folded(column: object) -> str:
     """Returns a column's name as aliases are compared: casefolded, letters and digits only."""
     return re.sub(r"[\W_]+", "", str(column).casefold())
 
@@ -75,7 +76,7 @@ def roles_of(columns: Iterable[Any]) -> dict[str, list[Any]]:
     return hits
 
 
-def as_name_array(values: Any) -> NDArray[Any]:
+def as_name_array(values: Any) -> Array:
     """Returns hashable ids as a one-dimensional array that keeps their types.
 
     Whole numbers become int64 (Python's own where it is too short), truth values bool, anything
@@ -114,7 +115,7 @@ def normal(name: str) -> str:
     return unicodedata.normalize("NFKC", name).strip().casefold()
 
 
-def spelt(name: Any) -> str:
+def spelt(name: object) -> str:
     """Returns how an error message shows an id: a NumPy number as the plain number."""
     return repr(name.item() if isinstance(name, np.generic) else name)
 
@@ -124,7 +125,7 @@ def plain_integers(values: Sequence[str]) -> bool:
     return all(map(_WHOLE.fullmatch, values))
 
 
-def typed_names(texts: Sequence[str]) -> NDArray[Any]:
+def typed_names(texts: Sequence[str]) -> Array:
     """Returns names as whole numbers if every text is how one is spelt, otherwise as text."""
     if plain_integers(texts):
         return np.array([int(text) for text in texts], dtype=np.int64)
@@ -137,7 +138,7 @@ def natural_key(text: str) -> list[Any]:
     return [int(piece) if place % 2 else piece for place, piece in enumerate(parts)]
 
 
-def encode(texts: Iterable[str]) -> tuple[list[str], NDArray[np.int64]]:
+def encode(texts: Iterable[str]) -> tuple[list[str], Indices]:
     """Returns the distinct texts in order of appearance, and the code of each text among them."""
     index: defaultdict[str, int] = defaultdict(itertools.count().__next__)
     codes = np.fromiter(map(index.__getitem__, texts), dtype=np.int64)

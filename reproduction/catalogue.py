@@ -20,11 +20,11 @@ import itertools
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from neucrowd_tf.cli.runs.options import SCARCITY
 from neucrowd_tf.declare import registry
 from neucrowd_tf.declare.settings import settings_in
+from neucrowd_tf.declare.types import NamedValues
 from neucrowd_tf.errors import DataError, one_line
 from reproduction import smoke
 from reproduction.printed import TABLES, Table
@@ -82,7 +82,7 @@ def read(path: Path) -> Iterator[Suite]:
         yield Suite(name, cases=tuple(cases), **fields)
 
 
-def _cells(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _cells(row: NamedValues) -> Iterator[NamedValues]:
     """Yields a map's row for each combination of its axes' values; any other row as it is."""
     row = dict(row)
     axes = row.pop("axes", {})
@@ -108,7 +108,7 @@ def _cells(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield cell
 
 
-def _cases(row: Mapping[str, Any], names: Mapping[str, str]) -> Iterator[Case]:
+def _cases(row: NamedValues, names: Mapping[str, str]) -> Iterator[Case]:
     """Yields a row's cases, one for each value of `x`."""
     values_of_x = row.get("x")
     for x in values_of_x if isinstance(values_of_x, tuple) else (values_of_x,):

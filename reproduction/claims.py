@@ -563,7 +563,7 @@ def updated(text: str, claims: Iterable[Claim]) -> str:
     return "\n".join(line for block in blocks for line in block).rstrip() + "\n"
 
 
-def _toml(value: Any) -> str:
+def _toml(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.io.files.json import read_json
 from neucrowd_tf.io.run_files import CONFIG, EVALUATION, FINISHED, HISTORY, STATUS
 from reproduction.suite import Case, Suite
@@ -24,7 +24,7 @@ class FinishedRun:
     seed: int
     folder: Path
 
-    def read(self, name: str) -> dict[str, Any]:
+    def read(self, name: str) -> Fields:
         """Returns a JSON file of the run; nothing if it is missing."""
         path = self.folder / name
         if path.exists():
@@ -32,7 +32,7 @@ class FinishedRun:
         return {}
 
     @property
-    def evaluation(self) -> dict[str, Any]:
+    def evaluation(self) -> Fields:
         return self.read(EVALUATION)
 
     def metric(self, name: str) -> float | None:

@@ -16,15 +16,14 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import stats
 
 from neucrowd_tf.cli.runs.options import Options
 from neucrowd_tf.cli.runs.results import NO_INTERVAL
+from neucrowd_tf.declare.types import Axes, Floats, Indices
 from neucrowd_tf.errors import DataError, one_line
 from neucrowd_tf.evaluation.influence import instance_values
 from neucrowd_tf.evaluation.intervals import Interval, mean_interval
@@ -69,9 +68,7 @@ def split_setting(setting: str) -> tuple[Place, str]:
     return place, ",".join(part for part in parts if "=" not in part)
 
 
-def interval_of_runs(
-    runs: NDArray[np.int64], instances: NDArray[np.int64], differences: NDArray[np.float64]
-) -> Interval:
+def interval_of_runs(runs: Indices, instances: Indices, differences: Floats) -> Interval:
     """Returns the mean of differences by run and instance, with an interval over both.
 
     Runs need not share their instances, as those of cross-validation do not. The components of
@@ -118,7 +115,7 @@ def interval_of_runs(
 
 
 @functools.cache
-def _values(folder: Path, metric: str) -> tuple[tuple[str, ...], NDArray[np.float64]]:
+def _values(folder: Path, metric: str) -> tuple[tuple[str, ...], Floats]:
     """Returns the test instances of a finished run and what each adds to a metric."""
     table = read_predictions(folder / PREDICTIONS)
     return table.tasks, instance_values(metric, table.labels, table.probabilities)
@@ -130,7 +127,7 @@ def _gain(ours: Sequence[FinishedRun], theirs: Sequence[FinishedRun], metric: st
     pairs = [(run, rival.get((run.seed, run.folder.name))) for run in ours]
     runs = list[int]()
     names = list[tuple[str, int]]()
-    differences = list[NDArray[np.float64]]()
+    differences = list[Floats]()
     for number, (run, other) in enumerate(pair for pair in pairs if pair[1] is not None):
         tasks, values = _values(run.folder, metric)
         other_tasks, other_values = _values(other.folder, metric)  # type: ignore[union-attr]
@@ -345,7 +342,7 @@ class _Grid:
         }
         return cls(across, down, [*rest, *last], cells)
 
-    def draw(self, axis: Any) -> None:
+    def draw(self, axis: Axes) -> None:
         """Draws the cells with their numbers."""
         for x, column in enumerate(self.across):
             for y, line in enumerate(self.down):
@@ -367,7 +364,7 @@ class _Grid:
 _STRONGEST = 0.08  # the gain of the strongest colour
 
 
-def _draw_cell(axis: Any, x: int, y: int, row: Row) -> None:
+def _draw_cell(axis: Axes, x: int, y: int, row: Row) -> None:
     """Draws a cell: coloured if its interval excludes 0, hatched if runs are missing."""
     gain = float(row["accuracy_gain"])
     apart = is_complete(row) and outcome(row) != 0

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from neucrowd_tf.cli.runs.options import Options
+from neucrowd_tf.declare.types import Axes
 from neucrowd_tf.io.files.atomic import atomic_path, write_text
 from neucrowd_tf.io.tables.writing import markdown_table, number_cell, to_csv
 from reproduction.collect import FinishedRun, suite_runs
@@ -53,7 +54,7 @@ def by_panel(points: Iterable[Point]) -> dict[str, Lines]:
     return panels
 
 
-def draw_lines(axis: Any, lines: Lines) -> None:
+def draw_lines(axis: Axes, lines: Lines) -> None:
     """Draws each line with its range over seeds."""
     for name, values in lines.items():
         if len(values) < 20:
@@ -64,7 +65,7 @@ def draw_lines(axis: Any, lines: Lines) -> None:
         axis.fill_between(values.index, values["min"], values["max"], alpha=0.15)
 
 
-def draw_bars(axis: Any, lines: Lines) -> None:
+def draw_bars(axis: Axes, lines: Lines) -> None:
     """Draws bars at each x, with their standard deviations."""
     mean, std = (
         pd.DataFrame({name: values[key] for name, values in lines.items()}).sort_index()
@@ -103,7 +104,7 @@ def write(
     ]
     write_text(path, to_csv(["panel", "line", x, "mean", "sd", "runs"], rows))
 
-    def panel_of(axis: Any, panel: str) -> None:
+    def panel_of(axis: Axes, panel: str) -> None:
         draw(axis, panels[panel])
         axis.set(xlabel=x, ylabel=y)
 

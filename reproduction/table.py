@@ -8,12 +8,12 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from neucrowd_tf.cli.runs.results import NO_INTERVAL, aligned, bounds, compare
+from neucrowd_tf.declare.types import Axes, Fields
 from neucrowd_tf.evaluation.intervals import Interval, mean_interval
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.run_files import FINISHED
@@ -142,7 +142,7 @@ def _gain(
     return None, None
 
 
-def _data_options(case: Case) -> dict[str, Any]:
+def _data_options(case: Case) -> Fields:
     """Returns the options of a case that change its data."""
     return {name: value for name, value in case.options.items() if name != "curves"}
 
@@ -310,7 +310,7 @@ def draw(suite: Suite, table: list[Cell], path: Path) -> list[Path]:
             rows.setdefault(f"{cell.dataset}: {cell.metric}", []).append(cell)
     height = 1.2 + 0.26 * max(map(len, rows.values()), default=0)
 
-    def draw_rows(axis: Any, name: str) -> None:
+    def draw_rows(axis: Axes, name: str) -> None:
         for y, cell in enumerate(rows[name]):
             ours = mean_interval(cell.values, test_train_ratio=_ratio(cell.folds))
             mean, low, high = np.nan_to_num(dataclasses.astuple(ours), nan=ours.estimate)

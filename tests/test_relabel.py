@@ -17,6 +17,7 @@ from neucrowd_tf.aggregation import DawidSkene
 from neucrowd_tf.aggregation.crowd_and_classifier import calibrated
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.simulation import confusion_annotators, from_skills, simulate, spammers
+from neucrowd_tf.certainty.labelling import plan as plan_module
 from neucrowd_tf.certainty.labelling.activelab import activelab_scores
 from neucrowd_tf.certainty.labelling.belief import (
     Belief,
@@ -173,6 +174,18 @@ def test_nobody_is_asked_twice_or_too_often() -> None:
     assert plan == make_plan(crowd, belief, 60, per_task=2)
     once = make_plan(crowd, belief, 15, most_each=1, per_task=1)
     assert len({r.annotator for r in once}) == 15 == len({r.task for r in once})
+
+
+def test_tasks_that_cannot_be_worth_more_are_looked_at_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    crowd = simulated(0, tasks=120, annotators=15, classes=3, each=3)
+    belief = believe(crowd)
+    costs = np.linspace(1.0, 2.0, 15)
+    monkeypatch.setattr(plan_module, "BLOCK", 1)
+    one_by_one = make_plan(crowd, belief, 60, costs=costs)
+    monkeypatch.setattr(plan_module, "SLACK", 10.0)  # every task is looked at
+    assert one_by_one == make_plan(crowd, belief, 60, costs=costs)
 
 
 def test_a_cheap_annotator_goes_before_a_better_dear_one() -> None:

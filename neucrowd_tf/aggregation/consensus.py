@@ -8,12 +8,12 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.special import softmax
 
 from neucrowd_tf.aggregation.annotator_offset import annotator_offsets
 from neucrowd_tf.aggregation.base import (
     Aggregator,
-    Array,
     Codes,
     apply_gold,
     expected_skills,
@@ -35,6 +35,7 @@ from neucrowd_tf.aggregation.weighted_vote import (
 )
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, fitted, whole
+from neucrowd_tf.declare.types import Floats as Array
 from neucrowd_tf.errors import quietly
 
 # Nats of EBCC's bound that indicate annotators who err together: a Bayes factor of 150, very strong
@@ -79,11 +80,16 @@ def deal(annotations: Annotations, folds: int, seed: int) -> Codes:
     """Returns `[A]` the fold of each annotation; an instance's are dealt out evenly."""
     rng = np.random.default_rng([seed, 0])
     instances = annotations.instances
-    order = np.lexsort((rng.random(len(instances)), instances))
+    size = len(instances)
+    drawn = np.argsort(rng.random(size))
     first_fold = rng.integers(0, folds, annotations.num_instances)
+    # Rows of a sparse matrix keep the order in which they were drawn; sorting takes thrice as long.
+    cells = (np.ones(size, dtype=bool), (instances[drawn], np.arange(size)))
+    rows = sparse.csr_matrix(cells, shape=(annotations.num_instances, size))
+    order = drawn[rows.indices]
     grouped = instances[order]
-    position = np.arange(len(grouped)) - np.searchsorted(grouped, grouped)
-    fold_of = np.empty(len(grouped), dtype=np.int64)
+    position = np.arange(size) - rows.indptr[grouped]
+    fold_of = np.empty(size, dtype=np.int64)
     fold_of[order] = (position + first_fold[grouped]) % folds
     return fold_of
 

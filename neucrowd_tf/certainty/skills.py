@@ -7,7 +7,6 @@ import dataclasses
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.stats import beta, binom
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.recalibration import Certainty, draws_for
@@ -219,6 +218,8 @@ def random_labels_show(crowd: Annotations, certainty: Certainty) -> NDArray[np.b
         crowd: with identities.
         certainty: of its inferred labels.
     """
+    from scipy.stats import beta, binom  # slow to load, and `aggregate` does without skills
+
     size = crowd.num_annotators
     chance = 1.0 / crowd.num_classes
     counts = crowd.labels_per_annotator().astype(np.float64)

@@ -37,6 +37,7 @@ from typing import Annotated, Any, Literal, TypeVar, dataclass_transform
 
 import numpy as np
 
+from neucrowd_tf.declare.types import Estimator
 from neucrowd_tf.errors import UsageError
 
 Kind = TypeVar("Kind", bound=type)
@@ -79,7 +80,7 @@ def _is_number(value: Any) -> bool:
     return number and abs(value) <= sys.float_info.max
 
 
-def _is_list(value: Any) -> bool:
+def _is_list(value: object) -> bool:
     return isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, (str, bytes))
 
 
@@ -281,7 +282,7 @@ def _documented(text: str, kind: Any) -> str:
     return "\n\n".join(section for section in parts if section)
 
 
-def check_arguments(estimator: Any) -> None:
+def check_arguments(estimator: Estimator) -> None:
     """Checks the arguments of an estimator and converts numbers to Python's types.
 
     NumPy's numbers become Python's, and whole ones floats if the annotation says so: Keras accepts

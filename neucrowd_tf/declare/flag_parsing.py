@@ -18,13 +18,14 @@ import json
 import os
 import re
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from absl import flags as absl_flags
 
 from neucrowd_tf.declare.declarations import Constraint, Declaration, declared, number
+from neucrowd_tf.declare.types import NamedValues
 from neucrowd_tf.errors import UsageError
 
 Values = TypeVar("Values")
@@ -217,7 +218,7 @@ def pair(text: str) -> tuple[str, Any]:
     return name, parse_value(value)
 
 
-def from_values(kind: type[Values], values: Mapping[str, Any]) -> Values:
+def from_values(kind: type[Values], values: NamedValues) -> Values:
     """Returns flags from values of Python; texts are parsed as on a command line.
 
     None stands for the default.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from neucrowd_tf.declare.declarations import declared
+from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.errors import UsageError
 
 
@@ -21,9 +22,7 @@ def nested_names(kind: Any) -> list[str]:
     return list(names)
 
 
-def nest(
-    kind: Any, values: dict[str, Any], presets: dict[str, Any] | None = None
-) -> dict[str, Any]:
+def nest(kind: Any, values: Fields, presets: Fields | None = None) -> Fields:
     """Returns arguments of an estimator with the options of nested configurations moved into these.
 
     Args:

@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from neucrowd_tf.annotations import Annotations, agreement
 from neucrowd_tf.certainty.agreement_intervals import agreement_intervals, titles
+from neucrowd_tf.declare.types import Mask
 from neucrowd_tf.io.tables.writing import cell, to_csv
 from neucrowd_tf.io.values import numbers_of
 
@@ -51,7 +51,7 @@ def pairs(annotations: Annotations, least: int = MANY_SHARED) -> list[Pair]:
     labels = annotations.labels[compared]
     shape = (annotations.num_instances, len(chosen))
 
-    def matrix(mask: NDArray[np.bool_]) -> csr_matrix:
+    def matrix(mask: Mask) -> csr_matrix:
         return csr_matrix((np.ones(mask.sum()), (rows[mask], columns[mask])), shape=shape)
 
     labelled = matrix(np.ones(len(rows), dtype=bool))

@@ -14,6 +14,7 @@ from typing import Any
 
 import keras
 
+from neucrowd_tf.declare.types import Fields, Network
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.methods.crowd_layers.anno_reg import ConfusionHead
 from neucrowd_tf.methods.crowd_layers.annot_mix import AnnotMixHead
@@ -63,7 +64,7 @@ __all__ = [
 _UNKNOWN = re.compile(r"Could not locate (?:class|function) '([^']+)'")
 
 
-def load_network(path: Path, packages: tuple[str, ...]) -> Any:
+def load_network(path: Path, packages: tuple[str, ...]) -> Network:
     """Loads a `.keras` file; of the modules that it names, those of `packages` are imported.
 
     Raises:
@@ -80,7 +81,7 @@ def load_network(path: Path, packages: tuple[str, ...]) -> Any:
         raise DataError(f"{path}: {_reason(error)}") from error
 
 
-def object_of(config: dict[str, Any]) -> Any:
+def object_of(config: Fields) -> Any:
     """Returns an optimizer or a schedule.
 
     Raises:

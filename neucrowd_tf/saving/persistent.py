@@ -16,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.types import Fields, Network
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.arrays import save_arrays
 from neucrowd_tf.io.files.atomic import atomic_folder
@@ -77,7 +78,7 @@ class Persistent:
         write_json(folder / "estimator.json", record)
 
     @classmethod
-    def _restore(cls, params: dict[str, Any], attributes: dict[str, Any]) -> Self:
+    def _restore(cls, params: Fields, attributes: Fields) -> Self:
         accepted = inspect.signature(cls).parameters
         params = {name: x for name, x in params.items() if name in accepted or x is not None}
         restored = cls(**params)
@@ -86,7 +87,7 @@ class Persistent:
         return restored
 
 
-def _portable(model: Any, name: str, value: Any, owner: Any) -> Any:
+def _portable(model: Network, name: str, value: Any, owner: Any) -> Any:
     """Returns a parameter without functions: an import path, or what the function makes.
 
     Args:
@@ -112,7 +113,7 @@ def _portable(model: Any, name: str, value: Any, owner: Any) -> Any:
         )
     shape = tuple(owner.feature_shape_)
     sizes: list[Any] = [shape, len(owner.classes_)] if name == "base" else [shape]
-    network: Any = value(*sizes)
+    network: Network = value(*sizes)
     if not network.built:
         network.build((None, *shape))
     return network
@@ -164,7 +165,7 @@ def _pack(value: Any, key: str, folder: Path, arrays: dict[str, np.ndarray], own
     )
 
 
-def _annotation_parts(value: Annotations) -> dict[str, Any]:
+def _annotation_parts(value: Annotations) -> Fields:
     names = ["instance_names", "class_names"]
     if value.has_identities:
         names = ["instances", "annotators", "labels", "generated", "annotator_names", *names]

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 from scipy.special import softmax
 from sklearn.base import BaseEstimator
@@ -17,6 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from neucrowd_tf.aggregation.blas import one_blas_thread
+from neucrowd_tf.declare.types import Array, Floats
 from neucrowd_tf.errors import one_at_a_time
 from neucrowd_tf.saving.persistent import Persistent
 from neucrowd_tf.training.features import standardise as scaling
@@ -47,14 +47,14 @@ class LinearHead(Persistent, BaseEstimator):
             are left out once two in a row are worse than the best); empty when there was no choice.
     """
 
-    mean_: NDArray[np.float64]
-    scale_: NDArray[np.float64]
-    kernel_: NDArray[np.float64]
-    bias_: NDArray[np.float64]
+    mean_: Floats
+    scale_: Floats
+    kernel_: Floats
+    bias_: Floats
     C_: float
     scores_: list[float]
 
-    def decision_function(self, x: NDArray[Any]) -> NDArray[np.float64]:
+    def decision_function(self, x: Array) -> Floats:
         """Returns logits `[M, C]` of features `[M, d]`."""
         return np.asarray(self.standardised(x) @ self.kernel_ + self.bias_)
 
@@ -67,11 +67,11 @@ class LinearHead(Persistent, BaseEstimator):
         values /= self.scale_
         return values
 
-    def predict_proba(self, x: NDArray[Any]) -> NDArray[np.float64]:
+    def predict_proba(self, x: Array) -> Floats:
         """Returns class probabilities `[M, C]` of features `[M, d]`."""
         return np.asarray(softmax(self.decision_function(x), axis=1))
 
-    def folded(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def folded(self) -> tuple[Floats, Floats]:
         """Returns weights `[d, C]` and bias `[C]` that apply to features as they are.
 
         The features need not be standardised first.
@@ -92,15 +92,15 @@ class LinearHead(Persistent, BaseEstimator):
 
 def fit_logistic(
     x: Any,
-    codes: NDArray[Any],
+    codes: Array,
     num_classes: int,
     Cs: Sequence[float] = STRENGTHS,
-    validation: tuple[NDArray[Any], NDArray[Any]] | None = None,
-    sample_weight: NDArray[Any] | None = None,
+    validation: tuple[Array, Array] | None = None,
+    sample_weight: Array | None = None,
     seed: int = 0,
     *,
     standardise: bool = True,
-    groups: NDArray[Any] | None = None,
+    groups: Array | None = None,
 ) -> LinearHead:
     """Fits a logistic regression, its L2 strength chosen by log loss.
 
@@ -170,21 +170,19 @@ class _Split(NamedTuple):
         train, test: rows of these; None for all.
     """
 
-    fitted: tuple[Any, NDArray[Any], NDArray[Any]]
-    held_out: tuple[Any, NDArray[Any], NDArray[Any] | None]
-    train: NDArray[Any] | None = None
-    test: NDArray[Any] | None = None
+    fitted: tuple[Any, Array, Array]
+    held_out: tuple[Any, Array, Array | None]
+    train: Array | None = None
+    test: Array | None = None
 
 
-def _rows(values: Any, rows: NDArray[Any] | None) -> Any:
+def _rows(values: Any, rows: Array | None) -> Any:
     if rows is None or values is None:
         return values
     return values[rows]
 
 
-def _folds(
-    codes: NDArray[Any], groups: NDArray[Any] | None, seed: int
-) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+def _folds(codes: Array, groups: Array | None, seed: int) -> list[tuple[Array, Array]]:
     """Returns the rows of stratified folds, as many as the data allows; none for a single row."""
     if groups is None:
         units = len(codes)
@@ -200,7 +198,7 @@ def _folds(
 
 def _weights(
     split: _Split, num_classes: int, Cs: Sequence[float]
-) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+) -> Iterator[tuple[Floats, Floats]]:
     """Yields kernel `[d, C]` and bias `[C]` for each strength.
 
     Each is fitted when it is asked for, and starts from the solution before.

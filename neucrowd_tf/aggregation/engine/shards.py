@@ -31,6 +31,7 @@ from neucrowd_tf.aggregation.engine.source import (
 from neucrowd_tf.aggregation.sums import Shard
 from neucrowd_tf.annotations import Duplicates
 from neucrowd_tf.annotations.codes import duplicates
+from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.files.arrays import ARRAY_HEADERS
@@ -102,7 +103,7 @@ class Shards:
         return table["task"].combine_chunks()
 
 
-def make_shards(source: Source, settings: dict[str, Any], folder: Path, engine: Engine) -> Shards:
+def make_shards(source: Source, settings: Fields, folder: Path, engine: Engine) -> Shards:
     """Reads a source twice (its names, then its rows) and sorts it into shards.
 
     Args:
@@ -150,7 +151,7 @@ def make_shards(source: Source, settings: dict[str, Any], folder: Path, engine: 
     if any(twice):
         pairs = f"{sum(twice):,}, {rule} used"
         lines.append(f"Duplicate (item, annotator) pairs: {pairs} (--duplicates).")
-    shards: dict[str, Any] = {
+    shards: Fields = {
         "sizes": tasks,
         "num_annotations": sum(annotations),
         "num_annotators": len(annotators),

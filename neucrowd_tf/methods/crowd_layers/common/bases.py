@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import keras
 import tensorflow as tf
 
+from neucrowd_tf.declare.types import Layer, Network, Tensor
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.nn.embedding_networks import check_activation
 from neucrowd_tf.nn.keras_private import maker_of
@@ -64,7 +64,7 @@ def _check_channels(input_shape: tuple[int, ...]) -> None:
         )
 
 
-def _dense(config: DenseBase, inputs: Any, penalty: Any, seed: int) -> Any:
+def _dense(config: DenseBase, inputs: Tensor, penalty: Tensor, seed: int) -> Tensor:
     """Returns fully connected layers: dense, batch norm, activation, dropout each.
 
     References:
@@ -97,15 +97,15 @@ def _batch_norm(name: str | None = None) -> keras.layers.Layer:
 
 
 def _convolution(
-    x: Any,
+    x: Tensor,
     filters: int,
-    penalty: Any,
+    penalty: Tensor,
     seed: int,
     *,
     size: int = 3,
     strides: int = 1,
     relu: bool = True,
-) -> Any:
+) -> Tensor:
     """Convolution without bias, batch norm, ReLU."""
     x = keras.layers.Conv2D(
         filters,
@@ -123,7 +123,7 @@ def _convolution(
     return x
 
 
-def _small_cnn(config: SmallCnn, inputs: Any, penalty: Any, seed: int) -> Any:
+def _small_cnn(config: SmallCnn, inputs: Tensor, penalty: Tensor, seed: int) -> Tensor:
     """Returns five convolutions of 16 to 64 filters for images such as 32 x 32 x 3."""
     x = _convolution(inputs, 16, penalty, seed * 1031)
     for index, filters in enumerate((32, 64)):
@@ -135,7 +135,7 @@ def _small_cnn(config: SmallCnn, inputs: Any, penalty: Any, seed: int) -> Any:
     return x
 
 
-def _resnet18(inputs: Any, penalty: Any, seed: int) -> Any:
+def _resnet18(inputs: Tensor, penalty: Tensor, seed: int) -> Tensor:
     """Returns ResNet-18 in its form for 32 x 32 images.
 
     It has a 3 x 3 stem without pooling and four stages of two blocks.
@@ -192,7 +192,7 @@ def with_softmax(copy: keras.Model, input_shape: tuple[int, ...], num_classes: i
     return keras.Model(inputs, outputs, name="base")
 
 
-def ends_in_softmax(model: Any) -> bool:
+def ends_in_softmax(model: Network) -> bool:
     """Returns whether a model's last layer gives probabilities; if it is linear, it gives logits.
 
     Raises:
@@ -215,7 +215,7 @@ def ends_in_softmax(model: Any) -> bool:
     )
 
 
-def output_layer(model: Any) -> Any:
+def output_layer(model: Network) -> Layer:
     """Returns the layer that makes a model's output; of a user's own class, its last layer."""
     if outputs := getattr(model, "outputs", None):
         return maker_of(outputs[0])[0]
@@ -247,7 +247,7 @@ def feature_extractor(base: keras.Model) -> keras.Model:
     return keras.Model(base.inputs[0], tensor, name="extractor")
 
 
-def _last_layers(base: keras.Model) -> tuple[list[Any], Any]:
+def _last_layers(base: keras.Model) -> tuple[list[Tensor], Tensor]:
     """Returns a classifier's last layer with the activations after it, and what it is made from."""
     layer, tensor = maker_of(base.outputs[0])
     layers = [layer]
@@ -257,7 +257,7 @@ def _last_layers(base: keras.Model) -> tuple[list[Any], Any]:
     return layers, tensor
 
 
-def shared_features(base: keras.Model, inputs: Any) -> tuple[Any, Any]:
+def shared_features(base: keras.Model, inputs: Tensor) -> tuple[Tensor, Tensor]:
     """Returns a classifier's probabilities and the features before its last dense layer.
 
     Both come from one pass if the base is a plain graph.

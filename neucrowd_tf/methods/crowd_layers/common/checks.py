@@ -8,9 +8,9 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 from scipy.special import softmax
 
+from neucrowd_tf.declare.types import Array
 from neucrowd_tf.methods.crowd_layers.common.estimator import CrowdLayerBase
 from neucrowd_tf.methods.crowd_layers.common.head import AnnotatorHead
 
@@ -18,7 +18,7 @@ _CLASSES = 3
 
 
 def check_head(
-    head: AnnotatorHead, formula: Callable[..., NDArray[Any]] | None = None, seed: int = 0
+    head: AnnotatorHead, formula: Callable[..., Array] | None = None, seed: int = 0
 ) -> None:
     """Raises AssertionError unless a head is fit for training, sparse labels and saving.
 

@@ -10,12 +10,13 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from neucrowd_tf.declare.types import Fields, Tensor
 from neucrowd_tf.methods.crowd_layers.common.losses import annotation_losses
 
 
 def given_labels(
-    user: str, y_true: Any, y_pred: Any, sample_weight: Any, dtype: str
-) -> tuple[Any, Any, Any]:
+    user: str, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor, dtype: str
+) -> tuple[Tensor, Tensor, Tensor]:
     """Returns the codes `[...]`, predictions `[..., C]` and weights `[...]` of labels.
 
     The weight of a missing label is 0. No compiler drops the check of codes: where XLA leaves out
@@ -130,7 +131,7 @@ class AnnotationLoss(keras.losses.Loss):
             self.labels_per_item = float(labels_per_item)
 
     @tf.autograph.experimental.do_not_convert  # as Keras' own in a tf.function
-    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+    def __call__(self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor = None) -> Tensor:
         """Returns the reduced loss.
 
         Args:
@@ -151,7 +152,7 @@ class AnnotationLoss(keras.losses.Loss):
         labels = tf.cast(tf.reduce_prod(tf.shape(codes)[1:]), loss.dtype)
         return loss * (labels / self.labels_per_item)
 
-    def _of_classes(self, codes: Any, num_classes: int) -> Any:
+    def _of_classes(self, codes: Tensor, num_classes: int) -> Tensor:
         """Returns the weight of each label's class."""
         weights = list(self.class_weight or ())
         if len(weights) > num_classes:
@@ -162,13 +163,13 @@ class AnnotationLoss(keras.losses.Loss):
         within = tf.clip_by_value(codes, 0, num_classes - 1)
         return tf.gather(tf.constant(weights, self.dtype), within)
 
-    def call(self, y_true: Any, y_pred: Any) -> Any:
+    def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         labels = tf.cast(y_true, tf.int32)
         return annotation_losses(
             labels, y_pred, self.gamma, log_probabilities=self.log_probabilities
         )
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Fields:
         return {
             **super().get_config(),
             "gamma": self.gamma,
@@ -203,19 +204,19 @@ class _LabelMean(keras.metrics.Mean):
     def __init__(self, name: str, dtype: Any = None) -> None:
         super().__init__(name=name, dtype=_float_type(dtype))
 
-    def figures(self, labels: Any, predictions: Any) -> Any:
+    def figures(self, labels: Tensor, predictions: Tensor) -> Any:
         """Returns the figure of each label, as codes `[...]` and predictions `[..., C]` say."""
         raise NotImplementedError
 
     @tf.autograph.experimental.do_not_convert
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor = None) -> None:
         """Adds a batch; arguments are as of `AnnotationLoss`."""
         name = type(self).__name__
         labels, predictions, weights = given_labels(name, y_true, y_pred, sample_weight, self.dtype)
         figures = tf.cast(self.figures(labels, predictions), self.dtype)
         super().update_state(tf.reshape(figures, [-1]), tf.reshape(weights, [-1]))
 
-    def result(self) -> Any:
+    def result(self) -> Tensor:
         count = tf.convert_to_tensor(self.count)
         if tf.executing_eagerly() and math.isnan(count):
             raise ValueError(
@@ -236,7 +237,7 @@ class AnnotationAccuracy(_LabelMean):
     def __init__(self, name: str = "annotation_accuracy", dtype: Any = None) -> None:
         super().__init__(name, dtype)
 
-    def figures(self, labels: Any, predictions: Any) -> Any:
+    def figures(self, labels: Tensor, predictions: Tensor) -> Any:
         return tf.argmax(predictions, axis=-1, output_type=labels.dtype) == labels
 
 
@@ -259,11 +260,11 @@ class AnnotationLogLoss(_LabelMean):
         super().__init__(name, dtype)
         self.from_logits = from_logits
 
-    def figures(self, labels: Any, predictions: Any) -> Any:
+    def figures(self, labels: Tensor, predictions: Tensor) -> Any:
         logits = predictions
         if not self.from_logits:
             logits = tf.math.log(tf.maximum(predictions, 1e-7))
         return annotation_losses(labels, logits)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Fields:
         return {**super().get_config(), "from_logits": self.from_logits}
