@@ -1,7 +1,9 @@
-"""Writes the generated parts of docs/howto/data_formats.md and docs/reference/checks.md."""
+"""Writes the generated part of docs/howto/data_formats.md, and docs/reference/checks.csv."""
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 import textwrap
 from pathlib import Path
@@ -13,8 +15,9 @@ from neucrowd_tf.names import ALIASES
 
 HERE = Path(__file__).parent
 ENDS = ("id", "ids", "no")  # shown as *
-PAGES = (HERE / "howto" / "data_formats.md", HERE / "reference" / "checks.md")
-MARK = re.compile(r"(<!-- (aliases|checks) -->\n).*?(?=<!-- end of \2 -->)", re.DOTALL)
+PAGE = HERE / "howto" / "data_formats.md"
+TABLE = HERE / "reference" / "checks.csv"
+MARK = re.compile(r"(<!-- aliases -->\n).*?(?=<!-- end of aliases -->)", re.DOTALL)
 
 
 def wrapped(line: str) -> str:
@@ -37,22 +40,21 @@ def aliases() -> str:
 
 
 def checks() -> str:
-    """Returns the catalogue: a section per check."""
-    parts = []
+    """Returns the catalogue of checks as CSV."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("check", "problem", "cause", "example"))
     for check in catalogue().values():
-        items = f"- Cause: {check.cause}", f"- Example: `{check.example!s}`.".replace("\t", "<tab>")
-        parts.append("\n".join([f"## {check.name}\n", f"{check.title}\n", *map(wrapped, items)]))
-    return "\n\n".join(parts)
-
-
-SECTIONS = {"aliases": aliases, "checks": checks}
+        example = str(check.example).replace("\t", "<tab>")
+        writer.writerow((check.name, check.title, check.cause, example))
+    return text.getvalue()
 
 
 def page(text: str) -> str:
-    """Returns a page with its generated sections as they are now."""
-    return MARK.sub(lambda match: f"{match[1]}\n{SECTIONS[match[2]]()}\n\n", text)
+    """Returns the page with its generated section as it is now."""
+    return MARK.sub(lambda match: f"{match[1]}\n{aliases()}\n\n", text)
 
 
 if __name__ == "__main__":
-    for path in PAGES:
-        path.write_text(page(path.read_text(encoding="utf-8")), encoding="utf-8")
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    TABLE.write_text(checks(), encoding="utf-8")

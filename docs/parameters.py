@@ -1,20 +1,18 @@
-"""Writes docs/reference/parameters.md from what the classes declare."""
+"""Writes docs/reference/parameters.csv: each method's arguments, from what its class declares."""
 
 from __future__ import annotations
 
-import importlib
+import csv
 import inspect
+import io
 import re
 import sys
-import textwrap
 from pathlib import Path
 from typing import Any
 
-from neucrowd_tf.declare.declarations import declared
-from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
-
-PAGE = Path(__file__).resolve().parent / "reference" / "parameters.md"
-MARK = re.compile(r"(<!--([\w.]+):(\w+)-->\n).*?(<!--end-->)", re.DOTALL)
+PAGE = Path(__file__).resolve().parent / "reference" / "parameters.csv"
+ROOT = PAGE.parents[2]
+COLUMNS = ("argument", "default", "meaning", "classes")
 
 
 def shown(value: Any) -> str:
@@ -24,43 +22,40 @@ def shown(value: Any) -> str:
     return repr(value)
 
 
-def entries(kind: Any, above: dict[tuple[str, str], str]) -> str:
-    """Returns the parameters of a constructor as a list in Markdown.
+def classes() -> list[type]:
+    """Returns the classes of the registered methods and of truth inference."""
+    from neucrowd_tf import aggregation
+    from neucrowd_tf.cli.runs import plugins
+    from neucrowd_tf.declare import registry
 
-    The last line has those without a meaning and those that are `above`, which this list's are
-    added to; it shows a default that is not that of the earlier list.
-    """
-    lines, left = [], {name: name for name in inspect.signature(kind).parameters}
-    for field in declared(kind):
-        entry, text = (field.name, field.meaning), f"{field.name}={shown(field.default)}"
-        if field.meaning and entry not in above:
-            above[entry] = text
-            del left[field.name]
-            line = f"- `{text}`: {field.meaning}"
-            lines += textwrap.wrap(line, 100, subsequent_indent="  ", break_on_hyphens=False)
-        elif field.meaning and above[entry] != text:
-            left[field.name] = text
-    same = {name for name, text in left.items() if name == text}
-    names = [f"`{text}`" for text in left.values()]
-    if len(same) > 12 and same < {*inspect.signature(CrowdLayer).parameters}:
-        names = [f"`{left[name]}`" for name in left if name not in same]
-        names.append("the other arguments of `CrowdLayer`, but `initial`")
-    if left:
-        lines += textwrap.wrap(f"- As above: {', '.join(names)}.", 100, subsequent_indent="  ")
-    return "\n".join(["", *lines, "", ""])
+    plugins.register(("baselines",))
+    methods = [method.factory for method in registry.methods()]
+    methods += [getattr(aggregation, name) for name in aggregation.__all__]
+    kinds = {kind for kind in methods if inspect.isclass(kind)}
+    ours = {kind for kind in kinds if kind.__module__.startswith(("neucrowd_tf", "baselines"))}
+    return sorted(ours, key=lambda kind: kind.__name__)
 
 
-def page(text: str) -> str:
-    """Returns the page with its lists written again; each argument is explained once."""
-    above: dict[tuple[str, str], str] = {}
+def table() -> str:
+    """Returns the table as CSV: a row per argument, default and meaning, with its classes."""
+    from neucrowd_tf.declare.declarations import declared
 
-    def fill(match: re.Match[str]) -> str:
-        kind = getattr(importlib.import_module(match[2]), match[3])
-        return match[1] + entries(kind, above) + match[4]
-
-    return MARK.sub(fill, text)
+    owners: dict[tuple[str, str, str], list[str]] = {}
+    for kind in classes():
+        taken = set(inspect.signature(kind).parameters)
+        for field in declared(kind):
+            if field.name in taken:
+                meaning = re.sub(r"\s+", " ", field.meaning)
+                row = field.name, shown(field.default), meaning
+                owners.setdefault(row, []).append(kind.__name__)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for row, names in sorted(owners.items()):
+        writer.writerow([*row, ", ".join(dict.fromkeys(names))])
+    return text.getvalue()
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(PAGE.parents[2]))  # baselines
-    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    sys.path.insert(0, str(ROOT))  # baselines
+    PAGE.write_text(table(), encoding="utf-8")

@@ -40,6 +40,61 @@ FILTERED = {
         "Claims of the papers",
         "This table lists every claim of the papers, and our own choices, with our figures.",
     ),
+    "docs/reference/parameters.csv": (
+        "reference/parameters.md",
+        "Parameters of the methods",
+        "This table lists the arguments of every method. Pass them as `--hparam name=value`, or to"
+        " the constructor in Python.",
+    ),
+    "docs/reference/flags.csv": (
+        "reference/flags.md",
+        "Flags of every command",
+        "This table lists the flags of each command. `neucrowd COMMAND --help` prints them, and"
+        " `--flagfile=FILE` reads them from a file, one per line.",
+    ),
+    "docs/reference/checks.csv": (
+        "reference/checks.md",
+        "Checks of input files",
+        "This table lists the reasons why a file is rejected or asked about. A message ends with"
+        " the name of its check, such as `[missing_role]`, and says what to do.",
+    ),
+}
+# What users type to find a page, beside the page's own words.
+WORDS = {
+    "README.md": "install pip start quickstart cite license licence pandas DataFrame",
+    "results.md": "which method should use choose best reproduce replicate paper benchmark"
+    " recommend",
+    "faq.md": "Snorkel cleanlab crowd-kit GPU how many labels cost",
+    "howto/people_and_models.md": "LLM GPT ChatGPT Claude Gemini language model as annotator"
+    " judge replace human",
+    "howto/data_formats.md": "Excel CSV spreadsheet xlsx one column per annotator wide long"
+    " pivot missing label Google Sheets multi-label pandas DataFrame NumPy array matrix",
+    "howto/importers.md": "Label Studio Prodigy Toloka MTurk Mechanical Turk Argilla doccano"
+    " export",
+    "howto/certainty.md": "worker quality annotator quality reliability spammer skill gold"
+    " questions confidence probability interval control",
+    "howto/reading_the_report.md": "inter-annotator agreement Krippendorff alpha kappa Cohen"
+    " Fleiss worker annotator quality report",
+    "howto/relabelling.md": "active learning which items to label next budget cost collect"
+    " more labels",
+    "howto/serving.md": "export deploy serve TFLite ONNX SavedModel mobile production Docker",
+    "howto/own_keras_model.md": "custom Keras model crowd layer head loss multi-annotator",
+    "howto/own_network.md": "own network BERT ResNet encoder early stopping callbacks"
+    " optimizer TensorBoard",
+    "howto/scale.md": "large data memory Dask parallel million GPU distributed",
+    "howto/paper_names.md": "reproduce paper published original settings baseline compare fair",
+    "methods/truth_inference.md": "majority vote Dawid-Skene EM GLAD MACE aggregate"
+    " aggregation truth inference ordinal worker quality",
+    "methods/choice.md": "auto automatic model selection which method",
+    "methods/baselines.md": "baselines majority vote logistic regression softprob",
+    "papers/iced.md": "imbalanced classes rare class minority synthetic oversampling SMOTE",
+    "papers/dasc.md": "imbalanced classes rare class sparse labels self-training",
+    "tutorials/texts.md": "text classification sentiment NLP BERT Hugging Face HuggingFace"
+    " sentence transformer",
+    "tutorials/labels_only.md": "aggregate labels majority vote first steps",
+    "tutorials/train_and_serve.md": "train classifier export SavedModel predict",
+    "tutorials/compare.md": "own method benchmark baseline comparison hyperparameter search"
+    " tune grid",
 }
 # Packages with a page of the API: the names of `__all__`, or all that they define.
 PACKAGES = (
@@ -201,20 +256,26 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
         "tutorials/": 3,
         "papers/": 2,
         "faq": 3,
-        "notebooks": 0.7,
+        "results": 2,
+        "notebooks": 0.5,
         "tables/": 0.3,
-        "reference/parameters": 0.5,
-        "results": 0.7,
+        "reference/": 0.5,
+        "project/": 0.3,
     }
     boost = next((boost for start, boost in boosts.items() if uri.startswith(start)), 1)
     page.meta.setdefault("search", {"boost": boost})
+    if uri in WORDS:
+        page.meta.setdefault("tags", WORDS[uri].split())
     places = {_uri(path): path for path in PROJECT}
     tables = uri.startswith("tables/")
     path = places.get(uri) or (uri.replace("tables/", "results/", 1) if tables else f"docs/{uri}")
     parts = CODE.split(MARKS.sub(r"\1", markdown))
     for i in range(0, len(parts), 2):
         parts[i] = FORMULA.sub(_mathml, parts[i])
-    return LINK.sub(lambda match: _link(match, path, uri), "".join(parts))
+    text = LINK.sub(lambda match: _link(match, path, uri), "".join(parts))
+    if uri in WORDS:  # as a tag a word moves a page up, and as text it lets the page be found
+        text = re.sub(r"\n\n", f"\n\n<p hidden>{WORDS[uri]}</p>\n\n", text, count=1)
+    return text
 
 
 def _link(match: re.Match[str], path: str, uri: str) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
+from neucrowd_tf.declare.types import Axes
 from neucrowd_tf.io.files.atomic import atomic_path
 from reproduction.claims import OTHER, SAME, SIMILAR, Claim, Ours
 from reproduction.panels import Figure
-from reproduction.verdicts import AHEAD, BEHIND, UNDECIDED
+from reproduction.verdicts import AHEAD, BEHIND, NOT_TRAINED, UNDECIDED
 
-COLOURS = {AHEAD: "tab:green", BEHIND: "tab:red", UNDECIDED: "tab:gray"}
+COLOURS = {AHEAD: "tab:green", BEHIND: "tab:red", UNDECIDED: "tab:gray", NOT_TRAINED: "bisque"}
 GROUPS = {SAME: "the paper's data", SIMILAR: "similar data", OTHER: "other data"}
 LIMITS = (-35.0, 45.0)  # of the axis, in points; bars beyond are cut
 
@@ -30,26 +30,30 @@ def draw(claims: Iterable[Claim], path: Path) -> bool:
     for word, name in GROUPS.items():
         group = [claim for claim in shown if claim.data_word == word]
         rows += [(f"{name}:", None)] * bool(group) + [(_name(claim), claim) for claim in group]
-    figure = Figure(figsize=(8, 1.3 + 0.23 * len(rows)), layout="constrained")
+    # Narrow, with each name above its bar: the words stay readable on a phone.
+    figure = Figure(figsize=(4.8, 1.2 + 0.33 * len(rows)), layout="constrained")
     axis = figure.add_subplot()
-    for y, (_, claim) in enumerate(reversed(rows)):
+    for y, (name, claim) in enumerate(reversed(rows)):
+        weight = "bold"
         if claim is not None and claim.ours is not None:
+            weight = "normal"
             _draw_row(axis, y, claim.ours, claim.verdict.partition(",")[0])
-    axis.axvline(0, color="0.5", linewidth=0.8)
-    axis.set_yticks(range(len(rows)), [name for name, _ in reversed(rows)], fontsize=8)
-    axis.set_ylim(-0.7, len(rows) - 0.3)
+        axis.text(LIMITS[0] + 1, y + 0.25, name, fontsize=8, fontweight=weight)
+    axis.axvline(0, color="0.5", linewidth=0.8, zorder=0)
+    axis.set_yticks([])
+    axis.set_ylim(-0.7, len(rows) - 0.1)
     axis.set_xlim(*LIMITS)
     axis.set_xlabel("gain here, in points, with 95% interval")
     for word, colour in COLOURS.items():
         axis.plot([], [], color=colour, linewidth=4, label=word)
     axis.plot([], [], "D", color="black", markersize=4, fillstyle="none", label="published gain")
-    figure.legend(loc="outside upper center", ncols=4, fontsize=8)
+    figure.legend(loc="outside upper center", ncols=2, fontsize=8)
     with atomic_path(path) as temporary:
         figure.savefig(temporary, format="png", dpi=110, metadata={"Software": None})
     return True
 
 
-def _draw_row(axis: Any, y: int, ours: Ours, word: str) -> None:
+def _draw_row(axis: Axes, y: int, ours: Ours, word: str) -> None:
     """Draws the interval, the mean and the published gain of one claim, in points."""
     if ours.low is not None and ours.high is not None:
         ends = [100 * ours.low, 100 * ours.high]
@@ -67,6 +71,6 @@ def _name(claim: Claim) -> str:
     for words in (", published settings", ", published algorithm"):
         text = text.replace(words, " (published)")
     text = f"{claim.paper}: {text}"
-    if len(text) <= 70:
+    if len(text) <= 72:
         return text
-    return text[:67] + "..."
+    return text[:69] + "..."

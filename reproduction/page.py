@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import argparse
 import csv
+import itertools
 import re
+import statistics
 import sys
 import textwrap
 from collections import Counter
@@ -42,8 +44,9 @@ TEMPLATE = Path(__file__).with_name("results_page.md")
 COUNTS = "<!-- counts -->"
 ANSWER = "<!-- answer -->"
 # A claim's figure in the template: {{name}} is its mean, {{name:published}} the published value;
-# {{DASC:ahead}} is how many of a paper's main comparisons have a verdict.
-_FIGURE = re.compile(r"\{\{(\w+)(?::(\w+))?\}\}")
+# {{DASC:ahead}} is how many of a paper's main comparisons have a verdict, {{auto:digits:mv_lr}} the
+# gain of `auto` over a method, {{consensus:mean}} that of `consensus` over majority vote.
+_FIGURE = re.compile(r"\{\{(\w+)(?::(\w+))?(?::(\w+))?\}\}")
 _PLACES = re.compile(
     r"(<!-- (claims|main claims|gains|no gains|maps) -->\n).*?(?=<!-- end of \2 -->)", re.DOTALL
 )
@@ -60,14 +63,17 @@ PLACES = (ABOVE, WITHIN, BELOW, TOO_WIDE)
 OWN = "the paper's method"
 RIVALS = "rivals"
 WORDS = (AHEAD, UNDECIDED, BEHIND)
-SETTINGS = {True: "the paper's, as far as known", False: "ours"}
-WHICH = Path("howto/which_method.md")
+SETTINGS = {True: "the paper's", False: "ours"}
 MAPS = Path("research/maps.md")
 # What made each file: by suite, and of all others.
 RUNS = "runs.json"
 STUDIES = "studies.csv"
 TOLERANCE = "tolerance.csv"
 CLAIMS = "claims.csv"
+FILES = "files.csv"
+AUTO = "auto.csv"
+CALIBRATION = "calibration.csv"
+CARDS = "dataset_cards.csv"
 TOLERANCE_NOTE = """\
 A new run of a row agrees with the stored seed within its table's tolerance in accuracy: the largest
 distance of the repeats in [tolerance.csv](tolerance.csv) (other threads, without oneDNN, other
@@ -115,12 +121,13 @@ def summary(tables: Iterable[tuple[Suite, Rows]]) -> list[str]:
                 else:
                     whose = RIVALS
                 counts.setdefault((PAPERS[paper], whose), Counter())[row["verdict"]] += 1
-    table = [["paper", *(f"{whose}: {', '.join(PLACES)}" for whose in (OWN, RIVALS))]]
+    places = ", ".join(PLACES)
+    table = [["paper", f"{OWN}: {places}", f"{RIVALS}: {places}"]]
     for paper in PAPERS.values():
-        cells = [counts.get((paper, whose), Counter()) for whose in (OWN, RIVALS)]
-        if any(cell[place] for cell in cells for place in PLACES):
-            shown = (", ".join(str(cell[place]) for place in PLACES) for cell in cells)
-            table.append([paper, *shown])
+        own = [counts.get((paper, OWN), Counter())[place] for place in PLACES]
+        rivals = [counts.get((paper, RIVALS), Counter())[place] for place in PLACES]
+        if any(own + rivals):
+            table.append([paper, ", ".join(map(str, own)), ", ".join(map(str, rivals))])
     return aligned(table, "md", "")
 
 
@@ -138,9 +145,9 @@ def answer(rows: Iterable[Claim]) -> list[str]:
         counts = Counter(_word(claim) for claim in gains)
         words = [f"{counts[word]} {word}" for word in (*WORDS, NOT_TRAINED) if counts[word]]
         names = ", ".join(dict.fromkeys(f"`{claim.data}`" for claim in gains))
-        apart = dict.fromkeys(
-            part for claim in gains for part in claims.PARTS if _apart(claim, part)
-        )
+        apart: dict[str, None] = {}
+        for claim in gains:
+            apart |= dict.fromkeys(part for part in claims.PARTS if _apart(claim, part))
         if apart:
             inputs = f"not the paper's {' and '.join(apart)}"
         else:
@@ -181,8 +188,8 @@ def table_of(rows: Iterable[Claim]) -> list[str]:
             ours += f" ({seeds})"
         text = f"{claim.claim} ({claim.where})"
         table.append([claim.verdict, text, published, ours, claim.comparability])
-    filled = [i for i in range(len(table[0])) if any(line[i] for line in table[1:])]
-    return aligned([[line[i] for i in filled] for line in table], "md", "")
+    columns = [column for column in zip(*table, strict=True) if any(column[1:])]
+    return aligned(list(map(list, zip(*columns, strict=True))), "md", "")
 
 
 def _word(claim: Claim) -> str:
@@ -204,12 +211,22 @@ def _paper(suite: Suite) -> str:
 
 
 def _wrapped(text: str) -> Iterator[str]:
-    """Yields the lines of a text, prose in at most 100 characters."""
-    for line in text.splitlines():
-        if len(line) <= 100 or line.startswith(("|", "#", "!", "`")):
-            yield line
+    """Yields the lines of a text: paragraphs and items of lists in at most 100 characters."""
+    for block in text.split("\n\n"):
+        if block.startswith(("|", "#", "!", "<")):
+            yield from block.splitlines()
         else:
-            yield from textwrap.wrap(line, 100, break_long_words=False, break_on_hyphens=False)
+            for part in re.split(r"\n(?=- )", block):
+                indent = "  " * part.startswith("- ")
+                line = " ".join(part.split())
+                yield from textwrap.wrap(
+                    line,
+                    100,
+                    subsequent_indent=indent,
+                    break_long_words=False,
+                    break_on_hyphens=False,
+                )
+        yield ""
 
 
 def _tables(results: Path) -> list[tuple[Suite, Rows]]:
@@ -230,17 +247,64 @@ def page(results: Path) -> str:
     by_name = {claim.name: claim for claim in rows}
 
     def figure(match: re.Match[str]) -> str:
+        if match[1] == "auto":
+            return _gain_of_auto(claims.RESULTS, match[2], match[3])
+        if match[1] == "consensus":
+            return _gain_of_consensus(claims.RESULTS, match[2])
         if match[1] in PAPERS.values():
             main = [x for x in rows if x.paper == match[1] and x.headline and x.controls]
             return f"{sum(_word(x) == match[2] for x in main)} of {len(main)}"
-        return _shown_figure(by_name[match[1]], match[2] or "")
+        claim = by_name[match[1]]
+        if match[2] == "instances":
+            return _instances(claims.RESULTS, claim)
+        return _shown_figure(claim, match[2] or "")
 
     text = _FIGURE.sub(figure, TEMPLATE.read_text(encoding="utf-8"))
     generated = {ANSWER: by_settings(rows), COUNTS: summary(tables)}
     for mark, lines in generated.items():
         text = text.replace(mark, "\n".join(lines).strip())
-    wrapped = "\n".join(_wrapped(text.strip()))
+    wrapped = "\n".join(_wrapped(text.strip())).strip()
     return f"# Do the papers reproduce, and what should I use?\n\n{wrapped}\n"
+
+
+def _gain_of_auto(results: Path, dataset: str, method: str) -> str:
+    """Returns the stored gain of `auto` over a method in points, with its interval."""
+    for row in read_rows(results / AUTO):
+        if (row["dataset"], row["method"], row["target"]) == (dataset, method, "as_trained"):
+            numbers = re.findall(r"[-+]\d\.\d+", row["auto minus it"])
+            mean, low, high = (f"{100 * float(number):+.1f}" for number in numbers)
+            return f"{mean} [{low}, {high}]"
+    raise DataError(f"{AUTO}: has no row of {method} on {dataset}")
+
+
+def _gain_of_consensus(results: Path, statistic: str) -> str:
+    """Returns a statistic of the gains of `consensus` over majority vote on full public crowds.
+
+    Args:
+        results: with the table of the calibration.
+        statistic: "mean" or "median" in points, or "count".
+    """
+    gains = [
+        100 * (float(row["true"]) - float(row["majority_vote"]))
+        for row in read_rows(results / CALIBRATION)
+        if row["thinned"] == "full"
+    ]
+    if statistic == "count":
+        return str(len(gains))
+    return f"{getattr(statistics, statistic)(gains):+.1f}"
+
+
+def _instances(results: Path, claim: Claim) -> str:
+    """Returns by how many of the test instances a value differs from the published one."""
+    if claim.ours is None or claim.ours.published is None:
+        raise DataError(f"claims.toml: {claim.name}: has no published value")
+    sizes = {
+        row["dataset"].lower(): int(row["computed"])
+        for row in read_rows(results / CARDS)
+        if row["statistic"] == "test_size"
+    }
+    size = sizes[claim.data]
+    return f"{abs(claim.ours.mean - claim.ours.published) * size:.0f} of {size}"
 
 
 def _shown_figure(claim: Claim, part: str) -> str:
@@ -318,11 +382,11 @@ def filled(text: str, name: str) -> str:
 
     Args:
         text: of the page.
-        name: of the page in docs/methods/ or docs/papers/; "which_method" has the gains of all of
-            them, and a page of no paper the claims and the maps of all.
+        name: of the page in docs/methods/ or docs/papers/; a page of no paper has the claims and
+            the maps of all.
     """
     rows = claims.read()
-    advice = [claim for claim in rows if claim.advice and name in (claim.advice, "which_method")]
+    advice = [claim for claim in rows if claim.advice == name]
     generated = {
         "main claims": table_of(x for x in rows if x.headline and PAPERS.get(name) == x.paper),
         "claims": answer(x for x in rows if PAPERS.get(name) in (None, x.paper)),
@@ -333,33 +397,35 @@ def filled(text: str, name: str) -> str:
     return _PLACES.sub(lambda match: match[1] + "\n".join(generated[match[2]]) + "\n", text)
 
 
-def readme(results: Path) -> str:
-    """Returns results/README.md: a line for each table, with the question that it answers."""
+def files_csv(results: Path) -> str:
+    """Returns a line for each file of results, with the question that it answers."""
     titles: Mapping[str, str] = {suite.name: suite.title for suite in SUITES}
     questions = {row["file"]: row["question"] for row in reversed(read_rows(results / STUDIES))}
-    lines = [
-        "# Results as files",
-        "",
-        "Each CSV has a table or a figure, or the answer to a question. `<table>_seeds.csv` has a",
-        f"table's values by seed. [{RUNS}]({RUNS}) has the command of each suite and the",
-        f"commits of its runs. [{STUDIES}]({STUDIES}) has the command of every other file, and",
-        "the commit that has the command if its script was removed. [notes.csv](notes.csv) has",
-        "conditions and single figures of these files. Tables in long form have a row per cell.",
-        "",
-    ]
-    files: dict[str, list[str]] = {}
+    rows = []
     for path in sorted(results.glob("*.csv")):
-        if not path.stem.endswith("_seeds") and path.name not in (STUDIES, "notes.csv"):
+        if not path.stem.endswith("_seeds") and path.name not in (STUDIES, "notes.csv", FILES):
             suite = max((x for x in titles if path.stem.startswith(x)), key=len, default="")
             if path.stem != suite:
                 question = questions.get(path.name, "")
             else:
                 question = ""
             question = (question or titles.get(suite, "")).partition(" (")[0]
-            files.setdefault(question, []).append(path.name)
-    for question, names in files.items():
-        line = f"- {', '.join(f'[{x}]({x})' for x in names)}: {question}".rstrip(": ")
-        lines += textwrap.wrap(line, 100, subsequent_indent="  ", break_on_hyphens=False)
+            rows.append((path.name, question))
+    return to_csv(("file", "question"), rows)
+
+
+def readme(results: Path) -> str:
+    """Returns results/README.md: what the files are, and how near a rerun should come."""
+    lines = [
+        "# Results as files",
+        "",
+        "Each CSV has a table or a figure, or the answer to a question;",
+        f"[{FILES}]({FILES}) lists them. `<table>_seeds.csv` has a table's values by seed.",
+        f"[{RUNS}]({RUNS}) has the command of each suite and the commits of its runs.",
+        f"[{STUDIES}]({STUDIES}) has the command of every other file, and the commit that has the",
+        "command if its script was removed. [notes.csv](notes.csv) has conditions and single",
+        "figures of these files. Tables in long form have a row per cell.",
+    ]
     if (results / TOLERANCE).exists():
         lines += ["", "## Tolerance", "", *textwrap.wrap(TOLERANCE_NOTE, 100), ""]
         lines += tolerances(results)
@@ -374,7 +440,8 @@ def tolerances(results: Path) -> list[str]:
         apart[_package(row["method"])] = max(points, apart.get(_package(row["method"]), 0.0))
     groups: dict[str, list[str]] = {}
     for suite in SUITES:
-        used = {_package(method) for case in suite.cases for method in case.methods}
+        methods = itertools.chain.from_iterable(case.methods for case in suite.cases)
+        used = set(map(_package, methods))
         if used and rows_of(results, suite):
             if used & set(apart):
                 words = [f"{max(apart[x] for x in used & set(apart)):.1f}"]
@@ -414,11 +481,11 @@ def main(results: Path, target: Path) -> None:
     forest.draw(claims.read(), results / "claims.png")
     write_text(results / "README.md", readme(results))
     write_text(results / CLAIMS, claims_csv(claims.read()))
+    write_text(results / FILES, files_csv(results))
     for path in (
         target.parent / "README.md",
         *docs.glob("methods/*.md"),
         *docs.glob("papers/*.md"),
-        docs / WHICH,
         docs / MAPS,
     ):
         if path.exists():

@@ -14,17 +14,19 @@ import contextlib
 import csv
 import dataclasses
 import inspect
+import itertools
 import json
 import os
 import re
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from absl import flags as absl_flags
 
 from neucrowd_tf.declare.declarations import Constraint, Declaration, declared, number
+from neucrowd_tf.declare.types import NamedValues
 from neucrowd_tf.errors import UsageError
 
 Values = TypeVar("Values")
@@ -89,30 +91,41 @@ def described(kind: type) -> str:
     return text
 
 
-def _absl_flags(kind: type) -> absl_flags.FlagValues:
-    """Returns absl's flags, in groups by the class that declares them."""
-    values = absl_flags.FlagValues()
+def flag_groups(kind: type) -> dict[str, dict[str, str]]:
+    """Returns the meaning of each flag by name, in groups by the class that declares them."""
     flags = {flag.name: flag for flag in declared(kind)}
+    groups: dict[str, dict[str, str]] = {}
     for owner in kind.__mro__:
         if owner is kind:
             title = "Flags"
         else:
             title = described(owner).partition("\n")[0].rstrip(".")
-        title = title or owner.__name__
-        for flag in [flags.pop(name) for name in inspect.get_annotations(owner) if name in flags]:
+        names = [name for name in inspect.get_annotations(owner) if name in flags]
+        if names:
+            groups[title or owner.__name__] = {name: _meaning(flags.pop(name)) for name in names}
+    return groups
+
+
+def _absl_flags(kind: type) -> absl_flags.FlagValues:
+    """Returns absl's flags in their groups."""
+    values = absl_flags.FlagValues()
+    flags = {flag.name: flag for flag in declared(kind)}
+    for title, meanings in flag_groups(kind).items():
+        for name, meaning in meanings.items():
+            flag = flags[name]
             make: Any = absl_flags.MultiFlag if tuple in _entry_kinds(flag) else absl_flags.Flag
-            values[flag.name] = make(
-                _parser(flag), None, flag.name, None, _meaning(flag), boolean=bool in flag.kinds
+            values[name] = make(
+                _parser(flag), None, name, None, meaning, boolean=bool in flag.kinds
             )
-            values.register_flag_by_module(title, values[flag.name])
+            values.register_flag_by_module(title, values[name])
     return values
 
 
 def _entry_kinds(flag: Declaration) -> tuple[Any, ...]:
     """Returns the types of the entries of a tuple: `tuple` if these are tuples themselves."""
     tuples = [kind for kind in flag.kinds if typing.get_origin(kind) is tuple]
-    entries = [entry for kind in tuples for entry in typing.get_args(kind) if entry is not ...]
-    return tuple(typing.get_origin(entry) or entry for entry in entries)
+    entries = itertools.chain.from_iterable(map(typing.get_args, tuples))
+    return tuple(typing.get_origin(entry) or entry for entry in entries if entry is not ...)
 
 
 def parse_value(text: str) -> Any:
@@ -200,13 +213,13 @@ def _entries(text: str) -> tuple[str, ...]:
 
 def pair(text: str) -> tuple[str, Any]:
     """Returns the name and the value of `name=value`; ValueError for any other text."""
-    name, sign, value = (side.strip() for side in text.partition("="))
+    name, sign, value = map(str.strip, text.partition("="))
     if not sign or not re.fullmatch(r"(\w+\.)?[A-Za-z]\w*", name):
         raise ValueError("must be name=value")
     return name, parse_value(value)
 
 
-def from_values(kind: type[Values], values: Mapping[str, Any]) -> Values:
+def from_values(kind: type[Values], values: NamedValues) -> Values:
     """Returns flags from values of Python; texts are parsed as on a command line.
 
     None stands for the default.
@@ -228,7 +241,7 @@ def from_values(kind: type[Values], values: Mapping[str, Any]) -> Values:
     return kind(**converted)
 
 
-def _convert(flag: Declaration, value: Any) -> Any:
+def _convert(flag: Declaration, value: object) -> Any:
     entries = _entry_kinds(flag)
     if isinstance(value, list | tuple) and entries:
         if float in entries:

@@ -79,7 +79,7 @@ def test_a_crowd_alone(crowd: tuple[Annotations, np.ndarray]) -> None:
         *("Labels to collect next", "Doubtful items", "How to read this page"),
     ]
     suspects, others = {"spam0", "spam1", "adversary"}, {f"good{i}" for i in range(8)}
-    ranked = text[text.rindex("Annotator reliability") : text.rindex("Labels to collect next")]
+    ranked = text[text.rindex("annotator, note") : text.rindex("Labels to collect next")]
     assert max(ranked.rindex(name) for name in suspects) < min(map(ranked.index, others))
     assert result.text.count("unreliable") == len(suspects)
     assert f"of {annotations.annotated.sum()} labelled items" in text

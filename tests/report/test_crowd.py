@@ -49,6 +49,33 @@ def test_a_models_labels_are_left_out_of_agreement() -> None:
     assert (result["models"], result["overlap"]) == (["gpt"], 60)
     assert {name for pair in result["least"] for name in pair[:2]} == {"a", "b", "c"}
     assert crowd_sections(crowd)["agreement"]["kappa"].value < 0.5
+    assert crowd_sections(crowd)["models"] is None
+
+
+def test_it_is_said_for_how_many_annotators_random_labels_would_show() -> None:
+    """Random labels show for annotators of 200 labels, not for those of nine."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, (200, 1))
+    dense = np.where(rng.random((200, 8)) < 0.9, truth, 1 - truth)
+    dense[9:, 5:] = -1
+    result = crowd_sections(Annotations.from_dense(dense))["annotators"]
+    assert result["flagged"] == 0 and result["detectable"] == 5
+    dense[:, 0] = rng.integers(0, 2, 200)  # what is said for five holds for one of them
+    assert crowd_sections(Annotations.from_dense(dense))["annotators"]["suspects"] == [0]
+
+
+def test_the_plot_has_each_annotator_with_labels_from_the_highest_skill() -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, (120, 1))
+    rates = np.array([0.9, 0.7, 0.95, 0.8, 0.85])
+    dense = np.where(rng.random((120, 5)) < rates, truth, 1 - truth)
+    crowd = Annotations.from_dense(dense, annotator_names=["a", "b", "llm", "d", "e"])
+    plot = crowd_sections(crowd, Sources(["llm"]))["annotators"]["plot"]
+    heights = [point["y"] for point in plot["points"]]
+    assert heights == sorted(heights) and len(heights) == 5
+    assert {point["name"]: point["kind"] for point in plot["points"]}["llm"] == "a model"
+    assert all(point["top"] <= point["y"] <= point["bottom"] for point in plot["points"])
+    assert plot["points"][-1]["name"] == "b" and plot["chance"] == 75.0
 
 
 def test_a_model_is_compared_with_what_people_are_likely_to_mean() -> None:
@@ -57,10 +84,11 @@ def test_a_model_is_compared_with_what_people_are_likely_to_mean() -> None:
     right = rng.random((400, 4)) < [0.9, 0.9, 0.9, 0.85]
     labels = np.where(right, truth[:, None], 1 - truth[:, None])
     crowd = Annotations.from_dense(labels, annotator_names=["a", "b", "c", "llm"])
-    judged = dict(crowd_sections(crowd, Sources(["llm"]))["agreement"]["judges"])["llm"]
+    ((name, judged, other),) = crowd_sections(crowd, Sources(["llm"]))["models"]["rows"]
     # Calibrated probabilities allow for mistakes that people share: by them the model has 0.72.
     assert abs(judged.agreement.value - right[:, 3].mean()) < 0.05
     assert abs(judged.shares[1].value - truth.mean()) < 0.04
+    assert name == "llm" and other.worth.low < 1 < other.worth.high + 0.5
 
 
 def test_labels_to_collect_count_each_label_and_accuracies_the_labels_at_hand() -> None:

@@ -68,7 +68,7 @@ def test_pages_follow_from_the_tables(tmp_path: pathlib.Path) -> None:
     text = page.page(tmp_path)
     assert "| NeuCrowd | 0, 1, 1, 0 | 0, 0, 0, 0 |" in text.splitlines()
     (tmp_path / page.STUDIES).write_text("file,question\nneucrowd_table3.csv,Another?\n")
-    assert "[neucrowd_table3.csv](neucrowd_table3.csv): NeuCrowd, table 3" in page.readme(tmp_path)
+    assert 'neucrowd_table3.csv,"NeuCrowd, table 3"' in page.files_csv(tmp_path)
     for name in "ab":
         (tmp_path / f"{name}.json").write_text('{"title": "T"}')
         page.collect_runs(tmp_path)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.aggregation.families import PEOPLE, Sources
 from neucrowd_tf.annotations import Annotations, agreement, statistics
@@ -16,10 +14,11 @@ from neucrowd_tf.certainty.drift import Change, changes
 from neucrowd_tf.certainty.estimate import NOTHING, Estimate
 from neucrowd_tf.certainty.inference import Inference
 from neucrowd_tf.certainty.inference import shown as interval
-from neucrowd_tf.certainty.judges import Judge, judges
+from neucrowd_tf.certainty.judges import judges
 from neucrowd_tf.certainty.labelling.belief import belief_of
 from neucrowd_tf.certainty.labelling.plan import REACHED, accuracy_after, make_plan, reason
 from neucrowd_tf.certainty.models import compare_models
+from neucrowd_tf.declare.types import Fields, Floats, Indices, Mask
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.agreement_tables import MANY_SHARED, Pair, pairs, people_only
 from neucrowd_tf.evaluation.cached_consensus import consensus_method, inferred
@@ -30,6 +29,7 @@ from neucrowd_tf.io.values import numbers_of
 LEAST_OVERLAP = 30
 MOST_ANNOTATORS = 200  # in the tables
 MOST_PAIRS = 8
+MOST_POINTS = 200  # of the plot of annotators
 MOST_CHARTS = 24
 MOST_ITEMS = 60
 # Of the labels to collect: items x annotators x classes x classes, and labels.
@@ -51,11 +51,11 @@ REASONS = {
 def crowd_sections(
     annotations: Annotations,
     sources: Sources = PEOPLE,
-    gold: NDArray[np.int64] | None = None,
+    gold: Indices | None = None,
     scale: agreement.Scale = "nominal",
     texts: Mapping[str, str] | None = None,
-    times: NDArray[np.float64] | None = None,
-) -> dict[str, Any]:
+    times: Floats | None = None,
+) -> Fields:
     """Returns the template's values for a crowd.
 
     Args:
@@ -69,11 +69,13 @@ def crowd_sections(
     described = statistics.describe(annotations)
     inference = inferred(annotations, gold, sources, scale)
     models = list(sources.models)
-    values: dict[str, Any] = {"annotators": None, "relabelling": None}
+    values: Fields = {"annotators": None, "relabelling": None, "models": None}
     if annotations.has_identities:
         people = ~np.isin(annotations.annotator_names.astype(str), models)
         values["relabelling"] = _requests(inference, people)
-        values["annotators"] = _annotators(inference, changes(inference, times))
+        values["annotators"] = _annotators(inference, changes(inference, times), ~people)
+        if models:
+            values["models"] = _models(inference, models)
     classes = map(shown, annotations.class_names.tolist())
     return values | {
         "stats": described,
@@ -85,16 +87,14 @@ def crowd_sections(
             "lines": inference.lines(),
             "gold": int((inference.gold >= 0).sum()),
         },
-        "agreement": _agreement(annotations, models, scale, inference),
+        "agreement": _agreement(annotations, models, scale),
         "items": _items(inference),
         "texts": texts or {},
     }
 
 
-def _agreement(
-    annotations: Annotations, models: Sequence[str], scale: agreement.Scale, inference: Inference
-) -> dict[str, Any]:
-    """Returns the agreement of people, also by pairs, and how models compare with them."""
+def _agreement(annotations: Annotations, models: Sequence[str], scale: agreement.Scale) -> Fields:
+    """Returns the agreement of people, also by pairs."""
     numbers = numbers_of(annotations.class_names.tolist())
     if scale == "interval" and numbers is None:
         raise DataError("--scale=interval: a class is not a number. Use --scale=ordinal.")
@@ -105,26 +105,10 @@ def _agreement(
     if overlap:
         measured = agreement_intervals(counts, scale, numbers)
     compared: list[Pair] = []
-    lines: list[str] = []
-    people = inference.people
     if annotations.has_identities:
         compared = pairs(crowd)
-        if people:
-            labels = people.labels
-        else:
-            labels = None
-        _, lines = compare_models(annotations, models, labels)
     names = annotations.annotator_names.tolist()
     classes = [shown(name, 24) for name in annotations.class_names.tolist()]
-    checked: list[Judge] = []
-    if models and annotations.has_identities:
-        if people:
-            probas = people.model.probas_
-        else:
-            probas = None
-        checked = judges(annotations, models, probas, inference.gold)
-        if not any(one.items for one in checked):
-            checked = []
     by_class = zip(
         classes, counts.sum(axis=0).tolist(), agreement.class_agreement(counts), strict=True
     )
@@ -142,15 +126,38 @@ def _agreement(
         "pairs": len(compared),
         "many": MANY_SHARED,
         "models": [name for name in names if str(name) in models],
-        "model_lines": lines,
-        "judges": [(shown(names[judge.annotator]), judge) for judge in checked],
-        "people": bool(crowd.num_annotations),
-        "one_person": bool(checked) and overlap == 0,
+    }
+
+
+def _models(inference: Inference, models: Sequence[str]) -> Fields:
+    """Returns how each model compares with people and gold labels, and what its label is worth."""
+    crowd = inference.crowd
+    people = inference.people
+    labels = None
+    probas = None
+    if people:
+        labels = people.labels
+        probas = people.model.probas_
+    compared, lines = compare_models(crowd, models, labels)
+    worths = {one.annotator: one for one in compared}
+    names = crowd.annotator_names.tolist()
+    votes = people_only(crowd, models).vote_counts().sum(axis=1)
+    rows = [
+        (names[one.annotator], one, worths[one.annotator])
+        for one in judges(crowd, models, probas, inference.gold)
+    ]
+    classes = [shown(name, 24) for name in crowd.class_names.tolist()]
+    return {
+        "rows": rows,
+        "judged": any(judge.items for _, judge, _ in rows),
+        "lines": lines,
+        "people": bool(votes.any()),
+        "one_person": votes.max(initial=0) == 1,
         "classes": classes[:MOST_CLASSES],
     }
 
 
-def _requests(inference: Inference, people: NDArray[np.bool_]) -> dict[str, Any] | None:
+def _requests(inference: Inference, people: Mask) -> Fields | None:
     """Returns the labels to collect next and the annotators to ask; None for a large crowd."""
     crowd = inference.crowd
     if crowd.num_instances * crowd.num_annotators * crowd.num_classes**2 > MOST_PLANNED:
@@ -172,7 +179,7 @@ def _requests(inference: Inference, people: NDArray[np.bool_]) -> dict[str, Any]
     return {"rows": rows, "total": len(plan), "now": interval(now), "then": interval(then)}
 
 
-def _drawn(change: Change, name: object) -> dict[str, Any]:
+def _drawn(change: Change, name: object) -> Fields:
     """Returns the drawing of a change: shares of neighbouring labels, and the two rates."""
     total = len(change.agrees)
     parts = np.array_split(change.agrees, min(20, total // 5))
@@ -183,18 +190,57 @@ def _drawn(change: Change, name: object) -> dict[str, Any]:
         f"mean of {len(parts[0]):,} labels": zip(middles, map(np.mean, parts), strict=True),
         "before and after": ((0, before), (size, before), (size, after), (total, after)),
     }
-    lines = [
-        {
-            "label": label,
-            "points": " ".join(f"{400 * x / total:.1f},{150 - 150 * y:.1f}" for x, y in points),
-        }
-        for label, points in drawings.items()
-    ]
+    lines: list[Fields] = []
+    for label, points in drawings.items():
+        corners = (f"{400 * x / total:.1f},{150 - 150 * y:.1f}" for x, y in points)
+        lines.append({"label": label, "points": " ".join(corners)})
     return {"title": change.line(shown(name)), "total": total, "lines": lines}
 
 
-def _annotators(inference: Inference, changed: Sequence[Change]) -> dict[str, Any]:
-    """Returns the annotators: the unreliable ones, then the others from the most skilled on."""
+def _plot(skills: verdicts.Skills, chance: float, models: Mask, names: Sequence[object]) -> Fields:
+    """Returns the drawing of annotators with labels, from the highest skill to the lowest.
+
+    Args:
+        skills: of all annotators.
+        chance: the accuracy of random labels.
+        models: `[R]` which annotators are models.
+        names: of all annotators.
+    """
+    order = np.argsort(-skills.skill, kind="stable")
+    order = order[np.isfinite(skills.skill[order])]
+    if len(order) > MOST_POINTS:  # as many from each part of the order
+        order = order[np.linspace(0, len(order) - 1, MOST_POINTS).astype(int)]
+    kinds = np.where(models, "a model", "an annotator")
+    kinds = np.where(skills.note == verdicts.UNRELIABLE_NOTE, "unreliable", kinds)
+    step = 400 / max(len(order), 1)
+    points = [
+        {
+            "name": shown(names[code]),
+            "kind": str(kinds[code]),
+            "x": round((place + 0.5) * step, 1),
+            "y": round(150 - 150 * float(skills.skill[code]), 1),
+            "top": round(150 - 150 * float(skills.high[code]), 1),
+            "bottom": round(150 - 150 * float(skills.low[code]), 1),
+        }
+        for place, code in enumerate(order.tolist())
+    ]
+    present = {point["kind"] for point in points}
+    return {
+        "points": points,
+        "kinds": [kind for kind in ("an annotator", "a model", "unreliable") if kind in present],
+        "mean": round(150 - 150 * skills.average, 1),
+        "chance": round(150 - 150 * chance, 1),
+    }
+
+
+def _annotators(inference: Inference, changed: Sequence[Change], models: Mask) -> Fields:
+    """Returns the annotators: the unreliable ones, then the others from the most skilled on.
+
+    Args:
+        inference: of the labels.
+        changed: annotators whose accuracy changed.
+        models: `[R]` which annotators are models.
+    """
     crowd = inference.crowd
     skills = inference.skills
     if skills is None:
@@ -234,11 +280,20 @@ def _annotators(inference: Inference, changed: Sequence[Change]) -> dict[str, An
             (note, why, noted.count(note)) for note, why in REASONS.items() if note in noted
         ],
         "average": skills.average,
+        "plot": _plot(skills, 1 / crowd.num_classes, models, names),
+        "detectable": _detectable(inference),
         "changes": [_drawn(one, names[one.annotator]) for one in changed[:MOST_CHARTS]],
     }
 
 
-def _items(inference: Inference) -> dict[str, Any]:
+def _detectable(inference: Inference) -> int:
+    """Returns for how many annotators the verdict would be likely if they labelled at random."""
+    if inference.opposed is not None or inference.crowd.num_classes < 2:
+        return 0
+    return int(verdicts.random_labels_show(inference.crowd, inference.certainty).sum())
+
+
+def _items(inference: Inference) -> Fields:
     """Returns the labelled items without gold labels, the least certain consensus label first."""
     crowd = inference.crowd
     labels = inference.labels
