@@ -48,6 +48,7 @@ from neucrowd_tf.saving.persistent import Persistent
 from neucrowd_tf.saving.transaction import transaction
 from neucrowd_tf.training.features import blocks_of, in_blocks, is_dataset
 from neucrowd_tf.training.owner import owner_of
+from neucrowd_tf.training.random_states import random_states_stay
 from neucrowd_tf.training.reuse import forgotten_after_errors
 from neucrowd_tf.training.run import Run
 
@@ -145,7 +146,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
             if not self.trains_network:
                 raise UsageError(f"callbacks: {type(self).__name__} trains no network")
             run = dataclasses.replace(run, callbacks=[*run.callbacks, *callbacks])
-        with transaction(self):
+        with transaction(self), random_states_stay():
             data = self._check(features, annotations, validation)
             if not self.distributed:
                 run = self._on_one_device(run)
