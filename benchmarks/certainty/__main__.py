@@ -10,7 +10,8 @@ what is measured, so that a command that was stopped goes on; empty it if method
 
 Two parts have to be named. `calibrate` writes neucrowd_tf/certainty/recalibration.json, learned on
 all crowds, and results/calibration.csv: each crowd's figures when its family is left out of the
-learning. `grid` adds to results/people_and_models.csv what it lacks; remove it if methods change.
+learning. `grid` adds to results/people_and_models.csv what it lacks, by `--seeds` for each cell;
+remove it if methods change.
 The others print a table of figures and what is wanted, results/certainty.csv.
 """
 
@@ -35,7 +36,7 @@ def main() -> None:
     """Runs the parts."""
     beside = data_folder().parent / "cases" / "certainty"
     options = arguments(
-        __doc__, data_dir=data_folder(), cases=beside, outside=Path, kept=Path, parts=""
+        __doc__, data_dir=data_folder(), cases=beside, outside=Path, kept=Path, parts="", seeds=8
     )
     warnings.simplefilter("ignore")  # not converged, on small sets
     if options.kept:
@@ -46,7 +47,7 @@ def main() -> None:
         rows = calibrate(list(fitted_crowds(options)))
         rows.round(3).to_csv(RESULTS / "calibration.csv", index=False)
     if GRID in parts:
-        measure_grid(options.data_dir, RESULTS / "people_and_models.csv")
+        measure_grid(options.data_dir, RESULTS / "people_and_models.csv", options.seeds)
     measured = {}
     for part in parts:
         if part not in (CALIBRATE, GRID):

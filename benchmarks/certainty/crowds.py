@@ -147,5 +147,5 @@ def read_outside_truth(data_dir: Path) -> Iterator[tuple[str, Annotations, Array
         truth = pd.read_csv(folder / "truth.csv", dtype=str).set_index("task").iloc[:, 0]
         crowd = Annotations.from_arrays(labels["task"], labels["annotator"], labels["label"])
         codes = {str(name): code for code, name in enumerate(crowd.class_names)}
-        names = crowd.instance_names.astype(str)
-        yield folder.name, crowd, np.array([codes.get(truth.get(name), -1) for name in names])
+        true = truth.reindex(crowd.instance_names.astype(str)).map(codes)
+        yield folder.name, crowd, true.fillna(-1).to_numpy(int)

@@ -29,7 +29,6 @@ PEOPLE = 20
 MODELS = 9
 RIGHT = 0.8
 SPREAD = 0.1  # people's accuracies are within this of their mean
-SEEDS = 8
 KINDS = (("independent", 0.0), *itertools.product(("copies", "families", "difficulty"), (0.4, 0.8)))
 CELL = ("crowd", "correlation", "classes", "annotators_each", "accuracy")
 Cell = tuple[str, float, int, int, float]
@@ -120,24 +119,39 @@ def cells() -> Iterator[Cell]:
             yield kind, correlation, classes, each, accuracy
 
 
-def measure_grid(data_dir: Path, path: Path) -> None:
-    """Adds a row per crowd with true labels, and per cell of the grid, to those of a file."""
-    rows = pd.read_csv(path).to_dict("records") if path.exists() else []
-    have = {tuple(str(row[name]) for name in CELL) for row in rows}
-    nan = float("nan")
+def measure_grid(data_dir: Path, path: Path, seeds: int) -> None:
+    """Adds a row per crowd with true labels, and per cell of the grid, to those of a file.
+
+    Rows that are means over as many seeds stay, so that a command that was stopped goes on.
+
+    Args:
+        data_dir: has `people_and_models/`.
+        path: of the file, which is written after each row.
+        seeds: of each cell.
+    """
+    rows: dict[tuple[str, ...], dict[str, Any]] = {}
+    if path.exists():
+        for record in pd.read_csv(path).to_dict("records"):
+            row = {str(name): value for name, value in record.items()}
+            rows[_key(row)] = row
     for folder in sorted((data_dir / "people_and_models").glob("*/")):
-        if (folder.name, *["nan"] * 4) not in have:
-            place = dict(zip(CELL, (folder.name, nan, nan, nan, nan), strict=True))
-            rows.append(place | measured(*real(folder)))
-            pd.DataFrame(rows).round(4).to_csv(path, index=False)
+        place = {"crowd": folder.name} | dict.fromkeys(CELL[1:], float("nan"))
+        if _key(place) not in rows:
+            rows[_key(place)] = place | {"seeds": 1} | measured(*real(folder))
+            pd.DataFrame(rows.values()).round(4).to_csv(path, index=False)
     models = [f"m{code}" for code in range(MODELS)]
     for cell in cells():
-        name, correlation, *sizes = cell
-        if (name, str(correlation), *(str(float(size)) for size in sizes)) in have:
+        place = dict(zip(CELL, cell, strict=True))
+        if rows.get(_key(place), {"seeds": 0})["seeds"] >= seeds:
             continue
         figures = [
-            measured(*simulated(cell, seed), models, each_by_itself=correlation == 0)
-            for seed in range(SEEDS)
+            measured(*simulated(cell, seed), models, each_by_itself=cell[1] == 0)
+            for seed in range(seeds)
         ]
-        rows.append(dict(zip(CELL, cell, strict=True)) | dict(pd.DataFrame(figures).mean()))
-        pd.DataFrame(rows).round(4).to_csv(path, index=False)
+        rows[_key(place)] = place | {"seeds": seeds} | dict(pd.DataFrame(figures).mean())
+        pd.DataFrame(rows.values()).round(4).to_csv(path, index=False)
+
+
+def _key(row: dict[str, Any]) -> tuple[str, ...]:
+    """Returns the cell of a row, as text."""
+    return (str(row["crowd"]), *(str(float(row[name])) for name in CELL[1:]))

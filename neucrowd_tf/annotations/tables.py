@@ -33,7 +33,7 @@ Names = NDArray[Any] | None
 
 
 def split_names(
-    table: Any, subject: str, columns: Names = None, tasks: Collection[Any] = ()
+    table: object, subject: str, columns: Names = None, tasks: Collection[object] = ()
 ) -> tuple[Any, Names]:
     """Returns a table without a column of item ids, and the names of its rows (None: no names).
 
@@ -444,7 +444,7 @@ def as_annotations(annotations: Any, num_classes: int | None = None) -> Annotati
 
 
 def align_annotations(
-    features: Features, annotations: Any, num_classes: int | None = None, columns: Names = None
+    features: Features, annotations: object, num_classes: int | None = None, columns: Names = None
 ) -> tuple[Any, Annotations]:
     """Returns features without ids, and annotations with an instance for each row, in their order.
 
@@ -470,7 +470,7 @@ def align_annotations(
     return table, _aligned(crowd, rows, int(np.shape(table)[0]), annotations)
 
 
-def _aligned(crowd: Annotations, rows: Names, size: int, annotations: Any) -> Annotations:
+def _aligned(crowd: Annotations, rows: Names, size: int, annotations: object) -> Annotations:
     """Returns the annotations of rows, see `align_annotations`."""
     tasks = crowd.instance_names
     if crowd is annotations:

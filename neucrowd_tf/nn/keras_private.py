@@ -28,7 +28,8 @@ def layers_of(model: Network) -> list[Tensor]:
 
 def own_variables(layer: Layer) -> list[Tensor]:
     """Returns the variables that a layer made itself, in the order of their making."""
-    return [variable for name in _LISTS for variable in getattr(layer, name, ())]
+    trained, others = _LISTS
+    return [*getattr(layer, trained, ()), *getattr(layer, others, ())]
 
 
 @contextlib.contextmanager

@@ -111,10 +111,10 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         self,
         features: ArrayLike,
         annotations: Annotations | ArrayLike,
-        validation: Sequence[Any] | None = None,
+        validation: Sequence[object] | None = None,
         *,
         run: Run | None = None,
-        callbacks: Sequence[Any] = (),
+        callbacks: Sequence[object] = (),
     ) -> Self:
         """Trains.
 
@@ -196,7 +196,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         self,
         features: ArrayLike,
         annotations: Annotations | ArrayLike,
-        validation: Sequence[Any] | None,
+        validation: Sequence[object] | None,
     ) -> TrainingData:
         if is_dataset(features):
             table = self._features(features, "features")

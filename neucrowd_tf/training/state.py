@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import itertools
 import json
 import re
 import tempfile
@@ -93,7 +94,11 @@ def learning_rates(model: keras.Model) -> list[Tensor]:
 
 def averaging(model: keras.Model) -> list[Tensor]:
     """Returns the optimizers that keep moving averages of weights (`use_ema`)."""
-    return [x for x in optimizers_of(model) if any(each.use_ema for each in _with_inner([x]))]
+
+    def averages(optimizer: keras.optimizers.Optimizer) -> bool:
+        return any(each.use_ema for each in _with_inner([optimizer]))
+
+    return list(filter(averages, optimizers_of(model)))
 
 
 @contextlib.contextmanager
@@ -343,7 +348,8 @@ def starting_values(model: keras.Model, pretrained: bool) -> Values:
     These are non-trainable state and frozen weights; with `pretrained` all weights. States of
     random generators are never among them.
     """
-    generators = (each for layer in (model, *layers_of(model)) for each in _generators(layer))
+    layers = (model, *layers_of(model))
+    generators = itertools.chain.from_iterable(map(_generators, layers))
     drawn = {id(generator.state) for generator in generators}
     if not pretrained:
         drawn |= {id(variable) for variable in model.trainable_variables}

@@ -80,7 +80,7 @@ def given_labels(
     return codes, predictions, weights * factor
 
 
-def _float_type(dtype: Any) -> str:
+def _float_type(dtype: object) -> str:
     """Returns float64 of such a dtype or policy, else float32; None is Keras' float type."""
     policy = keras.dtype_policies.get(dtype or keras.config.floatx())
     if policy.compute_dtype == "float64":
@@ -118,7 +118,7 @@ class AnnotationLoss(keras.losses.Loss):
         log_probabilities: bool = False,
         reduction: str | None = "mean_with_sample_weight",
         name: str = "annotation_loss",
-        dtype: Any = None,
+        dtype: object = None,
         class_weight: Sequence[float] | Mapping[int, float] | None = None,
         labels_per_item: float | None = None,
     ) -> None:
@@ -222,7 +222,7 @@ class _LabelMean(keras.metrics.Mean):
         ValueError: at the end of an epoch, if a compiler has dropped the check of label codes.
     """
 
-    def __init__(self, name: str, dtype: Any = None) -> None:
+    def __init__(self, name: str, dtype: object = None) -> None:
         super().__init__(name=name, dtype=_float_type(dtype))
 
     def figures(self, labels: Tensor, predictions: Tensor) -> Any:
@@ -255,7 +255,7 @@ class AnnotationAccuracy(_LabelMean):
     probabilities `[B, C]` and true labels `[B]`, -1 where one is not known, it is the accuracy.
     """
 
-    def __init__(self, name: str = "annotation_accuracy", dtype: Any = None) -> None:
+    def __init__(self, name: str = "annotation_accuracy", dtype: object = None) -> None:
         super().__init__(name, dtype)
 
     def figures(self, labels: Tensor, predictions: Tensor) -> Any:
@@ -276,7 +276,7 @@ class AnnotationLogLoss(_LabelMean):
     """
 
     def __init__(
-        self, from_logits: bool = True, name: str = "annotation_log_loss", dtype: Any = None
+        self, from_logits: bool = True, name: str = "annotation_log_loss", dtype: object = None
     ) -> None:
         super().__init__(name, dtype)
         self.from_logits = from_logits
