@@ -5,7 +5,7 @@ EM estimates the classifier and the annotators' errors together.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from scipy.optimize import minimize
@@ -156,7 +156,7 @@ class Raykar(LinearClassifier):
         self.labels_ = probas.argmax(axis=1)
 
     @staticmethod
-    def _e_step(one_hot: Any, errors: Floats, log_prior: Floats) -> tuple[Floats, float]:
+    def _e_step(one_hot: object, errors: Floats, log_prior: Floats) -> tuple[Floats, float]:
         """Returns posteriors `[N, C]` and the log likelihood of all labels.
 
         `log_prior` are the classifier's log probabilities `[N, C]`.

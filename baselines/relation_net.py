@@ -35,7 +35,8 @@ class RelationModel(EncoderModel):
     ) -> None:
         super().__init__(encoder, features)
         self.shots = shots
-        first, second = (keras.initializers.GlorotUniform(seed=seed + layer) for layer in range(2))
+        first = keras.initializers.GlorotUniform(seed=seed)
+        second = keras.initializers.GlorotUniform(seed=seed + 1)
         self.relation = keras.Sequential(
             [
                 keras.Input((2 * encoder.output_shape[-1],)),

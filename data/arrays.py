@@ -6,7 +6,6 @@ Every problem is one DataError that names the file.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,7 +28,7 @@ def read_numbers(path: Path) -> Floats:
         raise DataError(f"{path}: expected numbers separated by spaces, received {error}") from None
 
 
-def checked_features(values: Any, path: Path) -> Floats32:
+def checked_features(values: object, path: Path) -> Floats32:
     """Returns a file's features `[N, ...]` as float32, in which the published values were measured.
 
     Raises:

@@ -40,7 +40,8 @@ def card_text(dataset: CrowdDataset) -> str:
     lines += ["| statistic | computed | paper |", "|---|---|---|"]
     for name in dict.fromkeys([*computed, *card.paper]):
         if not isinstance(computed.get(name), list):
-            ours, theirs = (_shown(figures.get(name)) for figures in (computed, card.paper))
+            ours = _shown(computed.get(name))
+            theirs = _shown(card.paper.get(name))
             lines.append(f"| {name} | {ours} | {theirs} |")
     return "\n".join(lines) + "\n"
 

@@ -78,9 +78,8 @@ def _dataset(
         class_names=CLASS_NAMES,
         duplicates="first",
     )
-    training, held_out = (
-        Split(as_features(images[rows]), truth[rows], rows) for rows in (train, test)
-    )
+    training = Split(as_features(images[train]), truth[train], train)
+    held_out = Split(as_features(images[test]), truth[test], test)
     return catalogue.dataset(name, training, crowd, held_out)
 
 

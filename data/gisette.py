@@ -23,7 +23,9 @@ SPLITS = ("train", "valid")
 
 def read(data_dir: Path | None) -> tuple[Floats32, Indices]:
     """Returns features `[M, 5000]` and labels `[M]` (1 and -1) of training and validation rows."""
-    files = [f"gisette_{split}.{kind}" for split in SPLITS for kind in ("data", "labels")]
+    files: list[str] = []
+    for split in SPLITS:
+        files += [f"gisette_{split}.data", f"gisette_{split}.labels"]
     folder = locate("gisette", files, data_dir)
     features = []
     labels = []

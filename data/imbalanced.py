@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 
@@ -114,7 +114,7 @@ def _register(
         defaults: of `Crowd`.
     """
 
-    def load(data_dir: Path | None = None, seed: int = 0, **options: Any) -> CrowdDataset:
+    def load(data_dir: Path | None = None, seed: int = 0, **options: object) -> CrowdDataset:
         """Draws the rows, the annotators and their labels from the seed.
 
         Args:
@@ -144,9 +144,8 @@ def _register(
             codes[rows] = code
             train_rows.append(rows[:size])
             test_rows.append(rows[size : size + test_size])
-        train, test = (
-            generator.permutation(np.concatenate(rows)) for rows in (train_rows, test_rows)
-        )
+        train = generator.permutation(np.concatenate(train_rows))
+        test = generator.permutation(np.concatenate(test_rows))
         kinds = {"uniform": simulation.class_skill_annotators, "split": simulation.split_annotators}
         skills = kinds[crowd.skills](
             crowd.annotators, len(train_sizes), seed, low=crowd.low, high=crowd.high
@@ -154,7 +153,8 @@ def _register(
         annotations = simulation.simulate(
             codes[train], skills, seed, rates=crowd.rate, instance_names=train
         )
-        training, held_out = (Split(features[rows], codes[rows], rows) for rows in (train, test))
+        training = Split(features[train], codes[train], train)
+        held_out = Split(features[test], codes[test], test)
         return catalogue.dataset(name, training, annotations, held_out)
 
     loader: Load = catalogue.register(

@@ -29,10 +29,8 @@ def read(data_dir: Path | None) -> tuple[Floats32, Indices]:
     path = locate("usps", list(SOURCE.files), data_dir, SOURCE) / "usps.h5"
     try:
         with h5py.File(path) as stream:
-            features, labels = (
-                np.concatenate([stream[f"{split}/{name}"] for split in ("train", "test")])
-                for name in ("data", "target")
-            )
+            features = np.concatenate([stream["train/data"], stream["test/data"]])
+            labels = np.concatenate([stream["train/target"], stream["test/target"]])
     except (OSError, KeyError) as error:
         raise DataError(
             f"{path}: expected HDF5 with train/data, train/target, test/data and test/target,"

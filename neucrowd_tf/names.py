@@ -36,13 +36,16 @@ _SECOND = (
 SECOND_ITEM = frozenset(_SECOND.split())
 # A whole number as Python spells it, below 10^18.
 _WHOLE = re.compile(r"0|[1-9][0-9]{0,17}|-[1-9][0-9]{0,16}")
-ALIASES: dict[str, frozenset[str]] = {
-    role: frozenset(
-        [f"{word}{end}" for word in _ID.get(role, "").split() for end in ("", "id", "ids", "no")]
-        + _EXACT[role].split()
-    )
-    for role in ROLES
-}
+
+
+def _aliases(role: str) -> frozenset[str]:
+    names = _EXACT[role].split()
+    for word in _ID.get(role, "").split():
+        names += [word, f"{word}id", f"{word}ids", f"{word}no"]
+    return frozenset(names)
+
+
+ALIASES = {role: _aliases(role) for role in ROLES}
 
 
 def close_names(name: str, names: Iterable[str]) -> list[str]:
@@ -65,7 +68,7 @@ def folded(column: object) -> str:
     return re.sub(r"[\W_]+", "", str(column).casefold())
 
 
-def roles_of(columns: Iterable[Any]) -> dict[str, list[Any]]:
+def roles_of(columns: Iterable[object]) -> dict[str, list[Any]]:
     """Returns for each of task, worker and label the columns whose name is one of its aliases."""
     hits: dict[str, list[Any]] = {role: [] for role in ROLES}
     for column in columns:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -95,13 +96,11 @@ def row_runs(root: Path, case: Case, dataset: str, method: str) -> list[Finished
 
 def suite_runs(suite: Suite, root: Path) -> list[FinishedRun]:
     """Returns all finished runs of a suite."""
-    return [
-        run
-        for case in suite.cases
-        for dataset in case.datasets
-        for method in case.methods
-        for run in row_runs(root, case, dataset, method)
-    ]
+    runs: list[FinishedRun] = []
+    for case in suite.cases:
+        for dataset, method in itertools.product(case.datasets, case.methods):
+            runs += row_runs(root, case, dataset, method)
+    return runs
 
 
 def absent_reason(root: Path, case: Case, dataset: str, method: str) -> str:

@@ -25,11 +25,10 @@ def tiny_arguments(method: registry.Method) -> Fields:
 
 def suite(methods: Sequence[registry.Method]) -> Suite:
     """Returns the suite of these methods."""
-    hparams = {
-        f"{method.name}.{name}": value
-        for method in methods
-        for name, value in tiny_arguments(method).items()
-    }
+    hparams: Fields = {}
+    for method in methods:
+        for name, value in tiny_arguments(method).items():
+            hparams[f"{method.name}.{name}"] = value
     names = tuple(method.name for method in methods)
     case = Case(("breast_cancer",), names, "smoke", seeds=1, hparams=hparams)
     return Suite("smoke", TITLE, (case,), ("accuracy",))

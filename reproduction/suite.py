@@ -123,11 +123,11 @@ class Suite:
         cases = []
         for case in self.cases:
             for dataset in case.datasets:
-                methods = tuple(
-                    method
-                    for method in case.methods
-                    if any(fnmatchcase(f"{dataset}/{case.row_name(method)}", p) for p in patterns)
-                )
+                methods: list[str] = []
+                for method in case.methods:
+                    row = f"{dataset}/{case.row_name(method)}"
+                    if any(fnmatchcase(row, pattern) for pattern in patterns):
+                        methods.append(method)
                 # A hyper-parameter of one method ("method.name") goes with its method.
                 hparams = {
                     name: value
@@ -135,6 +135,6 @@ class Suite:
                     if name.rpartition(".")[0] in ("", *methods)
                 }
                 if methods:
-                    selected: Fields = {"datasets": (dataset,), "methods": methods}
+                    selected: Fields = {"datasets": (dataset,), "methods": tuple(methods)}
                     cases.append(dataclasses.replace(case, hparams=hparams, **selected))
         return dataclasses.replace(self, cases=tuple(cases))

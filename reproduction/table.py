@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import operator
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
@@ -204,7 +205,7 @@ def cells(suite: Suite, root: Path, *, only_rows: bool = False) -> list[Cell]:
 def write_csv(path: Path, table: Iterable[Cell]) -> None:
     """Writes a suite's table as CSV."""
     rows = [cell.row() for cell in table]
-    write_text(path, to_csv(COLUMNS, [[row[name] for name in COLUMNS] for row in rows]))
+    write_text(path, to_csv(COLUMNS, map(operator.itemgetter(*COLUMNS), rows)))
 
 
 def write_seeds(path: Path, table: Iterable[Cell]) -> None:
@@ -214,11 +215,13 @@ def write_seeds(path: Path, table: Iterable[Cell]) -> None:
 
 def seed_rows(table: Iterable[Cell]) -> list[list[str]]:
     """Returns the lines of our values, a line per run and metric."""
-    return [
-        [cell.dataset, cell.method, cell.metric, str(seed), folder.partition("fold-")[2], value]
-        for cell in table
-        for (seed, folder), value in zip(cell.runs, map(number_cell, cell.values), strict=True)
-    ]
+    lines: list[list[str]] = []
+    for cell in table:
+        for (seed, folder), value in zip(cell.runs, cell.values, strict=True):
+            fold = folder.partition("fold-")[2]
+            names = [cell.dataset, cell.method, cell.metric, str(seed)]
+            lines.append([*names, fold, number_cell(value)])
+    return lines
 
 
 def markdown(suite: Suite, rows: Sequence[Mapping[str, str]], command: str) -> str:

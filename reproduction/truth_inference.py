@@ -44,10 +44,11 @@ def table(rows: Sequence[Fields]) -> list[list[str]]:
     size = frame["dataset"].nunique()
     sums = frame.groupby("method", sort=False)[list(COLUMNS[2:])].sum(min_count=size)
     means = (sums / size).reset_index().assign(dataset=f"mean of {size}")
-    return [
-        [row["dataset"], row["method"], *(number_cell(round(row[name], 4)) for name in COLUMNS[2:])]
-        for row in pd.concat([means, frame]).to_dict("records")
-    ]
+    lines: list[list[str]] = []
+    for row in pd.concat([means, frame]).to_dict("records"):
+        figures = [number_cell(round(row[name], 4)) for name in COLUMNS[2:]]
+        lines.append([row["dataset"], row["method"], *figures])
+    return lines
 
 
 def write(suite: Suite, options: Options) -> list[Path]:

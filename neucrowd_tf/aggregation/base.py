@@ -90,7 +90,7 @@ class Aggregator(Persistent):
         """Returns the arguments by name, as scikit-learn's estimators do."""
         return {field.name: getattr(self, field.name) for field in declared(self)}
 
-    def set_params(self, **params: Any) -> Self:
+    def set_params(self, **params: object) -> Self:
         """Sets arguments by name.
 
         Raises:
@@ -293,7 +293,7 @@ def resolve_prior(prior: Prior, num_classes: int) -> Floats | None:
     return np.asarray(array / array.sum())
 
 
-def as_numbers(values: Any, title: str) -> Floats:
+def as_numbers(values: object, title: str) -> Floats:
     """Returns values as float64.
 
     Raises:

@@ -124,7 +124,8 @@ def excess_agreement(crowd: Annotations, members: Mask) -> tuple[float, float]:
         the excess, and the correlation of errors that explains it; NaN if nothing is shared.
     """
     inside = members[crowd.annotators]
-    family, people = (crowd.select(keep).vote_counts().astype(float) for keep in (inside, ~inside))
+    family = crowd.select(inside).vote_counts().astype(float)
+    people = crowd.select(~inside).vote_counts().astype(float)
     n = family.sum(axis=1)
     m = people.sum(axis=1)
     size = crowd.num_classes
@@ -159,9 +160,9 @@ def named_families(crowd: Annotations, patterns: Collection[str]) -> list[Mask]:
     taken = np.zeros(len(names), dtype=bool)
     for pattern in patterns:
         alternatives = pattern.split("|")
-        members = np.array(
-            [any(name == x or fnmatchcase(name, x) for x in alternatives) for name in names]
-        )
+        members = np.zeros(len(names), dtype=bool)
+        for alternative in alternatives:
+            members |= [name == alternative or fnmatchcase(name, alternative) for name in names]
         if members.sum() < 2 or (members & taken).any():
             if (members & taken).any():
                 problem = "shares annotators with another"

@@ -72,7 +72,7 @@ def numbered(index: object) -> bool:
     return start == 0 and step == 1
 
 
-def axis_names(table: Any, axis: str) -> Names | None:
+def axis_names(table: object, axis: str) -> Names | None:
     """Returns the names of a frame's rows ("index") or "columns"; None without any."""
     names = getattr(as_frame(table), axis, None)
     if names is None or numbered(names):
@@ -120,7 +120,9 @@ def check_spelling(names: Iterable[Any], title: str) -> None:
             )
 
 
-def factorize(values: Any, names: Any, title: str, sort: bool = False) -> tuple[Codes32, Array]:
+def factorize(
+    values: object, names: object, title: str, sort: bool = False
+) -> tuple[Codes32, Array]:
     """Returns the codes of ids `[A]` int32, and the names of the codes.
 
     Args:
@@ -188,7 +190,7 @@ def matched(names: Array, wanted: Array, title: str) -> Indices:
     return np.array([positions.get(name, MISSING) for name in names.tolist()], dtype=np.int64)
 
 
-def as_frame(value: Any) -> Frame:
+def as_frame(value: object) -> Frame:
     """Returns a DataFrame, also of what has `to_pandas` (a Hugging Face dataset), or None."""
     if hasattr(value, "to_pandas"):
         frame = value.to_pandas()
@@ -200,7 +202,7 @@ def as_frame(value: Any) -> Frame:
     return None
 
 
-def label_columns(columns: Iterable[Any], names: NamedValues) -> list[Any]:
+def label_columns(columns: Iterable[object], names: NamedValues) -> list[Any]:
     """Returns a frame's columns of tasks, workers and labels.
 
     Args:

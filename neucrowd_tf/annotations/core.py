@@ -108,9 +108,9 @@ class Annotations(AnnotationViews):
     @classmethod
     def from_arrays(
         cls,
-        tasks: Any,
-        workers: Any,
-        labels: Any,
+        tasks: object,
+        workers: object,
+        labels: object,
         *,
         instance_names: Names | None = None,
         annotator_names: Names | None = None,
@@ -381,14 +381,14 @@ class Annotations(AnnotationViews):
         instances = np.repeat(np.arange(len(index), dtype=np.int32), lengths)
         return self._at(chosen, _instances=instances, **side)
 
-    def _with(self, **fields: Any) -> Annotations:
+    def _with(self, **fields: object) -> Annotations:
         """Returns a copy with some fields changed, which nothing checks; without cached values."""
         changed = object.__new__(Annotations)
         for name in AnnotationViews.__annotations__:
             setattr(changed, name, fields[name] if name in fields else getattr(self, name))
         return changed
 
-    def _at(self, chosen: Array, **fields: Any) -> Annotations:
+    def _at(self, chosen: Array, **fields: object) -> Annotations:
         """Returns the annotations at positions `chosen`, with some fields changed besides."""
         columns = ["_instances", "_annotators", "_labels"]
         if self._generated is not None:
@@ -507,7 +507,7 @@ class Annotations(AnnotationViews):
         )
 
 
-def _frame(value: Any) -> Frame:
+def _frame(value: object) -> Frame:
     """Returns a DataFrame, or raises DataError."""
     frame = as_frame(value)
     if frame is None:

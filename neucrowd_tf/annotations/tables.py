@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from neucrowd_tf.annotations.codes import as_frame, factorize, matched, numbered, unmasked
 from neucrowd_tf.annotations.core import Annotations
-from neucrowd_tf.declare.types import Array, Features, Floats, Floats32, Frame
+from neucrowd_tf.declare.types import Array, Features, Floats, Floats32, Frame, Indices
 from neucrowd_tf.errors import DataError, warn
 from neucrowd_tf.names import SECOND_ITEM, as_name_array, folded, roles_of, spelt
 
@@ -33,7 +33,7 @@ Names = NDArray[Any] | None
 
 
 def split_names(
-    table: Any, subject: str, columns: Names = None, tasks: Collection[Any] = ()
+    table: object, subject: str, columns: Names = None, tasks: Collection[object] = ()
 ) -> tuple[Any, Names]:
     """Returns a table without a column of item ids, and the names of its rows (None: no names).
 
@@ -309,6 +309,10 @@ def rescaling(features: Array) -> Floats | None:
 
     These are columns whose values it moves by more than `LOST` (seconds of an epoch), or that it
     does not reach. Others have 0 and 1. None: float32 holds all columns.
+
+    Raises:
+        DataError: a number that float32 does not reach, so far from the others of its column that
+            they would become equal.
     """
     if (features.dtype.itemsize <= 4 and features.dtype.kind == "f") or features.ndim != 2:
         return None
@@ -325,12 +329,29 @@ def rescaling(features: Array) -> Floats | None:
     middle = high / 2 + low / 2
     half = high / 2 - low / 2
     varies = half > len(exact) * np.finfo(np.float64).eps * np.abs(middle)
+    _check_reached(features, np.flatnonzero(~np.isfinite(moved)))
     representable = np.where(varies, moved <= LOST * half, np.isfinite(moved))
     if representable.all():
         return None
     return np.stack(
         [np.where(representable, 0.0, middle), np.where(representable | ~varies, 1.0, half)]
     )
+
+
+def _check_reached(features: Array, columns: Indices) -> None:
+    """Raises DataError for a number that float32 does not reach among others that it holds."""
+    most = np.finfo(np.float32).max
+    for column in columns:
+        sizes = np.abs(features[:, column].astype(np.float64))
+        reached = sizes[(sizes > 0) & (sizes <= most)]
+        if len(reached) and reached.max() < LOST * sizes.max():
+            row = int(sizes.argmax())
+            place = _shown((row, int(column)))
+            raise DataError(
+                f"features: {place}: {features[row, column]} is out of reach of float32"
+                f" ({most:.3g}), and the other numbers of the column would become equal beside it."
+                " Correct it, or take the logarithm of the column."
+            )
 
 
 def _as_numbers(features: Features, subject: str) -> Array:
@@ -423,7 +444,7 @@ def as_annotations(annotations: Any, num_classes: int | None = None) -> Annotati
 
 
 def align_annotations(
-    features: Features, annotations: Any, num_classes: int | None = None, columns: Names = None
+    features: Features, annotations: object, num_classes: int | None = None, columns: Names = None
 ) -> tuple[Any, Annotations]:
     """Returns features without ids, and annotations with an instance for each row, in their order.
 
@@ -449,7 +470,7 @@ def align_annotations(
     return table, _aligned(crowd, rows, int(np.shape(table)[0]), annotations)
 
 
-def _aligned(crowd: Annotations, rows: Names, size: int, annotations: Any) -> Annotations:
+def _aligned(crowd: Annotations, rows: Names, size: int, annotations: object) -> Annotations:
     """Returns the annotations of rows, see `align_annotations`."""
     tasks = crowd.instance_names
     if crowd is annotations:

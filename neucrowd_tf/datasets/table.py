@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -36,7 +35,7 @@ FIELDS = tuple(field.name for field in dataclasses.fields(TableFiles))
     simulated=True,
     options=(*FIELDS, *FLAGS),
 )
-def load(data_dir: Path | None = None, seed: int = 0, **options: Any) -> CrowdDataset:
+def load(data_dir: Path | None = None, seed: int = 0, **options: object) -> CrowdDataset:
     """Loads a user's tables.
 
     With `test_features` and `test_truth` those are the test split. Otherwise a fifth of the items

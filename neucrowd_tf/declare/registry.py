@@ -39,7 +39,7 @@ INDEX = "index.json"
 class Method(Registered):
     """A registered method, and how its estimators are made."""
 
-    def make(self, *, dataset: str | None = None, bases: str = "papers", **hparams: Any) -> Any:
+    def make(self, *, dataset: str | None = None, bases: str = "papers", **hparams: object) -> Any:
         """Returns an estimator with the method's defaults, the dataset's preset and `hparams`.
 
         Later ones override earlier ones. With `bases="stronger"` the dataset's stronger base, if
@@ -183,7 +183,7 @@ def registered(kind: Kind) -> Fields:
     return {name: _opened(listed) for name, listed in _table(kind).items()}
 
 
-def _opened(listed: Any) -> Any:
+def _opened(listed: object) -> Any:
     """Returns an entry; a registered method with what makes its estimators."""
     if isinstance(listed, Registered):
         return Method(**vars(listed))

@@ -14,7 +14,7 @@ def settings_in(path: Path) -> Fields:
     return dict(frozen(tomllib.loads(path.read_text(encoding="utf-8"))))
 
 
-def frozen(value: Any) -> Any:
+def frozen(value: object) -> Any:
     """Returns a value of TOML or JSON with its lists as tuples."""
     if isinstance(value, dict):
         return {name: frozen(entry) for name, entry in value.items()}

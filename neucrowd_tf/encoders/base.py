@@ -31,11 +31,11 @@ class Encoder(Persistent, BaseEstimator):
     digest_: str
     _vectors: dict[bytes, bytes]
 
-    def fit(self, items: Any = None) -> Any:
+    def fit(self, items: object = None) -> Any:
         """Finds the network and takes its digest; nothing is learned."""
         raise NotImplementedError
 
-    def _find_network(self, items: Any) -> None:
+    def _find_network(self, items: object) -> None:
         """Finds the network of a loaded encoder; raises DataError if it is another one."""
         if not hasattr(self, "_vectors"):
             before = getattr(self, "digest_", None)
@@ -46,7 +46,7 @@ class Encoder(Persistent, BaseEstimator):
         """Yields the vectors of items that are in no cache, with progress."""
         raise NotImplementedError
 
-    def _cached(self, keys: Sequence[bytes], items: Sequence[Any] | Array) -> Floats32:
+    def _cached(self, keys: Sequence[bytes], items: Sequence[object] | Array) -> Floats32:
         """Returns the vectors `[M, d]` of items with these digests, from the cache if possible.
 
         Raises:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from tqdm import tqdm
@@ -57,7 +57,7 @@ class SentenceEncoder(Encoder):
     takes: ClassVar[str] = "texts"
     digest_: str = fitted()
 
-    def fit(self, texts: Any = None) -> SentenceEncoder:
+    def fit(self, texts: object = None) -> SentenceEncoder:
         """Finds the network and takes its digest; nothing is learned.
 
         Raises:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import itertools
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -45,13 +46,16 @@ def concatenate(parts: Sequence[Annotations]) -> Annotations:
                 f"cross-validation: expected the classes {first.class_names.tolist()}, received"
                 f" {crowd.class_names.tolist()}"
             )
-    names = as_name_array([name for crowd in parts for name in crowd.instance_names.tolist()])
+    of_parts = (crowd.instance_names.tolist() for crowd in parts)
+    names = as_name_array(list(itertools.chain.from_iterable(of_parts)))
     if len(set(names.tolist())) != len(names):
         raise DataError("cross-validation: expected each task in one part only")
     if not first.has_identities:
         votes = np.vstack([crowd.vote_counts() for crowd in parts])
         return Annotations.from_votes(votes, instance_names=names, class_names=first.class_names)
-    annotators = dict.fromkeys(name for crowd in parts for name in crowd.annotator_names.tolist())
+    annotators: dict[Hashable, None] = {}
+    for crowd in parts:
+        annotators |= dict.fromkeys(crowd.annotator_names.tolist())
     table = pd.concat([crowd.to_frame() for crowd in parts])
     return Annotations.from_arrays(
         *(table[column] for column in table),

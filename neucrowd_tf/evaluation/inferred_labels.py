@@ -51,17 +51,16 @@ class InferredLabels:
         rows = np.arange(len(self.probas))
         best = self.labels
         model = self.model_labels
-        orders = np.argsort(-votes, axis=1, kind="stable")
+        listed: list[str] = []
+        for counts, order in zip(votes, np.argsort(-votes, axis=1, kind="stable"), strict=True):
+            listed.append("; ".join(f"{names[c]}: {counts[c]}" for c in order if counts[c]))
         return {
             "task": self.crowd.instance_names,
             "label": names[best],
             "probability": self.probas[rows, best],
             "num_labels": votes.sum(axis=1),
             "num_tied": self.num_tied,
-            "votes": [
-                "; ".join(f"{names[c]}: {counts[c]}" for c in order if counts[c])
-                for counts, order in zip(votes, orders, strict=True)
-            ],
+            "votes": listed,
             "model_label": names[model],
             "model_probability": self.model[rows, model],
             "model_held_out": np.where(self.held_out, "yes", "no"),

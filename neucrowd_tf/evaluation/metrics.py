@@ -139,9 +139,10 @@ def classification_metrics(
     names = range(num_classes) if class_names is None else list(class_names)
     if len(names) != num_classes:
         raise DataError(f"metrics: expected {num_classes} class names, received {len(names)}")
-    columns = {"precision": precision, "recall": recall, "f1": f1, "support": support}
-    result["per_class"] = {
-        str(name): {title: column[c].item() for title, column in columns.items()}
-        for c, name in enumerate(names)
-    }
+    per_class: Fields = {}
+    figures = (precision.tolist(), recall.tolist(), f1.tolist(), support.tolist())
+    for name, *row in zip(names, *figures, strict=True):
+        titles = ("precision", "recall", "f1", "support")
+        per_class[str(name)] = dict(zip(titles, row, strict=True))
+    result["per_class"] = per_class
     return result

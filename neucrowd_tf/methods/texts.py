@@ -37,7 +37,7 @@ ENCODER = none | Constraint(
 _OF_FEATURES = ("predict_annotators", "transform", "staged_predict_proba", "generate")
 
 
-def fitted_encoder(encoder: Any, items: Array) -> Any:
+def fitted_encoder(encoder: object, items: Array) -> Any:
     """Returns a fitted encoder as it is, else a copy of it that is fitted to texts or images."""
     if hasattr(encoder, "digest_"):
         return encoder

@@ -21,7 +21,7 @@ DROPOUT_STRIDE = 1009
 
 
 def make_optimizer(
-    optimizer: KerasOptimizer, learning_rate: Any, *, always: bool = False
+    optimizer: KerasOptimizer, learning_rate: object, *, always: bool = False
 ) -> keras.optimizers.Optimizer:
     """Returns a new Keras optimizer.
 

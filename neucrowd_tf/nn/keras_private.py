@@ -6,9 +6,13 @@ line and not in wrong numbers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 
 import keras
+import numpy as np
+from keras.src.backend.common import global_state
+from keras.src.random import seed_generator
 from tensorflow.python.eager import context
 
 from neucrowd_tf.declare.types import KerasOptimizer, Layer, Network, Tensor
@@ -24,7 +28,25 @@ def layers_of(model: Network) -> list[Tensor]:
 
 def own_variables(layer: Layer) -> list[Tensor]:
     """Returns the variables that a layer made itself, in the order of their making."""
-    return [variable for name in _LISTS for variable in getattr(layer, name, ())]
+    trained, others = _LISTS
+    return [*getattr(layer, trained, ()), *getattr(layer, others, ())]
+
+
+@contextlib.contextmanager
+def global_seeds_stay() -> Iterator[None]:
+    """Gives back the state of the generator from which this thread draws without a seed.
+
+    There is none before the first such draw, nor after `keras.utils.set_random_seed`.
+    """
+    name = seed_generator.GLOBAL_SEED_GENERATOR
+    generator = global_state.get_global_attribute(name)
+    state = None if generator is None else np.array(generator.state)
+    try:
+        yield
+    finally:
+        global_state.set_global_attribute(name, generator)
+        if generator is not None:
+            generator.state.assign(state)
 
 
 def maker_of(tensor: Tensor) -> tuple[Tensor, Tensor]:

@@ -14,8 +14,6 @@ gradient zero, and examples that coincide have finite gradients.
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 from keras import ops
 
@@ -182,7 +180,7 @@ class ClassCenters(keras.layers.Layer):
         He, Zhou, Zhou, Bai, Bai (2018): Triplet-center loss, section 3.2.
     """
 
-    def __init__(self, num_classes: int, seed: int = 0, **options: Any) -> None:
+    def __init__(self, num_classes: int, seed: int = 0, **options: object) -> None:
         super().__init__(**options)
         self.num_classes = num_classes
         self.seed = seed

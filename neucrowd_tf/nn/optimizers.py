@@ -6,8 +6,6 @@ arithmetic.
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 import tensorflow as tf
 
@@ -29,7 +27,7 @@ class FusedAdam(keras.optimizers.Adam):
         object.__setattr__(self, "_powers", powers)  # not an attribute that Keras is to track
         super().apply(grads, trainable_variables)
 
-    def update_step(self, gradient: Tensor, variable: Tensor, learning_rate: Any) -> None:
+    def update_step(self, gradient: Tensor, variable: Tensor, learning_rate: Tensor) -> None:
         if isinstance(variable, keras.Variable):
             target = variable.value
         else:

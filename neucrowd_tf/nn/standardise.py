@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 from keras import ops
 from numpy.typing import ArrayLike
@@ -30,7 +28,7 @@ class Standardise(keras.layers.Layer):
         square_root: bool = False,
         *,
         name: str | None = None,
-        dtype: Any = "float32",
+        dtype: object = "float32",
         trainable: bool = False,
     ) -> None:
         super().__init__(name=name, dtype=dtype, trainable=trainable)

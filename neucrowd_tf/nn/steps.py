@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import keras
 import tensorflow as tf
@@ -87,7 +86,7 @@ def share_of(data: Tensor) -> Tensor:
     return tf.nest.map_structure(share, data)
 
 
-def summed(value: Any) -> Tensor:
+def summed(value: Tensor) -> Tensor:
     """Returns the sum of a value over the replicas."""
     if replicas() == 1:
         return value
@@ -106,7 +105,7 @@ def agreed(strategy: Strategy, values: Mapping[str, float]) -> dict[str, float]:
 
 @functools.cache
 def _of_first(strategy: Strategy) -> Callable[[Tensor], Tensor]:
-    def reduced(local: Any) -> Tensor:
+    def reduced(local: Tensor) -> Tensor:
         context = tf.distribute.get_replica_context()
         # A function's argument is on no device, which reducing asks for.
         if _place() == 0:
@@ -116,7 +115,7 @@ def _of_first(strategy: Strategy) -> Callable[[Tensor], Tensor]:
         return context.all_reduce(tf.distribute.ReduceOp.SUM, value)
 
     @tf.function(autograph=False, reduce_retracing=True)
-    def first(local: Any) -> Tensor:
+    def first(local: Tensor) -> Tensor:
         return strategy.experimental_local_results(strategy.run(reduced, args=(local,)))[0]
 
     return first  # type: ignore[no-any-return]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import keras
 import numpy as np
@@ -25,7 +24,7 @@ class TextVectors(keras.layers.Layer):
     """
 
     def __init__(
-        self, table: Codes32, kinds: Sequence[Terms], components: Floats32, **options: Any
+        self, table: Codes32, kinds: Sequence[Terms], components: Floats32, **options: object
     ) -> None:
         """Makes the tables of n-grams.
 

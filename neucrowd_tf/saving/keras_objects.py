@@ -36,6 +36,7 @@ from neucrowd_tf.methods.crowd_layers.unionnet import UnionHead
 from neucrowd_tf.nn.losses import ClassCenters
 from neucrowd_tf.nn.optimizers import FusedAdam
 from neucrowd_tf.nn.standardise import Standardise
+from neucrowd_tf.training.state import why_not_made
 
 __all__ = [
     "AnnotMixHead",
@@ -61,9 +62,6 @@ __all__ = [
 ]
 
 
-_UNKNOWN = re.compile(r"Could not locate (?:class|function) '([^']+)'")
-
-
 def load_network(path: Path, packages: tuple[str, ...]) -> Network:
     """Loads a `.keras` file; of the modules that it names, those of `packages` are imported.
 
@@ -78,7 +76,7 @@ def load_network(path: Path, packages: tuple[str, ...]) -> Network:
     try:
         return keras.saving.load_model(path, compile=False, safe_mode=True)
     except (TypeError, ValueError) as error:
-        raise DataError(f"{path}: {_reason(error)}") from error
+        raise DataError(f"{path}: {why_not_made(error)}") from error
 
 
 def object_of(config: Fields) -> Any:
@@ -90,15 +88,4 @@ def object_of(config: Fields) -> Any:
     try:
         return keras.saving.deserialize_keras_object(config, safe_mode=True)
     except (TypeError, ValueError) as error:
-        raise DataError(_reason(error)) from error
-
-
-def _reason(error: Exception) -> str:
-    """Returns why Keras cannot make an object, and what to do."""
-    if unknown := _UNKNOWN.search(str(error)):
-        return (
-            f"Keras does not know {unknown[1]}. Put @keras.saving.register_keras_serializable()"
-            " before its definition, and import the module that has it before you load. Or save and"
-            " load within keras.saving.custom_object_scope."
-        )
-    return str(error).strip().splitlines()[0]
+        raise DataError(why_not_made(error)) from error

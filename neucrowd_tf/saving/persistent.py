@@ -34,7 +34,7 @@ class Persistent:
     network that it makes is kept. A function that makes an optimizer is kept as what it makes.
     """
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         CLASSES[f"{cls.__module__}:{cls.__qualname__}"] = cls
 
@@ -59,7 +59,7 @@ class Persistent:
                 reason = str(error).replace(f"{temporary}{os.sep}", "")
                 raise DataError(f"{target}: nothing was saved. {reason}") from error
 
-    def _write(self, folder: Path, around: Any = None) -> None:
+    def _write(self, folder: Path, around: object = None) -> None:
         """Writes this object; `around` is the fitted one of whose parameters it is one."""
         owner = getattr(self, "estimator_", self if hasattr(self, "feature_shape_") else around)
         arrays: dict[str, np.ndarray] = {}
@@ -119,10 +119,12 @@ def _portable(model: Network, name: str, value: Any, owner: Any) -> Any:
     return network
 
 
-def _pack(value: Any, key: str, folder: Path, arrays: dict[str, np.ndarray], owner: Any) -> Any:
+def _pack(
+    value: object, key: str, folder: Path, arrays: dict[str, np.ndarray], owner: object
+) -> Any:
     """Returns what stands for `value` in estimator.json; bulky things go to files of their own."""
 
-    def packed(value: Any, key: str) -> Any:
+    def packed(value: object, key: str) -> Any:
         return _pack(value, key, folder, arrays, owner)
 
     if isinstance(value, np.generic):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -87,5 +88,5 @@ class DatasetFeatures:
 
     def digest(self) -> str:
         """Returns the SHA-256 of positions and features."""
-        digests = [array_digest(array) for block in self.blocks() for array in block]
+        digests = list(map(array_digest, itertools.chain.from_iterable(self.blocks())))
         return hashlib.sha256(" ".join(digests).encode()).hexdigest()

@@ -48,6 +48,7 @@ from neucrowd_tf.saving.persistent import Persistent
 from neucrowd_tf.saving.transaction import transaction
 from neucrowd_tf.training.features import blocks_of, in_blocks, is_dataset
 from neucrowd_tf.training.owner import owner_of
+from neucrowd_tf.training.random_states import random_states_stay
 from neucrowd_tf.training.reuse import forgotten_after_errors
 from neucrowd_tf.training.run import Run
 
@@ -110,10 +111,10 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         self,
         features: ArrayLike,
         annotations: Annotations | ArrayLike,
-        validation: Sequence[Any] | None = None,
+        validation: Sequence[object] | None = None,
         *,
         run: Run | None = None,
-        callbacks: Sequence[Any] = (),
+        callbacks: Sequence[object] = (),
     ) -> Self:
         """Trains.
 
@@ -145,7 +146,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
             if not self.trains_network:
                 raise UsageError(f"callbacks: {type(self).__name__} trains no network")
             run = dataclasses.replace(run, callbacks=[*run.callbacks, *callbacks])
-        with transaction(self):
+        with transaction(self), random_states_stay():
             data = self._check(features, annotations, validation)
             if not self.distributed:
                 run = self._on_one_device(run)
@@ -195,7 +196,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         self,
         features: ArrayLike,
         annotations: Annotations | ArrayLike,
-        validation: Sequence[Any] | None,
+        validation: Sequence[object] | None,
     ) -> TrainingData:
         if is_dataset(features):
             table = self._features(features, "features")

@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from neucrowd_tf.aggregation.blas import one_blas_thread
-from neucrowd_tf.declare.types import Array, Floats
+from neucrowd_tf.declare.types import Array, Features, Floats
 from neucrowd_tf.errors import one_at_a_time
 from neucrowd_tf.saving.persistent import Persistent
 from neucrowd_tf.training.features import standardise as scaling
@@ -58,7 +58,7 @@ class LinearHead(Persistent, BaseEstimator):
         """Returns logits `[M, C]` of features `[M, d]`."""
         return np.asarray(self.standardised(x) @ self.kernel_ + self.bias_)
 
-    def standardised(self, x: Any) -> Any:
+    def standardised(self, x: Features) -> Any:
         """Returns features `[M, d]` as the weights take them; sparse ones stay sparse."""
         if issparse(x):  # their mean_ is 0, and all columns have one scale
             return x / self.scale_[0]
@@ -204,7 +204,8 @@ def _weights(
     Each is fitted when it is asked for, and starts from the solution before.
     """
     z = split.fitted[0]
-    codes, weight = (_rows(values, split.train) for values in split.fitted[1:])
+    codes = _rows(split.fitted[1], split.train)
+    weight = _rows(split.fitted[2], split.train)
     present = np.unique(codes)
     # a fifth of the time on sparse features
     if issparse(z):

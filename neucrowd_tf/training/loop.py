@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 
 import keras
@@ -170,7 +171,7 @@ def _check(model: keras.Model, run: Run, *, staged: bool) -> None:
                 forget_swap(each)  # an earlier fit's
             continue
         raise UsageError(f"callbacks: {type(each).__name__} {problem}")
-    trained = [id(variable) for each in averages for variable in trained_by(each)]
+    trained = list(map(id, itertools.chain.from_iterable(map(trained_by, averages))))
     if len(trained) > len(set(trained)):
         raise UsageError("optimizer: use_ema: several optimizers train these weights. Leave it out")
     for each in optimizers_of(model) if run.strategy is not None else ():

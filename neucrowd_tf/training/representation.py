@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import keras
 import numpy as np
@@ -320,7 +320,7 @@ class TupletEstimator(RepresentationEstimator):
         features: Floats32,
         labels: Indices,
         confidence: Floats32,
-        **further: Any,
+        **further: object,
     ) -> TupletModel:
         """Returns the network with the instances that it is trained on."""
         # Deviation: NeuCrowd section 3.3.3, p(e+ | e_r*). Paper: The sum runs over the whole

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import itertools
 import json
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -34,6 +36,26 @@ from neucrowd_tf.errors import DataError, warn
 from neucrowd_tf.nn.keras_private import layers_of, learning_rate_of, own_variables, trained_by
 
 Values = list[tuple[Tensor, Tensor]]
+
+_UNKNOWN = re.compile(r"Could not locate (?:class|function) '([^']+)'")
+
+
+def why_not_made(error: Exception) -> str:
+    """Returns why Keras cannot make an object from its configuration, and what to do."""
+    if unknown := _UNKNOWN.search(str(error)):
+        return (
+            f"Keras does not know {unknown[1]}. Put @keras.saving.register_keras_serializable()"
+            " before its definition, and import the module that has it before you load. Or save and"
+            " load within keras.saving.custom_object_scope."
+        )
+    reason = str(error).strip().splitlines()[0]
+    if "lambda" in reason:
+        return (
+            "Keras does not make functions without a name from a file. Replace the `lambda` by"
+            " keras.ops on tensors, by a layer, or by a function with"
+            " @keras.saving.register_keras_serializable() before it."
+        )
+    return f"{reason.rstrip('.')}."
 
 
 def model_variables(model: keras.Model) -> list[Tensor]:
@@ -72,7 +94,11 @@ def learning_rates(model: keras.Model) -> list[Tensor]:
 
 def averaging(model: keras.Model) -> list[Tensor]:
     """Returns the optimizers that keep moving averages of weights (`use_ema`)."""
-    return [x for x in optimizers_of(model) if any(each.use_ema for each in _with_inner([x]))]
+
+    def averages(optimizer: keras.optimizers.Optimizer) -> bool:
+        return any(each.use_ema for each in _with_inner([optimizer]))
+
+    return list(filter(averages, optimizers_of(model)))
 
 
 @contextlib.contextmanager
@@ -242,10 +268,10 @@ def copy_network(
         copy = keras.models.clone_model(model, **options)
         _build(copy, input_shape or model.input_shape[1:], plain)
     except (ValueError, TypeError, NotImplementedError) as error:
-        reason = str(error).strip().splitlines()[0]
         raise DataError(
-            f"{argument}: the Keras model cannot be copied from its configuration: {reason}. Give"
-            " its layers a get_config, or pass a function that builds the model."
+            f"{argument}: the Keras model cannot be copied from its configuration:"
+            f" {why_not_made(error)} Give its layers a get_config, or pass a function that builds"
+            " the model."
         ) from None
     for original, variable in zip(model.variables, copy.variables, strict=True):
         variable.assign(original.value)
@@ -322,7 +348,8 @@ def starting_values(model: keras.Model, pretrained: bool) -> Values:
     These are non-trainable state and frozen weights; with `pretrained` all weights. States of
     random generators are never among them.
     """
-    generators = (each for layer in (model, *layers_of(model)) for each in _generators(layer))
+    layers = (model, *layers_of(model))
+    generators = itertools.chain.from_iterable(map(_generators, layers))
     drawn = {id(generator.state) for generator in generators}
     if not pretrained:
         drawn |= {id(variable) for variable in model.trainable_variables}

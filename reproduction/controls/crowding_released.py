@@ -297,7 +297,8 @@ class ReleasedGenerator(Generator):
         self.first = _dense(feature_size, self.middle, 7, use_bias=True)
         self.drop = keras.layers.Dropout(DROPOUT, dtype="float32")
         self.middle_norm = _normalisation(self.middle)
-        self.instance_norm, self.annotator_norm = (_normalisation(self.embedding) for _ in "ia")
+        self.instance_norm = _normalisation(self.embedding)
+        self.annotator_norm = _normalisation(self.embedding)
 
     def instance_part(self, features: Tensor) -> Tensor:
         """Returns the instances' part of the hidden layer, `[B, d] -> [B, h]`."""

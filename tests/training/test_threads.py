@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import random
 import sys
 import threading
 import traceback
@@ -10,6 +11,7 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
+import keras
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
@@ -32,8 +34,8 @@ CHANGES = (
 def settings() -> tuple[object, ...]:
     """Returns what belongs to the whole process."""
     libraries = sorted((each["filepath"], each["num_threads"]) for each in threadpool_info())
-    state = np.random.get_state()[1].tolist()  # noqa: NPY002
-    return list(warnings.filters), np.geterr(), libraries, state
+    states = np.random.get_state()[1].tolist(), random.getstate()  # noqa: NPY002
+    return list(warnings.filters), np.geterr(), libraries, states
 
 
 @pytest.fixture
@@ -95,6 +97,21 @@ def test_one_thread_at_a_time_is_within_what_changes_filters(
     model = make(registry.method(name)).fit(features, crowd)
     model.score(features, crowd.class_names[truth])
     assert inside and not outside
+
+
+def test_a_fit_draws_from_no_random_state_of_the_process() -> None:
+    features, crowd, *_ = crowd_data(2)
+    keras.utils.set_random_seed(3)
+
+    def base(shape: tuple[int, ...], classes: int) -> keras.Model:
+        inputs = keras.Input(shape)
+        hidden = keras.layers.Dropout(0.2)(keras.layers.Dense(4)(inputs))
+        return keras.Model(inputs, keras.layers.Dense(classes)(hidden + keras.random.normal((4,))))
+
+    expected = random.random(), float(keras.random.normal(()))
+    keras.utils.set_random_seed(3)
+    make(registry.method("crowd_layer")).set_params(base=base, epochs=1).fit(features, crowd)
+    assert (random.random(), float(keras.random.normal(()))) == expected
 
 
 def test_what_is_fitted_quietly_warns_of_nothing_in_its_own_thread_alone() -> None:

@@ -23,7 +23,7 @@ from neucrowd_tf.aggregation.engine.source import Source, find_source
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import LatentModel, Shard, Sums, total
 from neucrowd_tf.annotations.statistics import top_classes
-from neucrowd_tf.declare.types import Fields
+from neucrowd_tf.declare.types import Fields, Floats, Indices, Integers
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.files.arrays import load_arrays, save_arrays
 from neucrowd_tf.io.files.atomic import atomic_path
@@ -41,9 +41,9 @@ METHODS = ("majority_vote", "dawid_skene", "one_coin", "fast_dawid_skene", "ibcc
 class Calibration(Protocol):
     """Turns posteriors into probabilities, by parts; `neucrowd_tf.certainty` has one."""
 
-    def sums(self, votes: Any) -> Any: ...
+    def sums(self, votes: Integers) -> Floats: ...
 
-    def apply(self, probas: Any, votes: Any, sums: Any) -> tuple[Any, Any]: ...
+    def apply(self, probas: Floats, votes: Integers, sums: Floats) -> tuple[Floats, Indices]: ...
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import shutil
 from collections import Counter
 from collections.abc import Sequence
@@ -140,7 +141,7 @@ def make_shards(source: Source, settings: Fields, folder: Path, engine: Engine) 
     buckets = min(max(source.rows // SHARD_ROWS, FEWEST), MOST)
     coded = pa.array(classes, pa.large_string())
     job = functools.partial(scatter, folder, coded, _text(stored), buckets)
-    runs = [run for files in engine.map(job, enumerate(stored.parts)) for run in files]
+    runs = list(itertools.chain.from_iterable(engine.map(job, enumerate(stored.parts))))
     rule = stored.options.duplicates or "last"
     sizes = (len(annotators), len(classes))
     sort = functools.partial(gather, folder, runs, *sizes, first, rule)

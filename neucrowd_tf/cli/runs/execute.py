@@ -301,7 +301,8 @@ class _Execution:
         if getattr(estimator, "distributed", False):
             run.barrier()  # earlier files are removed before the other workers look for them
         validation = self.dataset.validation_pair()
-        estimator.fit(self.dataset.features, self.annotations, validation, run=run)
+        with process.shared_networks(self.work.key.method, estimator):
+            estimator.fit(self.dataset.features, self.annotations, validation, run=run)
         return time.perf_counter() - began
 
     def _gold(self) -> NDArray[np.int64] | None:

@@ -190,13 +190,10 @@ def _drawn(change: Change, name: object) -> Fields:
         f"mean of {len(parts[0]):,} labels": zip(middles, map(np.mean, parts), strict=True),
         "before and after": ((0, before), (size, before), (size, after), (total, after)),
     }
-    lines = [
-        {
-            "label": label,
-            "points": " ".join(f"{400 * x / total:.1f},{150 - 150 * y:.1f}" for x, y in points),
-        }
-        for label, points in drawings.items()
-    ]
+    lines: list[Fields] = []
+    for label, points in drawings.items():
+        corners = (f"{400 * x / total:.1f},{150 - 150 * y:.1f}" for x, y in points)
+        lines.append({"label": label, "points": " ".join(corners)})
     return {"title": change.line(shown(name)), "total": total, "lines": lines}
 
 

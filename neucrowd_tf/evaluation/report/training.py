@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -61,7 +62,8 @@ LINES = 4
 
 def training_sections(folder: Path) -> Fields:
     """Returns the template's values for a run's training: charts, and bars by class."""
-    history, evaluation = (_read(folder / name) for name in (HISTORY, EVALUATION))
+    history = _read(folder / HISTORY)
+    evaluation = _read(folder / EVALUATION)
     rounds: NamedValues = evaluation.get("rounds", {})
     by_class = evaluation.get("by_class", {}).get("confidence", {})
     charts = [chart(title, history, names, "epoch") for title, names in CURVES.items()]
@@ -100,7 +102,7 @@ def chart(
             drawn[name] = points
     if not drawn:
         return None
-    heights = [height for points in drawn.values() for _, height in points]
+    heights = [height for _, height in itertools.chain.from_iterable(drawn.values())]
     low = min(heights)
     high = max(heights)
     last = max(points[-1][0] for points in drawn.values())
@@ -108,17 +110,14 @@ def chart(
         scale = HEIGHT / (high - low)
     else:
         scale = 0.0
-    lines = [
-        {
-            "label": PLAIN[name],
-            "last": number(points[-1][1]),
-            "points": " ".join(
-                f"{WIDTH * at / last:.1f},{HEIGHT - scale * (height - low):.1f}"
-                for at, height in points
-            ),
-        }
-        for name, points in drawn.items()
-    ]
+    lines: list[Fields] = []
+    for name, points in drawn.items():
+        corners = (
+            f"{WIDTH * at / last:.1f},{HEIGHT - scale * (height - low):.1f}"
+            for at, height in points
+        )
+        label = PLAIN[name]
+        lines.append({"label": label, "last": number(points[-1][1]), "points": " ".join(corners)})
     bounds = {"low": number(low), "high": number(high), "last": last, "step": step}
     return {"title": title, "lines": lines[:LINES], **bounds}
 
@@ -127,7 +126,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)
 
 
-def by_step(evaluation: NamedValues, classes: Sequence[Any]) -> list[dict[str, float]]:
+def by_step(evaluation: NamedValues, classes: Sequence[object]) -> list[dict[str, float]]:
     """Returns the figures of each round of evaluation.json under plain names, for TensorBoard.
 
     A figure with a value for each class has the class's name after its own.

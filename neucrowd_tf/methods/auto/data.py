@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import Any
 
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
@@ -51,7 +50,7 @@ def with_validation(data: TrainingData, gold: Indices) -> tuple[TrainingData, In
     return both, np.concatenate([gold, true])
 
 
-def gold_codes(gold: Mapping[Hashable, Any] | None, annotations: Annotations) -> Indices:
+def gold_codes(gold: Mapping[Hashable, object] | None, annotations: Annotations) -> Indices:
     """Returns `[N]` class codes of gold labels, -1 for the other instances.
 
     Args:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -231,8 +232,7 @@ class Auto(CrowdEstimator):
         self, fits: Mapping[str, list[search.Task]], reasons: dict[str, str], progress: bool
     ) -> dict[str, list[Any]]:
         """Returns the members that are fitted to all rows in time; the others get a reason."""
-        every = [each for several in fits.values() for each in several]
-        every.sort(key=lambda each: each.repeat)
+        every = sorted(itertools.chain.from_iterable(fits.values()), key=lambda task: task.repeat)
         if progress:
             action = "fitting on all rows"
         else:
@@ -329,7 +329,7 @@ class Auto(CrowdEstimator):
             if count > 0 and "Cs" not in tasks[name].candidate.hparams:  # regressions draw nothing
                 repeats[name] = [tasks[name].again(number) for number in range(1, count + 1)]
                 remaining -= count * seconds
-        further = [each for several in repeats.values() for each in several]
+        further = list(itertools.chain.from_iterable(repeats.values()))
         if progress:
             action = "fitting again"
         else:
@@ -392,6 +392,6 @@ def _average(
 ) -> Average:
     """Returns the average of all fits; those of a member share its weight."""
     sizes = [len(models) for models in members.values()]
-    every = [model for models in members.values() for model in models]
+    every = list(itertools.chain.from_iterable(members.values()))
     shares = np.repeat(np.divide(weights, sizes), sizes)
     return Average.of(every, fit.temperature, fit.shift, shares)

@@ -218,7 +218,8 @@ class CCC(CrowdLayerBase):
                 data.features,
                 rows_at_once(self.feature_shape_),
             )
-            first, second = (distilled(outputs[:, member], crowd, size) for member in range(2))
+            first = distilled(outputs[:, 0], crowd, size)
+            second = distilled(outputs[:, 1], crowd, size)
             seed = self.seed + _EPOCH_SEEDS * epoch
             groups = [
                 expertise_groups(np.asarray(matrices), self.groups, seed)

@@ -59,7 +59,7 @@ class ReliabilityHead(AnnotatorHead):
         self.hidden_units = hidden_units
         self.seed = seed
 
-    def _dense(self, width: int, draw: int, **more: Any) -> keras.layers.Dense:
+    def _dense(self, width: int, draw: int, **more: object) -> keras.layers.Dense:
         maker = keras.initializers.GlorotUniform(self.seed + draw)
         return keras.layers.Dense(width, kernel_initializer=maker, dtype=self.compute_dtype, **more)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 from collections import defaultdict
@@ -314,6 +315,16 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
     @functools.cached_property
     def _caches(self) -> dict[str, NetworkCache]:
         return defaultdict(NetworkCache)
+
+    @contextlib.contextmanager
+    def reused(self, cache: NetworkCache | None = None) -> Iterator[None]:
+        """Lets fits share compiled networks; see `neucrowd_tf.training.reuse.reused`.
+
+        Fits of one estimator always share theirs; a cache is for those of several estimators.
+        """
+        if cache is not None:
+            vars(self)["_caches"] = cache.get(type(self), lambda: defaultdict(NetworkCache))
+        yield
 
     def _game_class(self) -> type[Game]:
         """Returns the class of the game; a subclass returns another one."""

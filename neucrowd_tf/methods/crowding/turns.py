@@ -70,7 +70,7 @@ logged_spec = Logged(codes, matrix, label_matrix, matrix, matrix, matrix)
 unconverted = tf.autograph.experimental.do_not_convert
 
 
-def compiled(*signature: Any) -> Callable[[Callable[..., Tensor]], Tensor]:
+def compiled(*signature: object) -> Callable[[Callable[..., Tensor]], Tensor]:
     """Returns a decorator that compiles a method, with its loops, for arguments of these specs."""
     return tf.function(input_signature=signature)  # type: ignore[no-any-return]
 
@@ -91,7 +91,7 @@ def batches_in(size: Tensor, batch: int) -> Tensor:
 
 
 @unconverted
-def gathered(batches: Tensor, spec: Any, compute: Callable[[Tensor], Tensor]) -> Tensor:
+def gathered(batches: Tensor, spec: object, compute: Callable[[Tensor], Tensor]) -> Tensor:
     """Computes tensors batch by batch and returns them whole.
 
     Args:
@@ -440,7 +440,9 @@ class Turns(Learner):
         References:
             CrowdInG, section 3.3.2 (G_0).
         """
-        order, seed = (self.crowd.draw(epoch, purpose) for purpose in purposes)
+        order_purpose, seed_purpose = purposes
+        order = self.crowd.draw(epoch, order_purpose)
+        seed = self.crowd.draw(epoch, seed_purpose)
         size = len(instances)
         instances = tf.gather(instances, shuffled(tf.range(size), size, order))
         return self._log(self.crowd.inputs, instances, tf.gather(latent, instances), seed), seed

@@ -62,7 +62,7 @@ class Rounds:
     models: list[Network] = dataclasses.field(default_factory=list)
     last: Network = None
 
-    def add(self, selected: Codes32, **figures: Any) -> None:
+    def add(self, selected: Codes32, **figures: object) -> None:
         """Adds the selection `[M, 3]` after the latest round, and figures about it."""
         self.selections.append(selected)
         by_annotator = np.bincount(selected[:, 1]) / max(1, len(selected))
@@ -377,7 +377,9 @@ class DASC(CrowdEstimator):
         rounds |= {"val_accuracy": list(self.round_accuracy_), "test_accuracy": accuracies}
         # A round's selection is what its training annotations were chosen by, so it stands beside
         # the round that trains on it.
-        chosen = {name: [scores[name] for scores in quality] for name in QUALITY}
+        chosen: dict[str, list[Any]] = {}
+        for name in QUALITY:
+            chosen[name] = [scores[name] for scores in quality]
         chosen["concentration"] = self.history_["concentration"]
         chosen["exhausted"] = [len(classes) for classes in self.history_["exhausted"]]
         figures: Fields = {"best_round": self.best_round_}

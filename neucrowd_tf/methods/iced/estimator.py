@@ -339,7 +339,8 @@ class ICED(CrowdEstimator):
             counts = table[[f"{kind}_{name}" for name in self.classes_.tolist()]]
             shares = counts.div(counts.sum(axis=1).replace(0, np.nan), axis=0)
             scores["rounds"][f"{kind}_shares"] = shares.to_numpy(object).tolist()
-        labels, purity = (scores["rounds"][name] for name in ("label_accuracy", "candidate_purity"))
+        labels = scores["rounds"]["label_accuracy"]
+        purity = scores["rounds"]["candidate_purity"]
         scores |= {"label_original": labels[0], "label_final": labels[-1]}
         scores["candidate_purity"] = purity[-1]
         return scores | ({"label_first": labels[1]} if len(labels) > 1 else {})
@@ -553,8 +554,8 @@ def warm_up_schedule(
     if strategy == "none":
         return []
     present = [members for group in range(top, 0, -1) if len(members := rows[groups == group])]
-    shares = [len(share) for share in np.array_split(np.arange(epochs), len(present))]
-    return [members for members, share in zip(present, shares, strict=True) for _ in range(share)]
+    in_turn = np.sort(np.arange(epochs) % len(present))  # the earlier ones have one more
+    return [present[index] for index in in_turn]
 
 
 def class_mix(groups: Indices, labels: Integers, num_classes: int) -> Indices:

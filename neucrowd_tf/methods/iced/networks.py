@@ -8,6 +8,7 @@ auto-encoder and every round run the same compiled function.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 
@@ -159,7 +160,9 @@ class ICEDModel(Learner):
             rows = order[step * size : (step + 1) * size]
             with tf.GradientTape() as tape:
                 loss = loss_of(rows)
-                penalties = [penalty for network in networks for penalty in network.losses]
+                penalties = list(
+                    itertools.chain.from_iterable(network.losses for network in networks)
+                )
                 if penalties:
                     penalised = tf.add_n([loss, *penalties])
                 else:
@@ -212,7 +215,7 @@ class ICEDModel(Learner):
             self._outputs(tf.constant(start), tf.constant(start + ROWS_AT_ONCE))
             for start in range(0, self.num_instances, ROWS_AT_ONCE)
         ]
-        embeddings, probabilities = (np.concatenate(column) for column in zip(*blocks, strict=True))
+        embeddings, probabilities = map(np.concatenate, zip(*blocks, strict=True))
         return embeddings, probabilities
 
     def _decode_batch(self, embeddings: Tensor) -> Tensor:
@@ -224,7 +227,10 @@ class ICEDModel(Learner):
 
 
 def _trainable(networks: Sequence[keras.Model]) -> list[Tensor]:
-    return [variable for network in networks for variable in network.trainable_variables]
+    variables: list[Tensor] = []
+    for network in networks:
+        variables += network.trainable_variables
+    return variables
 
 
 def _error(x: Tensor, reconstructed: Tensor) -> Tensor:

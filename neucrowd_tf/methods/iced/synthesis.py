@@ -13,7 +13,7 @@ from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import ThreadpoolController
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare.types import Array, Floats, Floats32, Indices, Integers, Mask
+from neucrowd_tf.declare.types import Array, Estimator, Floats, Floats32, Indices, Integers, Mask
 from neucrowd_tf.errors import DataError, one_at_a_time
 
 INTERPOLATIONS = ("certainty", "printed", "uniform")
@@ -229,9 +229,7 @@ def copy_annotations(
         copied[bare] = labels[near[bare, 0]].toarray()
         instance, annotator = np.nonzero(copied)
         triples.append((instance + start, annotator, copied[instance, annotator] - 1))
-    instances, by, codes = (
-        np.concatenate(column).astype(np.int64) for column in zip(*triples, strict=True)
-    )
+    instances, by, codes = np.hstack(triples).astype(np.int64)
     return instances, by, codes
 
 
@@ -267,7 +265,7 @@ class Generator:
         ICED, section 2.4; algorithm 1, line 3.
     """
 
-    def __init__(self, hparams: Any, annotations: Annotations, certainty: Floats) -> None:
+    def __init__(self, hparams: Estimator, annotations: Annotations, certainty: Floats) -> None:
         self.hparams = hparams
         self.certainty = certainty
         self.num_classes = annotations.num_classes

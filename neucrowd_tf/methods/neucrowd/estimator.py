@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import tensorflow as tf
@@ -173,7 +173,7 @@ class NeuCrowd(TupletEstimator):
     def _negatives(self) -> int:
         return self.n - 2
 
-    def _options(self, sampler: Any = None) -> Fields:
+    def _options(self, sampler: SamplingNetwork | None = None) -> Fields:
         """Returns the arguments that `NeuCrowdModel` has beside those of `TupletModel`."""
         return {
             "sampler": sampler,

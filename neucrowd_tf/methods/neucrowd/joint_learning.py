@@ -204,17 +204,14 @@ class NeuCrowdModel(TupletModel):
         losses = self.losses_to(anchors, embeddings, tuplets)
         means = tf.math.unsorted_segment_mean(embeddings[:, 0], classes, len(self.index.classes))
         centres = tf.gather(means, classes)
-        spread, drawn = (
-            tf.reduce_mean(tf.norm(points - centres, axis=1))
-            for points in (anchors, embeddings[:, 0])
-        )
+        spread = tf.reduce_mean(tf.norm(anchors - centres, axis=1))
+        drawn = tf.reduce_mean(tf.norm(embeddings[:, 0] - centres, axis=1))
         figures = {"anchor_spread": tf.math.divide_no_nan(spread, drawn)}
         if self.sampler is not None:
             scores = self.hardness(self.sampler, tuplets, training=False)
-            selected, oracle = (
-                tf.reduce_mean(tf.gather(losses, keep_hardest(by, size // self.pool_factor, True)))
-                for by in (scores, losses)
-            )
+            count = size // self.pool_factor
+            selected = tf.reduce_mean(tf.gather(losses, keep_hardest(scores, count, True)))
+            oracle = tf.reduce_mean(tf.gather(losses, keep_hardest(losses, count, True)))
             pool = tf.reduce_mean(losses)
             figures |= {
                 "hardness_correlation": correlation(scores, losses),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 import tensorflow as tf
 
@@ -48,7 +46,7 @@ class SamplingNetwork(keras.layers.Layer):
         return tf.reduce_sum(tf.gather(tf.reshape(table, [-1]), flat), axis=1) + self.bias
 
 
-def keep_hardest(scores: Tensor, keep: int, selecting: Any) -> Tensor:
+def keep_hardest(scores: Tensor, keep: int, selecting: Tensor) -> Tensor:
     """Returns the positions `[keep]` of the tuplets with the highest predicted hardness.
 
     Args:

@@ -92,7 +92,7 @@ def bayesian_confidence(
     # Here: The beta side for negative examples; C classes: own label against the rest. Why: As for
     # (1). Effect: claim rll_equation_2.
     votes_for, total = _votes_for(votes, labels)
-    in_favour, against = (np.asarray(values)[labels] for values in parameters)
+    in_favour, against = np.asarray(parameters)[:, labels]
     alpha = in_favour + votes_for
     beta = against + (total - votes_for)
     return (alpha / (alpha + beta)).astype(np.float32)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import keras
 import numpy as np
@@ -66,7 +65,7 @@ def check_head(
     np.testing.assert_array_equal(again(inputs), logits)
 
 
-def check_finds_random_annotator(make: Callable[..., CrowdLayerBase], **arguments: Any) -> None:
+def check_finds_random_annotator(make: Callable[..., CrowdLayerBase], **arguments: object) -> None:
     """Raises AssertionError unless a crowd layer recognises a random annotator.
 
     Three annotators are right and one answers at random. The layer has to classify well, with the

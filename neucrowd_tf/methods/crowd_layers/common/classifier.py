@@ -252,7 +252,7 @@ class NetworkClassifier(CrowdEstimator):
             self._compile(network, run)
         return network
 
-    def _compile_model(self, model: Network, steps: int, learning_rate: Any, run: Run) -> None:
+    def _compile_model(self, model: Network, steps: int, learning_rate: object, run: Run) -> None:
         other = learning_rate is not self.learning_rate
         optimizer = make_optimizer(self.optimizer, learning_rate, always=other)
         steps = run.steps_per_call(steps)

@@ -65,12 +65,22 @@ def given_labels(
             " AnnotationLoss(class_weight=...) instead. If these are weights of items, pass"
             " sample_weight[:, None]."
         )
-    while factor.shape.rank < weights.shape.rank:
-        factor = factor[..., None]
+    if factor.shape.rank < weights.shape.rank:
+        factor = factor[(..., *[None] * (weights.shape.rank - factor.shape.rank))]
+    sizes = zip(factor.shape, weights.shape, strict=False)
+    unequal = [(size, wanted) for size, wanted in sizes if None not in (size, wanted)]
+    if factor.shape.rank != weights.shape.rank or any(
+        size not in (1, wanted) for size, wanted in unequal
+    ):
+        raise ValueError(
+            f"{user}: sample_weight has the shape {tf.convert_to_tensor(sample_weight).shape} where"
+            f" labels have {weights.shape}. Give a weight to each label, in the labels' shape, or"
+            " to each item, [B, 1]; for weights of classes use AnnotationLoss(class_weight=...)."
+        )
     return codes, predictions, weights * factor
 
 
-def _float_type(dtype: Any) -> str:
+def _float_type(dtype: object) -> str:
     """Returns float64 of such a dtype or policy, else float32; None is Keras' float type."""
     policy = keras.dtype_policies.get(dtype or keras.config.floatx())
     if policy.compute_dtype == "float64":
@@ -92,8 +102,8 @@ class AnnotationLoss(keras.losses.Loss):
         reduction: "sum_over_batch_size", "mean" and "mean_with_sample_weight" are the weighted mean
             over labels, divided by the replicas of a strategy as Keras does; "sum"; or "none", the
             weighted losses in the labels' shape, 0 where one is missing.
-        class_weight: `[C]` weights of labels by class, or a mapping from codes; others weigh 1.
-            `class_weight` of `fit` is an error, as Keras would take it for items.
+        class_weight: `[C]` weights of labels by class, or a mapping from some codes; others weigh
+            1. `class_weight` of `fit` is an error, as Keras would take it for items.
         labels_per_item: labels of an item on average. A batch's mean is then the sum of its losses
             over so many labels an item, so that Keras' mean over batches is that over all labels,
             and a batch with few or no labels weighs little. None divides by the batch's own labels.
@@ -108,7 +118,7 @@ class AnnotationLoss(keras.losses.Loss):
         log_probabilities: bool = False,
         reduction: str | None = "mean_with_sample_weight",
         name: str = "annotation_loss",
-        dtype: Any = None,
+        dtype: object = None,
         class_weight: Sequence[float] | Mapping[int, float] | None = None,
         labels_per_item: float | None = None,
     ) -> None:
@@ -124,7 +134,7 @@ class AnnotationLoss(keras.losses.Loss):
         super().__init__(name=name, reduction=reduction, dtype=_float_type(dtype))
         self.gamma = gamma
         self.log_probabilities = log_probabilities
-        self.class_weight = _listed(class_weight)
+        self.class_weight = _checked(class_weight)
         if labels_per_item is None:
             self.labels_per_item = None
         else:
@@ -154,12 +164,17 @@ class AnnotationLoss(keras.losses.Loss):
 
     def _of_classes(self, codes: Tensor, num_classes: int) -> Tensor:
         """Returns the weight of each label's class."""
-        weights = list(self.class_weight or ())
-        if len(weights) > num_classes:
+        if isinstance(self.class_weight, Mapping):
+            weights = [self.class_weight.get(code, 1.0) for code in range(num_classes)]
+            fits = max(self.class_weight, default=0) < num_classes
+        else:
+            weights = list(self.class_weight or ())
+            fits = len(weights) == num_classes
+        if not fits:
             raise ValueError(
-                f"class_weight: there are {num_classes} classes, received {len(weights)} weights"
+                f"class_weight: there are {num_classes} classes, received {self.class_weight}. Give"
+                " a list with a weight for each class, or a mapping from some class codes."
             )
-        weights += [1.0] * (num_classes - len(weights))
         within = tf.clip_by_value(codes, 0, num_classes - 1)
         return tf.gather(tf.constant(weights, self.dtype), within)
 
@@ -179,16 +194,22 @@ class AnnotationLoss(keras.losses.Loss):
         }
 
 
-def _listed(class_weight: Sequence[float] | Mapping[int, float] | None) -> list[float] | None:
-    """Returns checked weights by code; in a mapping, codes without a weight have 1."""
+def _checked(
+    class_weight: Sequence[float] | Mapping[int, float] | None,
+) -> list[float] | dict[int, float] | None:
+    """Returns checked weights, by code in a mapping; JSON has made its keys texts."""
     if class_weight is None:
         return None
     if isinstance(class_weight, Mapping):
-        if any(not isinstance(code, int) or code < 0 for code in class_weight):
+        codes = [str(code) for code in class_weight]
+        if not all(code.isdecimal() for code in codes):
             raise ValueError("class_weight: the keys are class codes from 0")
-        codes = range(max(class_weight, default=-1) + 1)
-        class_weight = [class_weight.get(code, 1.0) for code in codes]
-    weights = np.asarray(class_weight, dtype=np.float64)
+        return dict(zip(map(int, codes), _weights(list(class_weight.values())), strict=True))
+    return _weights(class_weight)
+
+
+def _weights(values: Sequence[float]) -> list[float]:
+    weights = np.asarray(values, dtype=np.float64)
     if weights.ndim != 1 or not (np.isfinite(weights) & (weights >= 0)).all():
         raise ValueError("class_weight: expected a finite number from 0 for each class code")
     return [float(weight) for weight in weights]
@@ -201,7 +222,7 @@ class _LabelMean(keras.metrics.Mean):
         ValueError: at the end of an epoch, if a compiler has dropped the check of label codes.
     """
 
-    def __init__(self, name: str, dtype: Any = None) -> None:
+    def __init__(self, name: str, dtype: object = None) -> None:
         super().__init__(name=name, dtype=_float_type(dtype))
 
     def figures(self, labels: Tensor, predictions: Tensor) -> Any:
@@ -234,7 +255,7 @@ class AnnotationAccuracy(_LabelMean):
     probabilities `[B, C]` and true labels `[B]`, -1 where one is not known, it is the accuracy.
     """
 
-    def __init__(self, name: str = "annotation_accuracy", dtype: Any = None) -> None:
+    def __init__(self, name: str = "annotation_accuracy", dtype: object = None) -> None:
         super().__init__(name, dtype)
 
     def figures(self, labels: Tensor, predictions: Tensor) -> Any:
@@ -255,7 +276,7 @@ class AnnotationLogLoss(_LabelMean):
     """
 
     def __init__(
-        self, from_logits: bool = True, name: str = "annotation_log_loss", dtype: Any = None
+        self, from_logits: bool = True, name: str = "annotation_log_loss", dtype: object = None
     ) -> None:
         super().__init__(name, dtype)
         self.from_logits = from_logits

@@ -50,11 +50,11 @@ class AnnotatorHead(keras.layers.Layer):
         super().__init__(**{**kwargs, "dtype": "float64" if double else "float32"})
         self.num_annotators = num_annotators
 
-    def annotator_weight(self, name: str, shape: tuple[int, ...], initializer: Any) -> Tensor:
+    def annotator_weight(self, name: str, shape: tuple[int, ...], initializer: object) -> Tensor:
         """Returns a new weight `[R, *shape]`; see `shared_weight`."""
         return self.shared_weight(name, (self.num_annotators, *shape), initializer)
 
-    def shared_weight(self, name: str, shape: tuple[int, ...], initializer: Any) -> Tensor:
+    def shared_weight(self, name: str, shape: tuple[int, ...], initializer: object) -> Tensor:
         """Returns a new weight `[*shape]`, which is stored as `self.<name>`.
 
         Every fit draws it anew with its initialiser, which is stored as `self.<name>_initializer`.
@@ -94,11 +94,11 @@ class AnnotatorHead(keras.layers.Layer):
         if not isinstance(penalty, float):
             self.add_loss(ops.cast(penalty, keras.config.floatx()))
 
-    def compute_output_spec(self, *args: Any, **kwargs: Any) -> Tensor:
+    def compute_output_spec(self, *args: object, **kwargs: object) -> Tensor:
         """Returns what `call` gives; see `compute_output_shape`."""
         return keras.Operation.compute_output_spec(self, *args, **kwargs)
 
-    def compute_output_shape(self, *args: Any, **kwargs: Any) -> Tensor:
+    def compute_output_shape(self, *args: object, **kwargs: object) -> Tensor:
         """Raises NotImplementedError: only wrappers ask for it, which would repeat the penalty."""
         raise NotImplementedError(
             f"{type(self).__name__} takes sequences [B, T, ...] itself. Call it without"

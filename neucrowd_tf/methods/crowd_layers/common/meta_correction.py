@@ -106,10 +106,9 @@ class CoupledModel(AnnotationModel):
         within, annotators, labels, weights = cells
         inputs = self.network(features, training=True)
         members = self.head.member_cells(inputs, (within, annotators), tf.unstack(corrections))
-        first, second = (
-            tf.reduce_sum(weights * annotation_losses(labels, logits, self.gamma))
-            for logits in members
-        )
+        first, second = members
+        first = tf.reduce_sum(weights * annotation_losses(labels, first, self.gamma))
+        second = tf.reduce_sum(weights * annotation_losses(labels, second, self.gamma))
         return first, second
 
     def corrections(self, features: Tensor, cells: Tensor) -> Tensor:
@@ -126,7 +125,9 @@ class CoupledModel(AnnotationModel):
         # LabelMe. Why: The gradient as written. Effect: not measured.
         classes = self.head.first.shape[-1]
         count = tf.math.divide_no_nan(1.0, tf.reduce_sum(cells[3]))
-        base = [weight.value for member in self.members for weight in member.trainable_variables]
+        base: list[Tensor] = []
+        for member in self.members:
+            base += [weight.value for weight in member.trainable_variables]
         zero = tf.zeros((2, self.groups, classes, classes))
         with tf.GradientTape() as outer:
             outer.watch(zero)

@@ -50,9 +50,8 @@ def mixing_draws(seed: Tensor, size: Tensor, alpha: float) -> tuple[Tensor, Tens
     """
     seeds = tf.random.split(tf.cast(seed, tf.int32), 3)
     # Beta as a share of two Gamma draws.
-    first, second = (
-        tf.random.stateless_gamma([size], key, alpha=alpha) for key in (seeds[0], seeds[1])
-    )
+    first = tf.random.stateless_gamma([size], seeds[0], alpha=alpha)
+    second = tf.random.stateless_gamma([size], seeds[1], alpha=alpha)
     shares = first / tf.maximum(first + second, 1e-30)
     partners = tf.argsort(tf.random.stateless_uniform([size], seeds[2]), stable=True)
     return shares, partners

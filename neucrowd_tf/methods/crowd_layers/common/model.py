@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import keras
 import numpy as np
@@ -109,7 +109,7 @@ class InstanceModel(keras.Model):
         self.loss_tracker = keras.metrics.Mean(name="loss")
         self.built = True
 
-    def save(self, filepath: Any, overwrite: bool = True, **options: Any) -> None:
+    def save(self, filepath: object, overwrite: bool = True, **options: object) -> None:
         """Saves the network that predicts: raw features to probabilities."""
         vars(self)["whole"].save(filepath, overwrite=overwrite, **options)
 
@@ -141,7 +141,7 @@ class InstanceModel(keras.Model):
         within = tf.cast(positions % size, tf.int32)
         return tf.random.experimental.index_shuffle(within, seed, tf.cast(size - 1, tf.int32))
 
-    def batch(self, element: Any) -> tuple[Tensor, Tensor]:
+    def batch(self, element: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the instances `[B]` and their features, augmented.
 
         What `batch_loss` draws is a function of `_step_seed`.
@@ -173,7 +173,8 @@ class InstanceModel(keras.Model):
 
     def penalty(self) -> Tensor:
         """Returns the parts' weight penalties."""
-        terms = [tf.cast(loss, tf.float32) for layer in self.trained for loss in layer.losses]
+        losses = itertools.chain.from_iterable(layer.losses for layer in self.trained)
+        terms = [tf.cast(loss, tf.float32) for loss in losses]
         if terms:
             return tf.add_n(terms)
         return 0.0
@@ -189,7 +190,9 @@ class InstanceModel(keras.Model):
             # are added. Effect: claim dasc_half_l2.
             mean = tf.math.divide_no_nan(total, size)
             loss = self.optimizer.scale_loss(mean + self.penalty() / count)
-        variables = [variable for layer in self.trained for variable in layer.trainable_variables]
+        variables: list[Tensor] = []
+        for layer in self.trained:
+            variables += layer.trainable_variables
         # A gathered weight's gradient has an entry a use; an optimizer's moments need their sum.
         gradients = [
             tf.convert_to_tensor(gradient) if isinstance(gradient, tf.IndexedSlices) else gradient
