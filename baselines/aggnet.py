@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 
@@ -10,7 +10,9 @@ from neucrowd_tf.aggregation.base import vote_shares
 from neucrowd_tf.aggregation.crowd_and_classifier import combine, error_matrices, log_likelihoods
 from neucrowd_tf.declare.declarations import estimator, number, whole
 from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.declare.types import Network
 from neucrowd_tf.methods.crowd_layers.common.classifier import NetworkClassifier
+from neucrowd_tf.methods.crowd_layers.common.network import CompiledNetwork
 from neucrowd_tf.methods.crowd_layers.common.presets import CLASSIFIER_PRESETS, SPACE
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
@@ -52,10 +54,10 @@ class AggNet(NetworkClassifier):
         float, number(above=0), "pseudo-count of every cell of the confusion matrices."
     ] = 0.1
 
-    def _set_targets(self, network: Any, data: TrainingData) -> None:
+    def _set_targets(self, network: CompiledNetwork, data: TrainingData) -> None:
         network.model.set_targets(vote_shares(data.annotations.one_hot(), len(self.classes_)))
 
-    def _train(self, network: Any, data: TrainingData, run: Run) -> Any:
+    def _train(self, network: CompiledNetwork, data: TrainingData, run: Run) -> Network:
         later = max(1, self.epochs // self.rounds)
         one_hot = data.annotations.one_hot()
         posterior = vote_shares(one_hot, len(self.classes_))

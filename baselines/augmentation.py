@@ -6,22 +6,23 @@ They fill in missing annotations in other ways before DL-CL is trained.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import keras
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, number, one_of, whole
 from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.declare.settings import settings_in
+from neucrowd_tf.declare.types import Array, Fields, Floats32, Tensor
 from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
 from neucrowd_tf.methods.crowding import CrowdInG
 from neucrowd_tf.methods.crowding.estimator import ClassifierArguments, completed
 from neucrowd_tf.training.batches import step_numbers
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.features import in_blocks
+from neucrowd_tf.training.learner import in_batches
 from neucrowd_tf.training.loop import train
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.validation import hold_out
@@ -29,11 +30,11 @@ from neucrowd_tf.training.validation import hold_out
 from .graph_completion import GraphCompletion
 
 _SETTINGS = settings_in(Path(__file__).with_suffix(".toml"))
-DL_CL_PRESETS: dict[str, dict[str, Any]] = _SETTINGS["presets"]
-DL_CL_SPACE: dict[str, tuple[Any, ...]] = _SETTINGS["space"]
+DL_CL_PRESETS: dict[str, Fields] = _SETTINGS["presets"]
+DL_CL_SPACE: dict[str, tuple[Tensor, ...]] = _SETTINGS["space"]
 
 
-def _further(variant: str) -> dict[str, dict[str, Any]]:
+def _further(variant: str) -> dict[str, Fields]:
     """Returns DL-CL's presets with what a variant adds to them."""
     added = _SETTINGS["further"][variant]
     return {name: {**preset, **added.get(name, {})} for name, preset in DL_CL_PRESETS.items()}
@@ -103,7 +104,7 @@ class AugmentedDLCL(ClassifierArguments, CrowdEstimator):
         self.history_ = classifier.history_
         self.n_iter_ = classifier.n_iter_
 
-    def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
+    def _predict_proba(self, features: Floats32) -> Array:
         return self.classifier_.predict_proba(features)
 
     def _inference_model(self) -> keras.Model:
@@ -159,8 +160,8 @@ class DLCLGCN(AugmentedDLCL):
             len(data.features), -1
         )
         graph = GraphCompletion(features, data.annotations, seed=self.seed)
-        epochs = self.graph_epochs
-        train(graph, step_numbers, epochs=epochs, steps_per_epoch=1, run=run.stage("graph"))
+        stage = run.stage("graph")
+        train(graph, in_batches(graph, step_numbers, 1, stage), epochs=self.graph_epochs, run=stage)
         return completed(data.annotations, graph.most_probable())
 
 

@@ -11,7 +11,6 @@ import itertools
 from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
@@ -21,6 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, number, whole
 from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.declare.types import Floats, Indices, Mask
 from neucrowd_tf.errors import UnsupportedDataError, warn
 from neucrowd_tf.methods.two_stage.logistic_classifier import LinearClassifier
 from neucrowd_tf.training.estimator import TrainingData
@@ -34,7 +34,7 @@ _MOST_NUMBERS = 1 << 26
 _ROUNDING = 1e-3
 
 
-def logits_of(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def logits_of(scores: Floats) -> Floats:
     """Returns logits `[M, C]`.
 
     One column of scores is the second class's against the first one's zero.
@@ -54,7 +54,7 @@ class PersonalLosses:
         annotations: N instances.
     """
 
-    def __init__(self, x: NDArray[np.float64], annotations: Annotations) -> None:
+    def __init__(self, x: Floats, annotations: Annotations) -> None:
         self.size = annotations.num_annotators
         if annotations.num_classes == 2:
             self.columns = 1
@@ -67,7 +67,7 @@ class PersonalLosses:
         labels = annotations.labels[order]
         self.parts = [(x[rows[a:b]], labels[a:b]) for a, b in itertools.pairwise(bounds)]
 
-    def __call__(self, weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def __call__(self, weights: Floats) -> tuple[float, Floats]:
         """Returns the loss and its gradient at weights `[R + 1, p, K]`.
 
         The first classifier, the target, has no data of its own.
@@ -108,14 +108,12 @@ class Fusion:
             (np.repeat([1.0, -1.0], len(pairs)), endpoints), shape=(count, len(pairs))
         )
 
-    def gaps(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    def gaps(self, weights: Floats) -> Floats:
         """Returns `[pairs]` distances of weights `[R + 1, size]`."""
         gap = weights[self.first] - weights[self.second]
         return np.asarray(np.linalg.norm(gap, axis=1))
 
-    def __call__(
-        self, weights: NDArray[np.float64], rounding: float
-    ) -> tuple[float, NDArray[np.float64]]:
+    def __call__(self, weights: Floats, rounding: float) -> tuple[float, Floats]:
         """Returns the penalty and its gradient at weights `[R + 1, size]`."""
         gap = weights[self.first] - weights[self.second]
         norms = np.sqrt(np.einsum("pk,pk->p", gap, gap) + rounding**2)
@@ -123,7 +121,7 @@ class Fusion:
         return self.weight * float((norms - rounding).sum()), self.incidence @ pull
 
 
-def objective(losses: PersonalLosses, weights: NDArray[np.float64], mu: float, eta: float) -> float:
+def objective(losses: PersonalLosses, weights: Floats, mu: float, eta: float) -> float:
     """Returns the CPC objective at weights `[R + 1, p, K]`.
 
     It is losses + eta / 2 |w_0|^2 + mu / R sum_{i < j} |w_i - w_j|.
@@ -136,7 +134,7 @@ def objective(losses: PersonalLosses, weights: NDArray[np.float64], mu: float, e
 
 def solve(
     losses: PersonalLosses, mu: float, eta: float, *, max_iter: int
-) -> tuple[NDArray[np.float64], NDArray[np.bool_], list[float], bool]:
+) -> tuple[Floats, Mask, list[float], bool]:
     """Minimises the objective by L-BFGS while the rounding of the norms shrinks.
 
     Returns:
@@ -150,7 +148,7 @@ def solve(
     size = losses.shape[1] * losses.shape[2]
     fusion = Fusion(count, size, mu)
 
-    def rounded(vector: NDArray[np.float64], width: float) -> tuple[float, NDArray[np.float64]]:
+    def rounded(vector: Floats, width: float) -> tuple[float, Floats]:
         w = vector.reshape(count, size)
         value, gradient = losses(w.reshape(losses.shape))
         penalty, pull = fusion(w, width)
@@ -239,9 +237,7 @@ class ClusteredPersonalClassifiers(LinearClassifier):
         self.confusion_matrices_ = self._confusions(x, weights)
         self.head_ = self._head(weights[0], mean, scale)
 
-    def _head(
-        self, target: NDArray[np.float64], mean: NDArray[np.float64], scale: NDArray[np.float64]
-    ) -> LinearHead:
+    def _head(self, target: Floats, mean: Floats, scale: Floats) -> LinearHead:
         head = LinearHead()
         kernel = logits_of(target)
         head.mean_ = mean
@@ -253,7 +249,7 @@ class ClusteredPersonalClassifiers(LinearClassifier):
         return head
 
     @staticmethod
-    def _confusions(x: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _confusions(x: Floats, weights: Floats) -> Floats:
         target = softmax(logits_of(x @ weights[0]), axis=1)
         mass = np.maximum(target.sum(axis=0), 1e-12)
         predicted = (softmax(logits_of(x @ personal), axis=1) for personal in weights[1:])
@@ -261,7 +257,7 @@ class ClusteredPersonalClassifiers(LinearClassifier):
         return answers / answers.sum(axis=2, keepdims=True)
 
 
-def _clusters(fused: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _clusters(fused: Mask) -> Indices:
     """Returns `[R]` cluster numbers from 0, -1 for annotators on their own."""
     _, groups = connected_components(csr_matrix(fused), directed=False)
     sizes = np.bincount(groups)

@@ -14,6 +14,7 @@ from neucrowd_tf.methods.crowd_layers.common.head import certain_answers
 from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
 from neucrowd_tf.training.batches import step_numbers
 from neucrowd_tf.training.estimator import TrainingData
+from neucrowd_tf.training.learner import in_batches
 from neucrowd_tf.training.loop import train
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.state import read_variables, write_variables
@@ -89,9 +90,8 @@ class DLCLGAN(AugmentedDLCL):
                 start = _accuracy(classifier, data)["accuracy"]
             history = train(
                 model,
-                step_numbers,
+                in_batches(model, step_numbers, 1, run),
                 epochs=epochs,
-                steps_per_epoch=1,
                 run=run.stage("game"),
                 evaluate=None if start is None else lambda: _accuracy(classifier, data),
                 monitor=None if start is None else "accuracy",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
+from neucrowd_tf.declare.types import Tensor
 from neucrowd_tf.methods.crowd_layers.common.losses import cross_entropies
 from neucrowd_tf.methods.crowding.networks import Discriminator, draw_labels, fold
 from neucrowd_tf.methods.crowding.objectives import (
@@ -30,7 +30,7 @@ _DISCRIMINATOR_RATE = 1e-3
 _SURVEY, _SELECT, _PAIRS, _ROWS, _POLICY = range(5)
 
 
-def policy_loss(logits: Any, labels: Any, rewards: Any) -> Any:
+def policy_loss(logits: Tensor, labels: Tensor, rewards: Tensor) -> Tensor:
     """Returns the loss whose gradient is REINFORCE's.
 
     It is minus the mean of (reward - mean reward) log p(label).
@@ -47,7 +47,7 @@ def policy_loss(logits: Any, labels: Any, rewards: Any) -> Any:
     return tf.reduce_mean(advantage * cross_entropies(labels, logits))
 
 
-def passes_over(passes: int, count: Any, step: Callable[[Any, Any], Any]) -> Any:
+def passes_over(passes: int, count: Tensor, step: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
     """Makes passes over batches and returns the sum over the last one.
 
     Args:
@@ -56,7 +56,7 @@ def passes_over(passes: int, count: Any, step: Callable[[Any, Any], Any]) -> Any
         step: `step(turn, index)` trains on a batch of a pass and returns its part of the sum.
     """
 
-    def body(number: Any, total: Any) -> tuple[Any, Any]:
+    def body(number: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
         turn = number // count
         index = number % count
         return number + 1, tf.where(index == 0, 0.0, total) + step(turn, index)
@@ -122,16 +122,16 @@ class CrowdGANModel(keras.Model):
             optimizer=optimizer, steps_per_execution=1, jit_compile=False, auto_scale_loss=False
         )
 
-    def logits(self, rows: Any) -> Any:
+    def logits(self, rows: Tensor) -> Tensor:
         """Returns annotators' logits `[B, R, C]` of some instances."""
         features = tf.reshape(tf.gather(self.crowd.features, rows), [-1, *self.feature_shape])
         return tf.cast(self.head(self.base(features, training=False)), tf.float32)
 
-    def train_step(self, data: Any) -> dict[str, Any]:
+    def train_step(self, data: Tensor) -> dict[str, Tensor]:
         epoch = tf.cast(tf.reshape(data, []), tf.int32)
         return {"loss": self.discriminator_turn(epoch), "reward": self.generator_turn(epoch)}
 
-    def discriminator_turn(self, epoch: Any) -> Any:
+    def discriminator_turn(self, epoch: Tensor) -> Tensor:
         """Trains the discriminator on authentic and generated annotations; returns the mean loss.
 
         As many generated annotations of each annotator are drawn at random.
@@ -139,7 +139,7 @@ class CrowdGANModel(keras.Model):
         crowd = self.crowd
         size = len(self.crowd.features)
 
-        def compute(index: Any) -> Any:
+        def compute(index: Tensor) -> Tensor:
             rows = positions_of(index, _BATCH_ROWS, size)
             return draw_labels(self.logits(rows), fold(crowd.draw(epoch, _SURVEY), index))
 
@@ -153,7 +153,7 @@ class CrowdGANModel(keras.Model):
         total = tf.size(pairs[0])
         variables = self.discriminator.trainable_variables
 
-        def step(turn: Any, index: Any) -> Any:
+        def step(turn: Tensor, index: Tensor) -> Tensor:
             positions = positions_of(index, _BATCH_PAIRS, total)
             chosen = shuffled(positions, total, fold(crowd.draw(epoch, _PAIRS), turn))
             rows, codes, labels, real = (tf.gather(column, chosen) for column in pairs)
@@ -172,13 +172,13 @@ class CrowdGANModel(keras.Model):
         count = batches_in(total, _BATCH_PAIRS)
         return passes_over(self.passes, count, step) / tf.cast(total, tf.float32)
 
-    def generator_turn(self, epoch: Any) -> Any:
+    def generator_turn(self, epoch: Tensor) -> Tensor:
         """Makes policy-gradient steps on all pairs; returns the mean reward of the last pass."""
         crowd = self.crowd
         size = len(self.crowd.features)
         variables = [*self.base.trainable_variables, *self.head.trainable_variables]
 
-        def step(turn: Any, index: Any) -> Any:
+        def step(turn: Tensor, index: Tensor) -> Tensor:
             positions = positions_of(index, _BATCH_ROWS, size)
             rows = shuffled(positions, size, fold(crowd.draw(epoch, _ROWS), turn))
             seed = fold(fold(crowd.draw(epoch, _POLICY), turn), index)

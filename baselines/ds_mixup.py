@@ -5,11 +5,12 @@ Recent papers often omit this simple pair from their comparisons.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from neucrowd_tf.aggregation.base import Aggregator
 from neucrowd_tf.declare.declarations import estimator, number
 from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.declare.types import Network
 from neucrowd_tf.methods.crowd_layers.common.presets import CLASSIFIER_PRESETS, SPACE
 from neucrowd_tf.methods.two_stage.deep_labels import DeepLabels
 from neucrowd_tf.training.estimator import TrainingData
@@ -43,6 +44,6 @@ class DawidSkeneMixup(DeepLabels):
         float, number(above=0), "parameter of the Beta distribution; near 0 nothing is mixed."
     ] = 1.0
 
-    def _model(self, classifier: Any, data: TrainingData) -> Any:
+    def _model(self, classifier: Network, data: TrainingData) -> Network:
         options = (data.features, len(self.classes_), self._augmentation())
         return MixupModel(classifier, *options, alpha=self.alpha)

@@ -6,6 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from neucrowd_tf.declare.types import Tensor
 from neucrowd_tf.methods.crowd_layers.common.mixing import mixed, mixing_draws
 from neucrowd_tf.methods.crowd_layers.common.model import TargetModel
 
@@ -24,7 +25,7 @@ class MixupModel(TargetModel):
         super().__init__(*args)
         self.alpha = alpha
 
-    def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:
+    def batch_loss(self, rows: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the sum of cross-entropies and the mass of the targets.
 
         References:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.types import Floats32, Indices, Tensor
 from neucrowd_tf.methods.crowd_layers.common.losses import cross_entropies
 from neucrowd_tf.nn.steps import gradients, take_step
 from neucrowd_tf.training.features import in_blocks
@@ -41,7 +39,7 @@ class GraphCompletion(keras.Model):
 
     def __init__(
         self,
-        features: NDArray[np.float32],
+        features: Floats32,
         annotations: Annotations,
         *,
         seed: int,
@@ -58,7 +56,7 @@ class GraphCompletion(keras.Model):
             for codes in (annotations.instances, annotations.annotators, annotations.labels)
         ]
 
-        def weight(shape: tuple[int, ...], index: int) -> Any:
+        def weight(shape: tuple[int, ...], index: int) -> Tensor:
             stddev = float(np.sqrt(2.0 / (shape[-2] + shape[-1])))
             maker = keras.initializers.RandomNormal(stddev=stddev, seed=seed * 1061 + index)
             return self.add_weight(shape=shape, initializer=maker, dtype="float32")
@@ -81,7 +79,7 @@ class GraphCompletion(keras.Model):
         plain = {"steps_per_execution": 1, "jit_compile": False, "auto_scale_loss": False}
         self.compile(optimizer=keras.optimizers.Adam(_LEARNING_RATE), **plain)
 
-    def embeddings(self, used: Any) -> tuple[Any, Any]:
+    def embeddings(self, used: Tensor) -> tuple[Tensor, Tensor]:
         """Returns embeddings of instances `[N, h]` and annotators `[R, h]`.
 
         Edges count with their weight in `used` `[A]` (0 or 1).
@@ -103,7 +101,7 @@ class GraphCompletion(keras.Model):
         )
 
     @staticmethod
-    def _aggregate(messages: Any, nodes: Any, used: Any, size: int) -> Any:
+    def _aggregate(messages: Tensor, nodes: Tensor, used: Tensor, size: int) -> Tensor:
         """Returns the mean of the used messages `[A, h]` at each node, `[size, h]`.
 
         It is zero at a node without messages.
@@ -112,11 +110,11 @@ class GraphCompletion(keras.Model):
         count = tf.math.unsorted_segment_sum(used, nodes, size)
         return tf.math.divide_no_nan(total, count[:, None])
 
-    def annotator_maps(self, annotators: Any) -> Any:
+    def annotator_maps(self, annotators: Tensor) -> Tensor:
         """Returns what each annotator makes of an instance's embedding, `[R, C, h]`."""
         return tf.einsum("rh,chk->rck", annotators, tf.convert_to_tensor(self.decoders))
 
-    def train_step(self, data: Any) -> dict[str, Any]:
+    def train_step(self, data: Tensor) -> dict[str, Tensor]:
         rows, columns, labels = self._edges
         epoch = tf.cast(tf.reshape(data, []), tf.int32)
         draws = tf.random.stateless_uniform(tf.shape(rows), tf.stack([self.seed, epoch]))
@@ -132,12 +130,12 @@ class GraphCompletion(keras.Model):
         take_step(self.optimizer, gradients(tape, loss, variables), variables)
         return {"loss": loss}
 
-    def most_probable(self) -> NDArray[np.int64]:
+    def most_probable(self) -> Indices:
         """Returns the best label of each pair `[N, R]`, from the whole graph."""
         instances, annotators = self.embeddings(tf.ones_like(self._edges[0], tf.float32))
         maps = tf.reshape(self.annotator_maps(annotators), [self.annotators * self.classes, -1])
 
-        def labels(rows: NDArray[np.float32]) -> NDArray[np.int64]:
+        def labels(rows: Floats32) -> Indices:
             logits = tf.reshape(
                 tf.matmul(rows, maps, transpose_b=True), [-1, self.annotators, self.classes]
             )

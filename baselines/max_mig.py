@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from scipy.special import softmax
@@ -11,7 +11,9 @@ from neucrowd_tf.aggregation.base import vote_shares
 from neucrowd_tf.aggregation.crowd_and_classifier import error_matrices
 from neucrowd_tf.declare.declarations import estimator, number
 from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.declare.types import Network
 from neucrowd_tf.methods.crowd_layers.common.classifier import NetworkClassifier
+from neucrowd_tf.methods.crowd_layers.common.network import CompiledNetwork
 from neucrowd_tf.methods.crowd_layers.common.presets import CLASSIFIER_PRESETS, SPACE
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
@@ -54,14 +56,14 @@ class MaxMIG(NetworkClassifier):
         " aggregator's first weights.",
     ] = 0.1
 
-    def _model(self, classifier: Any, data: TrainingData) -> Any:
+    def _model(self, classifier: Network, data: TrainingData) -> Network:
         annotators = data.annotations.num_annotators
         classes = len(self.classes_)
         return MaxMIGModel(
             classifier, data.features, annotators, classes, augment=self._augmentation()
         )
 
-    def _set_targets(self, network: Any, data: TrainingData) -> None:
+    def _set_targets(self, network: CompiledNetwork, data: TrainingData) -> None:
         crowd = data.annotations
         classes = len(self.classes_)
         one_hot = crowd.one_hot()
@@ -70,7 +72,7 @@ class MaxMIG(NetworkClassifier):
         prior = (shares.mean(axis=0) + 1e-3) / (1.0 + classes * 1e-3)
         network.model.set_crowd(crowd.to_dense(np.int32), np.log(errors), prior)
 
-    def _train(self, network: Any, data: TrainingData, run: Run) -> Any:
+    def _train(self, network: CompiledNetwork, data: TrainingData, run: Run) -> Network:
         history = super()._train(network, data, run)
         aggregator = network.model.aggregator
         self.probas_ = np.asarray(aggregator(data.annotations.to_dense(np.int32)), dtype=np.float32)

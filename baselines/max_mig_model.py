@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
+from neucrowd_tf.declare.types import Codes32, Floats, Tensor
 from neucrowd_tf.methods.crowd_layers.common.model import InstanceModel, rows_variable
 
 
-def information_gain_loss(first: Any, second: Any, prior: Any) -> Any:
+def information_gain_loss(first: Tensor, second: Tensor, prior: Tensor) -> Tensor:
     """Returns minus the f-mutual information gain for KL divergence.
 
     It is -(1 + mean of log t_ii) + mean of t_ij over i != j.
@@ -54,7 +53,7 @@ class Aggregator(keras.layers.Layer):
         self.bias = self.add_weight(shape=(num_classes,), initializer="zeros", name="bias")
         self.built = True
 
-    def call(self, labels: Any) -> Any:
+    def call(self, labels: Tensor) -> Tensor:
         """Returns probabilities; `labels` are class codes, -1 for none."""
         labels = tf.cast(labels, tf.int32)
         rows, codes = tf.unstack(tf.cast(tf.where(labels >= 0), tf.int32), axis=1)
@@ -81,10 +80,10 @@ class MaxMIGModel(InstanceModel):
     def __init__(
         self,
         classifier: keras.Model,
-        features: Any,
+        features: Tensor,
         num_annotators: int,
         num_classes: int,
-        augment: Callable[[Any, Any], Any] | None = None,
+        augment: Callable[[Tensor, Tensor], Tensor] | None = None,
     ) -> None:
         networks = [classifier, Aggregator(num_annotators, num_classes)]
         super().__init__(features, networks, augment)
@@ -94,9 +93,7 @@ class MaxMIGModel(InstanceModel):
             tf.fill((num_classes,), 1.0 / num_classes), trainable=False, name="prior"
         )
 
-    def set_crowd(
-        self, labels: NDArray[np.int32], logs: NDArray[np.float64], prior: NDArray[np.float64]
-    ) -> None:
+    def set_crowd(self, labels: Codes32, logs: Floats, prior: Floats) -> None:
         """Sets the annotations, the aggregator's first weights and the class prior.
 
         They are `[N, R]` (-1 for none), `[R, C true, C observed]` and `[C]`.
@@ -106,7 +103,7 @@ class MaxMIGModel(InstanceModel):
         self.aggregator.bias.assign(np.log(prior).astype(np.float32))
         self._prior.assign(prior.astype(np.float32))
 
-    def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:
+    def batch_loss(self, rows: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
         probabilities = tf.cast(self.classifier(features, training=True), tf.float32)
         aggregated = self.aggregator(tf.gather(self._labels, rows))
         prior = tf.convert_to_tensor(self._prior)

@@ -5,10 +5,9 @@ The network's predictions serve as the true labels.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.aggregation.base import normalise_counts, normalise_log, vote_shares
 from neucrowd_tf.aggregation.crowd_and_classifier import log_likelihoods
@@ -16,7 +15,9 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.statistics import annotator_confusion
 from neucrowd_tf.declare.declarations import estimator, fitted, number, whole
 from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.declare.types import Floats, Integers, Network
 from neucrowd_tf.methods.crowd_layers.common.classifier import NetworkClassifier
+from neucrowd_tf.methods.crowd_layers.common.network import CompiledNetwork
 from neucrowd_tf.methods.crowd_layers.common.presets import CLASSIFIER_PRESETS, SPACE
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
@@ -25,8 +26,8 @@ _TINY = 1e-300
 
 
 def bootstrapped_posterior(
-    annotations: Annotations, predicted: NDArray[np.integer[Any]], smoothing: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    annotations: Annotations, predicted: Integers, smoothing: float
+) -> tuple[Floats, Floats, Floats]:
     """Returns posteriors of the true labels, with errors counted by predicted labels.
 
     The predicted labels are treated as true to count errors and classes.
@@ -85,12 +86,12 @@ class MBEM(NetworkClassifier):
         float, number(least=0), "pseudo-count of every cell of the confusion matrices."
     ] = 0.01
 
-    probas_: NDArray[np.float64] = fitted()
+    probas_: Floats = fitted()
 
-    def _set_targets(self, network: Any, data: TrainingData) -> None:
+    def _set_targets(self, network: CompiledNetwork, data: TrainingData) -> None:
         network.model.set_targets(vote_shares(data.annotations.one_hot(), len(self.classes_)))
 
-    def _train(self, network: Any, data: TrainingData, run: Run) -> Any:
+    def _train(self, network: CompiledNetwork, data: TrainingData, run: Run) -> Network:
         for index in range(self.rounds):
             if index:
                 self._start(network, data, self.seed)

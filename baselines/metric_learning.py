@@ -11,16 +11,16 @@ from __future__ import annotations
 import dataclasses
 import functools
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import keras
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, number, one_of, whole
 from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.declare.settings import settings_in
+from neucrowd_tf.declare.types import Fields, Indices, Network
 from neucrowd_tf.methods.two_stage.labels_first import AGGREGATORS
 from neucrowd_tf.nn import losses
 from neucrowd_tf.training.batches import uniform_batches
@@ -37,7 +37,7 @@ from .metric_models import BatchModel, MarginModel, class_batches
 from .relation_net import RelationModel
 
 _SETTINGS = settings_in(Path(__file__).with_suffix(".toml"))
-_OBJECTIVES: dict[str, dict[str, Any]] = _SETTINGS["objectives"]
+_OBJECTIVES: dict[str, Fields] = _SETTINGS["objectives"]
 
 
 @estimator
@@ -73,24 +73,26 @@ class MetricLearning(RepresentationEstimator):
         int, whole(1), '"relation_net" only: support instances of each class in an episode.'
     ] = 5
 
-    def _consensus(self, annotations: Annotations) -> NDArray[np.int64]:
+    def _consensus(self, annotations: Annotations) -> Indices:
         aggregator = AGGREGATORS[self.labels](seed=self.seed).fit(annotations)
         return np.asarray(aggregator.labels_, dtype=np.int64)
 
-    def _make_encoder(self, input_shape: tuple[int, ...], seed: int, name: str = "encoder") -> Any:
+    def _make_encoder(
+        self, input_shape: tuple[int, ...], seed: int, name: str = "encoder"
+    ) -> Network:
         encoder = super()._make_encoder(input_shape, seed, name)
         if not self.normalise:
             return encoder
         unit = keras.layers.UnitNormalization(name="unit_length")(encoder.output)
         return keras.Model(encoder.input, unit, name=name)
 
-    def _network(self, data: EmbeddingData) -> tuple[Any, Any]:
+    def _network(self, data: EmbeddingData) -> tuple[Network, Network]:
         """Returns a model with the objective's loss, and the batches it takes."""
         encoder = self._make_encoder(data.features.shape[1:], self.seed)
         if self.objective in ("contrastive", "triplet"):
             anchors = np.flatnonzero(np.bincount(data.labels) >= 2).tolist()
             index = TupletIndex(data.labels, 1, classes=anchors)
-            model: Any = MarginModel(
+            model: Network = MarginModel(
                 encoder, data.features, index, objective=self.objective, margin=self.margin
             )
             return model, uniform_batches(self.seed, self.batch_size, 3)

@@ -6,13 +6,12 @@ A model defines which instances a step takes, and which loss it computes on them
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
+from neucrowd_tf.declare.types import Floats32, Indices, Integers, Tensor
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.nn.losses import ClassCenters, contrastive_loss, triplet_loss
 from neucrowd_tf.nn.steps import share_of
@@ -38,7 +37,7 @@ class MarginModel(EncoderModel):
     def __init__(
         self,
         encoder: keras.Model,
-        features: NDArray[np.float32],
+        features: Floats32,
         index: TupletIndex,
         *,
         objective: str,
@@ -51,7 +50,7 @@ class MarginModel(EncoderModel):
         self._cumulative = tf.constant(index.cumulative())
         self.built = True
 
-    def batch_losses(self, data: Any) -> Any:
+    def batch_losses(self, data: Tensor) -> Tensor:
         rows = share_of(self.index.draw(data, self._cumulative)[0])
         embeddings = self.embed_rows(rows, training=True)
         squared = tf.reduce_sum(tf.square(embeddings[:, 1:] - embeddings[:, :1]), axis=-1)
@@ -75,10 +74,10 @@ class BatchModel(EncoderModel):
     def __init__(
         self,
         encoder: keras.Model,
-        features: NDArray[np.float32],
-        labels: NDArray[np.int64],
+        features: Floats32,
+        labels: Indices,
         *,
-        loss: Callable[[Any, Any], Any],
+        loss: Callable[[Tensor, Tensor], Tensor],
         centers: int,
         seed: int,
     ) -> None:
@@ -91,7 +90,7 @@ class BatchModel(EncoderModel):
             self.centers.build((None, encoder.output_shape[-1]))
         self.built = True
 
-    def batch_losses(self, data: Any) -> Any:
+    def batch_losses(self, data: Tensor) -> Tensor:
         rows = tf.reshape(data, [-1])
         embeddings = self.embed_rows(rows, training=True)
         if self.centers is None:
@@ -101,7 +100,7 @@ class BatchModel(EncoderModel):
         return self.batch_loss(tf.gather(self._labels, rows), outputs)
 
 
-def class_batches(seed: int, labels: NDArray[np.integer[Any]], batch: int) -> Any:
+def class_batches(seed: int, labels: Integers, batch: int) -> Tensor:
     """Returns `make(first_step)`, a pipeline of `[batch // C, C]` int32 instance positions.
 
     They are functions of (seed, step) alone.

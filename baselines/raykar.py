@@ -5,10 +5,9 @@ EM estimates the classifier and the annotators' errors together.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
@@ -16,6 +15,7 @@ from neucrowd_tf.aggregation.base import normalise_log, warn_not_converged
 from neucrowd_tf.aggregation.crowd_and_classifier import error_matrices, log_likelihoods
 from neucrowd_tf.declare.declarations import estimator, fitted, number, whole
 from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.declare.types import Array, Floats, Indices
 from neucrowd_tf.methods.two_stage.logistic_classifier import LinearClassifier
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.logistic_head import ABSENT, LinearHead
@@ -31,9 +31,7 @@ class _SoftRegression:
     strengths mean the same here.
     """
 
-    def __init__(
-        self, x: NDArray[Any], classes: NDArray[np.int64], num_classes: int, start: LinearHead
-    ) -> None:
+    def __init__(self, x: Array, classes: Indices, num_classes: int, start: LinearHead) -> None:
         self.head = start
         self.classes = classes
         self.num_classes = num_classes
@@ -44,9 +42,7 @@ class _SoftRegression:
             self.free = classes
         self.weights = np.concatenate([start.kernel_[:, self.free], start.bias_[None, self.free]])
 
-    def loss(
-        self, flat: NDArray[np.float64], probas: NDArray[np.float64]
-    ) -> tuple[float, NDArray[np.float64]]:
+    def loss(self, flat: Floats, probas: Floats) -> tuple[float, Floats]:
         """Returns cross-entropy plus penalty, and its gradient.
 
         The weights `[d + 1, K]` are flat.
@@ -60,7 +56,7 @@ class _SoftRegression:
         used = predicted[:, self.classes] * probas[:, self.classes]
         return float(-used.sum() + self.penalty(weights)), gradient.ravel()
 
-    def m_step(self, probas: NDArray[np.float64]) -> None:
+    def m_step(self, probas: Floats) -> None:
         """Fits to the probabilities `[N, C]` of the classes; each instance weighs one."""
         how = {"jac": True, "method": "L-BFGS-B", "options": {"maxiter": 200}}
         solution = minimize(self.loss, self.weights.ravel(), args=(probas,), **how)
@@ -71,13 +67,13 @@ class _SoftRegression:
         self.head.kernel_[:, self.free] = self.weights[:-1]
         self.head.bias_[self.free] = self.weights[-1]
 
-    def penalty(self, weights: NDArray[np.float64] | None = None) -> float:
+    def penalty(self, weights: Floats | None = None) -> float:
         """Returns minus the log of the Gaussian prior on the weights, up to a constant."""
         if weights is None:
             weights = self.weights
         return 0.5 * float(np.sum(weights[:-1] ** 2)) / self.head.C_
 
-    def log_probabilities(self, weights: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    def log_probabilities(self, weights: Floats | None = None) -> Floats:
         """Returns `[N, C]` log p(class | features)."""
         if weights is None:
             weights = self.weights
@@ -160,9 +156,7 @@ class Raykar(LinearClassifier):
         self.labels_ = probas.argmax(axis=1)
 
     @staticmethod
-    def _e_step(
-        one_hot: Any, errors: NDArray[np.float64], log_prior: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], float]:
+    def _e_step(one_hot: object, errors: Floats, log_prior: Floats) -> tuple[Floats, float]:
         """Returns posteriors `[N, C]` and the log likelihood of all labels.
 
         `log_prior` are the classifier's log probabilities `[N, C]`.

@@ -5,13 +5,10 @@ The embedding and the function that compares embeddings are learned together.
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
-import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
+from neucrowd_tf.declare.types import Floats32, Tensor
 from neucrowd_tf.training.encoder_model import EncoderModel
 
 
@@ -34,17 +31,12 @@ class RelationModel(EncoderModel):
     """
 
     def __init__(
-        self,
-        encoder: keras.Model,
-        features: NDArray[np.float32],
-        *,
-        shots: int,
-        seed: int,
-        units: int = 32,
+        self, encoder: keras.Model, features: Floats32, *, shots: int, seed: int, units: int = 32
     ) -> None:
         super().__init__(encoder, features)
         self.shots = shots
-        first, second = (keras.initializers.GlorotUniform(seed=seed + layer) for layer in range(2))
+        first = keras.initializers.GlorotUniform(seed=seed)
+        second = keras.initializers.GlorotUniform(seed=seed + 1)
         self.relation = keras.Sequential(
             [
                 keras.Input((2 * encoder.output_shape[-1],)),
@@ -55,7 +47,7 @@ class RelationModel(EncoderModel):
         )
         self.built = True
 
-    def scores(self, support: Any, queries: Any) -> Any:
+    def scores(self, support: Tensor, queries: Tensor) -> Tensor:
         """Returns relation scores `[Q, C]`.
 
         The queries are `[Q, h]`, each class's support is `[shots, C, h]`.
@@ -71,7 +63,7 @@ class RelationModel(EncoderModel):
         flat = self.relation(tf.reshape(pairs, [-1, pairs.shape[-1]]), training=True)
         return tf.reshape(tf.cast(flat, tf.float32), [count, classes])
 
-    def batch_losses(self, data: Any) -> Any:
+    def batch_losses(self, data: Tensor) -> Tensor:
         embeddings = self.embed_rows(data, training=True)
         if data.shape[0]:
             shots = max(1, min(self.shots, data.shape[0] // 2))

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, number, whole
 from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.declare.types import Array, Fields, Floats32, Indices, Integers, Network
 from neucrowd_tf.errors import warn
 from neucrowd_tf.methods.iced.synthesis import balancing_counts, synthesise
 from neucrowd_tf.methods.two_stage.deep_labels import DeepLabels
@@ -27,17 +27,12 @@ _SPACE: dict[str, tuple[Any, ...]] = {
     "epochs": (5, 10, 20),
     "hidden_units": ((128, 64), (64, 32)),
 }
-_PLAIN: dict[str, Any] = {"hidden_units": (128, 64), "dropout": 0.0, "l2": 0.0}
+_PLAIN: Fields = {"hidden_units": (128, 64), "dropout": 0.0, "l2": 0.0}
 
 
 def smote(
-    features: NDArray[Any],
-    labels: NDArray[np.integer[Any]],
-    num_classes: int,
-    *,
-    k: int = 5,
-    seed: int = 0,
-) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    features: Array, labels: Integers, num_classes: int, *, k: int = 5, seed: int = 0
+) -> tuple[Array, Indices]:
     """Returns features and labels in which synthetic instances balance the classes.
 
     Every class with two instances or more becomes as large as the largest. The real instances come
@@ -136,8 +131,8 @@ class SmoteTwoStage(LabelsFirst):
                 stacklevel=4,
             )
 
-    def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
+    def _predict_proba(self, features: Floats32) -> Array:
         return self.classifier_._predict_proba(features)
 
-    def _inference_model(self) -> Any:
+    def _inference_model(self) -> Network:
         return self.classifier_.inference_model()

@@ -8,6 +8,10 @@ times of crowd-kit. The other ways are plain Keras with a row for each annotatio
 are copied into tuplets, as NeuCrowd's authors do. `ratio` is the other way's processor seconds over
 ours, each the least of the repeats, which alternate. --size multiplies the numbers of instances. To
 compare two commits, run this file with each of them first on PYTHONPATH, alternately.
+
+`commands` (aggregate, report and relabel, beside pandas and crowd-kit), `features` (memory of a fit
+over that of its features) and `refits` (a second fit over the first one) run processes of their own
+and once; see `benchmarks.processes`.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from benchmarks.processes import FIGURES
 from benchmarks.timing import Clock, arguments, show, simulated
 from neucrowd_tf.aggregation import DawidSkene, Glad
 from neucrowd_tf.aggregation.engine.fit import Request, fit
@@ -111,8 +116,11 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     plugins.register(("baselines",))
     figures: dict[str, Any] = {}
     for name in options.names.split(","):
-        if name not in (*FITS, *VOTES):
-            sys.exit(f"--names={name}: expected {', '.join((*FITS, *VOTES))}.")
+        if name not in (*FITS, *VOTES, *FIGURES):
+            sys.exit(f"--names={name}: expected {', '.join((*FITS, *VOTES, *FIGURES))}.")
+        if name in FIGURES:
+            figures |= FIGURES[name](options.size)
+            continue
         both = ways(name, options.size)
         seconds: list[list[float]] = [[] for _ in both]
         for _ in range(options.repeats):

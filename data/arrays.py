@@ -6,16 +6,16 @@ Every problem is one DataError that names the file.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from neucrowd_tf.annotations.tables import as_single, check_features
+from neucrowd_tf.declare.types import Array, Floats, Floats32, Indices
 from neucrowd_tf.errors import DataError
 
 
-def read_numbers(path: Path) -> NDArray[np.float64]:
+def read_numbers(path: Path) -> Floats:
     """Reads a text file of numbers separated by spaces, `[rows, columns]`.
 
     One column gives `[rows, 1]`.
@@ -28,7 +28,7 @@ def read_numbers(path: Path) -> NDArray[np.float64]:
         raise DataError(f"{path}: expected numbers separated by spaces, received {error}") from None
 
 
-def checked_features(values: Any, path: Path) -> NDArray[np.float32]:
+def checked_features(values: object, path: Path) -> Floats32:
     """Returns a file's features `[N, ...]` as float32, in which the published values were measured.
 
     Raises:
@@ -54,9 +54,7 @@ def check_each(path: Path, values: ArrayLike, valid: ArrayLike, expected: str) -
         raise DataError(f"{path}: row {position}: expected {expected}, received {received}")
 
 
-def as_codes(
-    values: NDArray[Any], num_classes: int, path: Path, *, least: int = 0
-) -> NDArray[np.int64]:
+def as_codes(values: Array, num_classes: int, path: Path, *, least: int = 0) -> Indices:
     """Returns class codes as int64: whole numbers from `least` to `num_classes - 1`."""
     valid = np.isin(values, np.arange(least, num_classes))
     check_each(path, values, valid, f"a class code from {least} to {num_classes - 1}")

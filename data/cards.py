@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from neucrowd_tf.cli.runs.work import data_statistics
 from neucrowd_tf.datasets import CrowdDataset
+from neucrowd_tf.declare.types import Fields
 
 
-def dataset_statistics(dataset: CrowdDataset) -> dict[str, Any]:
+def dataset_statistics(dataset: CrowdDataset) -> Fields:
     """Returns the sizes of a dataset's splits and statistics of its annotations by name.
 
     With truth, the sizes of the largest and smallest class are included.
@@ -41,7 +40,8 @@ def card_text(dataset: CrowdDataset) -> str:
     lines += ["| statistic | computed | paper |", "|---|---|---|"]
     for name in dict.fromkeys([*computed, *card.paper]):
         if not isinstance(computed.get(name), list):
-            ours, theirs = (_shown(figures.get(name)) for figures in (computed, card.paper))
+            ours = _shown(computed.get(name))
+            theirs = _shown(card.paper.get(name))
             lines.append(f"| {name} | {ours} | {theirs} |")
     return "\n".join(lines) + "\n"
 

@@ -15,12 +15,13 @@ from typing import Any
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import Card, CrowdDataset, Split
 from neucrowd_tf.declare.dataset_registration import register_dataset
+from neucrowd_tf.declare.types import Fields
 
 from .download import Source
 
 
 @functools.cache
-def _sections() -> dict[str, Any]:
+def _sections() -> Fields:
     return tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from neucrowd_tf.datasets import Split
 from neucrowd_tf.datasets.scarcity import long_tail_sizes
+from neucrowd_tf.declare.types import Floats32, Indices
 from neucrowd_tf.errors import DataError
 
 from .arrays import as_codes
@@ -26,7 +27,7 @@ _NAMES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse
 CLASS_NAMES = np.array(_NAMES, dtype=object)
 
 
-def read_batch(path: Path, classes: int = 10) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def read_batch(path: Path, classes: int = 10) -> tuple[NDArray[np.uint8], Indices]:
     """Returns images `[M, 32, 32, 3]` uint8 and class codes `[M]`.
 
     Args:
@@ -51,7 +52,7 @@ def read_batch(path: Path, classes: int = 10) -> tuple[NDArray[np.uint8], NDArra
     return records[:, -PIXELS:].reshape(-1, CHANNELS, SIDE, SIDE).transpose(0, 2, 3, 1), labels
 
 
-def as_features(images: NDArray[np.uint8]) -> NDArray[np.float32]:
+def as_features(images: NDArray[np.uint8]) -> Floats32:
     """Returns images as float32 within 0 and 1."""
     return np.divide(images, 255, dtype=np.float32)
 
@@ -63,13 +64,13 @@ def test_split(path: Path, classes: int = 10) -> Split:
     return Split(as_features(images), labels, names)
 
 
-def first_of_each(labels: NDArray[np.int64], sizes: Sequence[int]) -> NDArray[np.int64]:
+def first_of_each(labels: Indices, sizes: Sequence[int]) -> Indices:
     """Returns the sorted row numbers of the first `sizes[c]` instances of each class c."""
     rows = [np.flatnonzero(labels == code)[:size] for code, size in enumerate(sizes)]
     return np.sort(np.concatenate(rows))
 
 
-def long_tail(labels: NDArray[np.int64], ratio: float) -> NDArray[np.int64]:
+def long_tail(labels: Indices, ratio: float) -> Indices:
     """Chooses rows whose class sizes fall exponentially, `ratio` to 1.
 
     The first rows of each class are taken.

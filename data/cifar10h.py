@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, Split
+from neucrowd_tf.declare.types import Indices
 
 from . import catalogue
 from .arrays import check_each
@@ -64,10 +65,10 @@ def load_long_tailed(
 def _dataset(
     name: str,
     images: NDArray[np.uint8],
-    truth: NDArray[np.int64],
+    truth: Indices,
     answers: pd.DataFrame,
-    train: NDArray[np.int64],
-    test: NDArray[np.int64],
+    train: Indices,
+    test: Indices,
 ) -> CrowdDataset:
     """Returns a dataset of the images with these numbers."""
     answers = answers[answers[TASK].isin(train)]
@@ -77,15 +78,14 @@ def _dataset(
         class_names=CLASS_NAMES,
         duplicates="first",
     )
-    training, held_out = (
-        Split(as_features(images[rows]), truth[rows], rows) for rows in (train, test)
-    )
+    training = Split(as_features(images[train]), truth[train], train)
+    held_out = Split(as_features(images[test]), truth[test], test)
     return catalogue.dataset(name, training, crowd, held_out)
 
 
 def _read(
     data_dir: Path | None, annotators: int
-) -> tuple[NDArray[np.uint8], NDArray[np.int64], pd.DataFrame]:
+) -> tuple[NDArray[np.uint8], Indices, pd.DataFrame]:
     """Returns all images, their classes, and the labels of the least accurate annotators.
 
     Attention checks are left out.
@@ -103,7 +103,7 @@ def _read(
     return images, truth, frame[frame[WORKER].isin(_least_accurate(frame, annotators))]
 
 
-def _least_accurate(answers: pd.DataFrame, number: int) -> NDArray[np.int64]:
+def _least_accurate(answers: pd.DataFrame, number: int) -> Indices:
     """Returns the ids of the annotators of lowest accuracy, the lower id first if equal.
 
     Deviation: the papers say "low-quality" annotators, not how they were chosen.

@@ -9,13 +9,12 @@ made from it once by the user.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, Split
+from neucrowd_tf.declare.types import Array, Indices
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import TableOptions
@@ -67,7 +66,7 @@ def load_long_tailed(
     return dataset.replace(name="cifar10n_lt", card=catalogue.card("cifar10n_lt"))
 
 
-def _training_images(folder: Path) -> tuple[NDArray[Any], ...]:
+def _training_images(folder: Path) -> tuple[Array, ...]:
     """Returns images, true classes and item numbers of the available batches."""
     batches = []
     for number in range(BATCHES):
@@ -78,7 +77,7 @@ def _training_images(folder: Path) -> tuple[NDArray[Any], ...]:
     return tuple(np.concatenate(column) for column in zip(*batches, strict=True))
 
 
-def crowd_of(path: Path, tasks: NDArray[np.int64], class_names: NDArray[Any]) -> Annotations:
+def crowd_of(path: Path, tasks: Indices, class_names: Array) -> Annotations:
     """Returns the labels of `tasks` (sorted) by the annotators who gave any."""
     options = TableOptions(classes=tuple(map(str, range(len(class_names)))))
     crowd = read_annotations(

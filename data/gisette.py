@@ -11,7 +11,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+
+from neucrowd_tf.declare.types import Floats32, Indices
 
 from .arrays import check_each, checked_features, read_numbers
 from .download import locate
@@ -20,9 +21,11 @@ from .imbalanced import register_pair
 SPLITS = ("train", "valid")
 
 
-def read(data_dir: Path | None) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+def read(data_dir: Path | None) -> tuple[Floats32, Indices]:
     """Returns features `[M, 5000]` and labels `[M]` (1 and -1) of training and validation rows."""
-    files = [f"gisette_{split}.{kind}" for split in SPLITS for kind in ("data", "labels")]
+    files: list[str] = []
+    for split in SPLITS:
+        files += [f"gisette_{split}.data", f"gisette_{split}.labels"]
     folder = locate("gisette", files, data_dir)
     features = []
     labels = []

@@ -10,9 +10,9 @@ import re
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.datasets import load_svmlight_file
 
+from neucrowd_tf.declare.types import Floats32, Indices
 from neucrowd_tf.errors import DataError
 
 from . import catalogue
@@ -26,7 +26,7 @@ BATCHES = 10
 SOURCE = catalogue.source("gsad_syn")
 
 
-def read(data_dir: Path | None) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+def read(data_dir: Path | None) -> tuple[Floats32, Indices]:
     """Returns the features `[M, 128]` and gases `[M]` (1 to 6) of the published batches.
 
     Batches 7 and 10 are included in their order if they lie beside the others.
@@ -37,7 +37,7 @@ def read(data_dir: Path | None) -> tuple[NDArray[np.float32], NDArray[np.int64]]
     return np.concatenate(features), np.concatenate(labels)
 
 
-def _read(path: Path) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+def _read(path: Path) -> tuple[Floats32, Indices]:
     """Reads lines `gas;concentration 1:value 2:value ...`.
 
     They are in svmlight's format once the concentration is removed.

@@ -11,10 +11,10 @@ import functools
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, Split
+from neucrowd_tf.declare.types import Indices
 
 from . import catalogue
 from .arrays import check_each, checked_features
@@ -53,7 +53,7 @@ def _load(
     )
 
 
-def _read(path: Path, label: str, truth: str = "") -> tuple[Annotations, Split, NDArray[np.int64]]:
+def _read(path: Path, label: str, truth: str = "") -> tuple[Annotations, Split, Indices]:
     """Returns the votes, the features with the majority labels, and the column `truth`."""
     columns = [label, VOTES, *([truth] if truth else [])]
     frame = read_csv(path, columns)

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import simulation
 from neucrowd_tf.datasets import CrowdDataset, Split
@@ -27,6 +26,7 @@ from neucrowd_tf.declare.declarations import (
     one_of,
     whole,
 )
+from neucrowd_tf.declare.types import Array, Fields
 from neucrowd_tf.errors import DataError
 
 from . import catalogue
@@ -60,7 +60,7 @@ class Crowd:
 
 
 OPTIONS = tuple(field.name for field in declared(Crowd))
-Read = Callable[[Path | None], "tuple[NDArray[Any], NDArray[Any]]"]
+Read = Callable[[Path | None], "tuple[Array, Array]"]
 Load = Callable[..., CrowdDataset]
 
 
@@ -75,7 +75,7 @@ def register_pair(name: str, read: Read, *, majority: int, minority: int, annota
         annotators: default of their number.
     """
 
-    def sizes(labels: NDArray[Any], ratio: float) -> tuple[dict[int, int], int]:
+    def sizes(labels: Array, ratio: float) -> tuple[dict[int, int], int]:
         largest = int((labels == majority).sum())
         test = int(TEST_SHARE * largest)
         return {majority: largest - test, minority: int(ratio * (largest - test))}, test
@@ -90,7 +90,7 @@ def register_long_tail(name: str, read: Read, *, annotators: int) -> Load:
     each class, a fifth of the rarest class's rows.
     """
 
-    def sizes(labels: NDArray[Any], ratio: float) -> tuple[dict[int, int], int]:
+    def sizes(labels: Array, ratio: float) -> tuple[dict[int, int], int]:
         classes, counts = np.unique(labels, return_counts=True)
         test = int(TEST_SHARE * counts.min())
         tail = long_tail_sizes(int(counts.min()) - test, len(classes), ratio)
@@ -102,8 +102,8 @@ def register_long_tail(name: str, read: Read, *, annotators: int) -> Load:
 def _register(
     name: str,
     read: Read,
-    sizes: Callable[[NDArray[Any], float], tuple[dict[int, int], int]],
-    defaults: dict[str, Any],
+    sizes: Callable[[Array, float], tuple[dict[int, int], int]],
+    defaults: Fields,
 ) -> Load:
     """Registers a task and returns its loader.
 
@@ -114,7 +114,7 @@ def _register(
         defaults: of `Crowd`.
     """
 
-    def load(data_dir: Path | None = None, seed: int = 0, **options: Any) -> CrowdDataset:
+    def load(data_dir: Path | None = None, seed: int = 0, **options: object) -> CrowdDataset:
         """Draws the rows, the annotators and their labels from the seed.
 
         Args:
@@ -144,9 +144,8 @@ def _register(
             codes[rows] = code
             train_rows.append(rows[:size])
             test_rows.append(rows[size : size + test_size])
-        train, test = (
-            generator.permutation(np.concatenate(rows)) for rows in (train_rows, test_rows)
-        )
+        train = generator.permutation(np.concatenate(train_rows))
+        test = generator.permutation(np.concatenate(test_rows))
         kinds = {"uniform": simulation.class_skill_annotators, "split": simulation.split_annotators}
         skills = kinds[crowd.skills](
             crowd.annotators, len(train_sizes), seed, low=crowd.low, high=crowd.high
@@ -154,7 +153,8 @@ def _register(
         annotations = simulation.simulate(
             codes[train], skills, seed, rates=crowd.rate, instance_names=train
         )
-        training, held_out = (Split(features[rows], codes[rows], rows) for rows in (train, test))
+        training = Split(features[train], codes[train], train)
+        held_out = Split(features[test], codes[test], test)
         return catalogue.dataset(name, training, annotations, held_out)
 
     loader: Load = catalogue.register(

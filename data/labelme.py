@@ -30,7 +30,9 @@ def load(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
         DataError: files that are missing or not of the published layout.
     """
     folder = locate("labelme", list(SOURCE.files), data_dir, SOURCE)
-    train, validation, test = (_read(folder, split) for split in ("train", "valid", "test"))
+    train = _read(folder, "train")
+    validation = _read(folder, "valid")
+    test = _read(folder, "test")
     path = folder / "answers.txt"
     answers = as_codes(read_numbers(path), CLASSES, path, least=-1)
     crowd = Annotations.from_dense(answers, num_classes=CLASSES, instance_names=train.names)

@@ -6,13 +6,13 @@ The annotators are of Amazon Mechanical Turk.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations, encode_labels
 from neucrowd_tf.datasets import CrowdDataset, Split
+from neucrowd_tf.declare.types import Fields, Floats32
 
 from . import catalogue
 from .arrays import checked_features
@@ -38,7 +38,7 @@ def load(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
     test_names, test_features, test_labels = _read_songs(test_path)
     classes = np.array(sorted(set(labels)), dtype=object)
     test_codes = encode_labels(test_labels, classes, str(test_path))
-    columns: dict[str, Any] = {"task": "id", "worker": "annotator", "label": "class"}
+    columns: Fields = {"task": "id", "worker": "annotator", "label": "class"}
     answers = read_csv(folder / "music_genre_mturk.csv", [*columns.values()])
     annotations = Annotations.from_frame(
         answers, **columns, instance_names=names, class_names=classes
@@ -48,7 +48,7 @@ def load(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
     return catalogue.dataset("music", train, annotations, test)
 
 
-def _read_songs(path: Path) -> tuple[NDArray[np.object_], NDArray[np.float32], list[str]]:
+def _read_songs(path: Path) -> tuple[NDArray[np.object_], Floats32, list[str]]:
     """Returns the songs' ids, features and genres."""
     frame = read_csv(path, ["id", *FEATURES, "class"])
     features = checked_features(frame[FEATURES], path)

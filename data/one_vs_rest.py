@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -83,7 +82,7 @@ def register_one_vs_rest(name: str, num_classes: int) -> None:
     multiclass = registry.dataset(name)
 
     def load(
-        positive: int, data_dir: Path | None = None, seed: int = 0, **options: Any
+        positive: int, data_dir: Path | None = None, seed: int = 0, **options: object
     ) -> CrowdDataset:
         dataset = multiclass.load(data_dir, seed, **options)
         return one_vs_rest(dataset, positive, seed if multiclass.simulated else 0)

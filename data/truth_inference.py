@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.types import Floats, Indices
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import TableOptions
@@ -42,9 +42,9 @@ class Benchmark:
     """
 
     annotations: Annotations
-    truth: NDArray[np.int64]
+    truth: Indices
 
-    def accuracy(self, probas: NDArray[np.float64]) -> float:
+    def accuracy(self, probas: Floats) -> float:
         """Returns the accuracy over instances with a true label.
 
         A true class that ties for the most probable one counts by its share.

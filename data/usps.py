@@ -9,8 +9,8 @@ from pathlib import Path
 
 import h5py
 import numpy as np
-from numpy.typing import NDArray
 
+from neucrowd_tf.declare.types import Floats32, Indices
 from neucrowd_tf.errors import DataError
 
 from . import catalogue
@@ -21,7 +21,7 @@ from .imbalanced import register_long_tail, register_pair
 SOURCE = catalogue.source("usps_syn")
 
 
-def read(data_dir: Path | None) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+def read(data_dir: Path | None) -> tuple[Floats32, Indices]:
     """Returns all 9,298 digits: features `[M, 256]` and labels `[M]`.
 
     Training rows come before test rows.
@@ -29,10 +29,8 @@ def read(data_dir: Path | None) -> tuple[NDArray[np.float32], NDArray[np.int64]]
     path = locate("usps", list(SOURCE.files), data_dir, SOURCE) / "usps.h5"
     try:
         with h5py.File(path) as stream:
-            features, labels = (
-                np.concatenate([stream[f"{split}/{name}"] for split in ("train", "test")])
-                for name in ("data", "target")
-            )
+            features = np.concatenate([stream["train/data"], stream["test/data"]])
+            labels = np.concatenate([stream["train/target"], stream["test/target"]])
     except (OSError, KeyError) as error:
         raise DataError(
             f"{path}: expected HDF5 with train/data, train/target, test/data and test/target,"

@@ -76,7 +76,9 @@ _MODULES = {
 }
 # Modules that are public names themselves.
 _PUBLIC_MODULES = {"layers": "saving.keras_objects", "registry": "declare.registry"}
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
+_MODULE_OF: dict[str, str] = {}
+for _module, _names in _MODULES.items():
+    _MODULE_OF |= dict.fromkeys(_names.split(), _module)
 __all__ = ["__version__", *_MODULE_OF, *_PUBLIC_MODULES]
 
 

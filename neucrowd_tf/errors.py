@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import errno
+import threading
 import unicodedata
 import warnings
 from collections.abc import Iterator
@@ -71,6 +72,21 @@ def quietly() -> Iterator[None]:
         yield
     finally:
         _quiet.reset(token)
+
+
+# Re-entrant: one of our functions within it may call another one.
+_CHECKS = threading.RLock()
+
+
+@contextlib.contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """Within, or in a function that it decorates, no other thread of ours calls scikit-learn.
+
+    scikit-learn checks its input within `warnings.catch_warnings`, which gives the whole process'
+    filters back as they were. Of two threads at once, one would give back the other's.
+    """
+    with _CHECKS:
+        yield
 
 
 def is_quiet() -> bool:

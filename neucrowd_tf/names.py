@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from neucrowd_tf.declare.types import Array, Indices
 
 # Column names that always mean a role, compared in lower case and without other signs than letters
 # and digits. `_ID` marks those that may be followed by id or ids. Frames in memory use them too.
@@ -35,13 +36,16 @@ _SECOND = (
 SECOND_ITEM = frozenset(_SECOND.split())
 # A whole number as Python spells it, below 10^18.
 _WHOLE = re.compile(r"0|[1-9][0-9]{0,17}|-[1-9][0-9]{0,16}")
-ALIASES: dict[str, frozenset[str]] = {
-    role: frozenset(
-        [f"{word}{end}" for word in _ID.get(role, "").split() for end in ("", "id", "ids", "no")]
-        + _EXACT[role].split()
-    )
-    for role in ROLES
-}
+
+
+def _aliases(role: str) -> frozenset[str]:
+    names = _EXACT[role].split()
+    for word in _ID.get(role, "").split():
+        names += [word, f"{word}id", f"{word}ids", f"{word}no"]
+    return frozenset(names)
+
+
+ALIASES = {role: _aliases(role) for role in ROLES}
 
 
 def close_names(name: str, names: Iterable[str]) -> list[str]:
@@ -59,12 +63,12 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
     return ""
 
 
-def folded(column: Any) -> str:
+def folded(column: object) -> str:
     """Returns a column's name as aliases are compared: casefolded, letters and digits only."""
     return re.sub(r"[\W_]+", "", str(column).casefold())
 
 
-def roles_of(columns: Iterable[Any]) -> dict[str, list[Any]]:
+def roles_of(columns: Iterable[object]) -> dict[str, list[Any]]:
     """Returns for each of task, worker and label the columns whose name is one of its aliases."""
     hits: dict[str, list[Any]] = {role: [] for role in ROLES}
     for column in columns:
@@ -75,7 +79,7 @@ def roles_of(columns: Iterable[Any]) -> dict[str, list[Any]]:
     return hits
 
 
-def as_name_array(values: Any) -> NDArray[Any]:
+def as_name_array(values: Any) -> Array:
     """Returns hashable ids as a one-dimensional array that keeps their types.
 
     Whole numbers become int64 (Python's own where it is too short), truth values bool, anything
@@ -114,7 +118,7 @@ def normal(name: str) -> str:
     return unicodedata.normalize("NFKC", name).strip().casefold()
 
 
-def spelt(name: Any) -> str:
+def spelt(name: object) -> str:
     """Returns how an error message shows an id: a NumPy number as the plain number."""
     return repr(name.item() if isinstance(name, np.generic) else name)
 
@@ -124,7 +128,7 @@ def plain_integers(values: Sequence[str]) -> bool:
     return all(map(_WHOLE.fullmatch, values))
 
 
-def typed_names(texts: Sequence[str]) -> NDArray[Any]:
+def typed_names(texts: Sequence[str]) -> Array:
     """Returns names as whole numbers if every text is how one is spelt, otherwise as text."""
     if plain_integers(texts):
         return np.array([int(text) for text in texts], dtype=np.int64)
@@ -137,7 +141,7 @@ def natural_key(text: str) -> list[Any]:
     return [int(piece) if place % 2 else piece for place, piece in enumerate(parts)]
 
 
-def encode(texts: Iterable[str]) -> tuple[list[str], NDArray[np.int64]]:
+def encode(texts: Iterable[str]) -> tuple[list[str], Indices]:
     """Returns the distinct texts in order of appearance, and the code of each text among them."""
     index: defaultdict[str, int] = defaultdict(itertools.count().__next__)
     codes = np.fromiter(map(index.__getitem__, texts), dtype=np.int64)

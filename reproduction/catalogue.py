@@ -20,11 +20,11 @@ import itertools
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from neucrowd_tf.cli.runs.options import SCARCITY
 from neucrowd_tf.declare import registry
 from neucrowd_tf.declare.settings import settings_in
+from neucrowd_tf.declare.types import NamedValues
 from neucrowd_tf.errors import DataError, one_line
 from reproduction import smoke
 from reproduction.printed import TABLES, Table
@@ -77,29 +77,28 @@ def read(path: Path) -> Iterator[Suite]:
             fields["rivals"] = {of: _words(text, names) for of, text in rivals.items()}
         if "analysis" in fields:
             fields["analysis"] = _function(fields["analysis"])
-        filled = (cell for row in rows for cell in _cells({**section, **row}))
-        cases = (case for row in filled for case in _cases(row, names))
+        cases: list[Case] = []
+        for row in rows:
+            for cell in _cells({**section, **row}):
+                cases += _cases(cell, names)
         yield Suite(name, cases=tuple(cases), **fields)
 
 
-def _cells(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _cells(row: NamedValues) -> Iterator[NamedValues]:
     """Yields a map's row for each combination of its axes' values; any other row as it is."""
     row = dict(row)
     axes = row.pop("axes", {})
     at = row.pop("at", {})
-    chosen = [
-        [
-            (f"{axis}={value}", axes[axis][value])
-            for value in at.get(axis, " ".join(axes[axis])).split()
-        ]
-        for axis in axes
-    ]
+    chosen: list[list[tuple[str, NamedValues]]] = []
+    for axis, choices in axes.items():
+        values = at.get(axis, " ".join(choices)).split()
+        chosen.append([(f"{axis}={value}", choices[value]) for value in values])
     for combination in itertools.product(*chosen):
         cell = dict(row)
         options = dict(row.get("dataset_option", {}))
-        for _, values in combination:
-            cell |= values
-            options |= values.get("dataset_option", {})
+        for _, choice in combination:
+            cell |= choice
+            options |= choice.get("dataset_option", {})
         if options:
             cell["dataset_option"] = options
         places = [place for place, _ in combination]
@@ -108,7 +107,7 @@ def _cells(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield cell
 
 
-def _cases(row: Mapping[str, Any], names: Mapping[str, str]) -> Iterator[Case]:
+def _cases(row: NamedValues, names: Mapping[str, str]) -> Iterator[Case]:
     """Yields a row's cases, one for each value of `x`."""
     values_of_x = row.get("x")
     for x in values_of_x if isinstance(values_of_x, tuple) else (values_of_x,):
@@ -130,11 +129,13 @@ def _cases(row: Mapping[str, Any], names: Mapping[str, str]) -> Iterator[Case]:
 
 def _words(text: str, names: Mapping[str, str]) -> tuple[str, ...]:
     """Returns the words of a text, with those that stand for others."""
-    return tuple(
-        full
-        for word in text.split()
-        for full in (_words(names[word[1:]], names) if word.startswith("$") else (word,))
-    )
+    words: list[str] = []
+    for word in text.split():
+        if word.startswith("$"):
+            words += _words(names[word[1:]], names)
+        else:
+            words.append(word)
+    return tuple(words)
 
 
 def _printed(rows: Mapping[str, str] | str) -> Table:
@@ -153,9 +154,8 @@ def _function(path: str) -> Analysis:
     return getattr(importlib.import_module(f"reproduction.{module}"), name)
 
 
-SUITES = tuple(
-    suite for name in FILES for suite in read(Path(__file__).parent / "suites" / f"{name}.toml")
-)
+_PATHS = [Path(__file__).parent / "suites" / f"{name}.toml" for name in FILES]
+SUITES = tuple(itertools.chain.from_iterable(map(read, _PATHS)))
 
 for _suite in SUITES:
     registry.register_suite(_registered(_suite))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
 import sys
 import tomllib
@@ -464,9 +465,12 @@ def _published(claim: Claim, row: str, metric: str) -> Figure | None:
     else:
         tables = []
     tables += [TABLES[name] for name in TABLES if name.startswith(claim.suite.partition("_")[0])]
-    names = (row, row.removesuffix("_printed"))
-    figures = (table.get((claim.data, name), {}) for name in names for table in tables)
-    return next((by_metric[metric] for by_metric in figures if metric in by_metric), None)
+    for name in (row, row.removesuffix("_printed")):
+        for table in tables:
+            by_metric = table.get((claim.data, name), {})
+            if metric in by_metric:
+                return by_metric[metric]
+    return None
 
 
 def _row(
@@ -560,10 +564,10 @@ def updated(text: str, claims: Iterable[Claim]) -> str:
             items = [f"{key} = {_toml(value)}" for key, value in shown]
             block.append(f"ours = {{ {', '.join(items)} }}")
         block += [f"verdict = {_toml(claim.verdict)}", ""]
-    return "\n".join(line for block in blocks for line in block).rstrip() + "\n"
+    return "\n".join(itertools.chain.from_iterable(blocks)).rstrip() + "\n"
 
 
-def _toml(value: Any) -> str:
+def _toml(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):

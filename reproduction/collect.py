@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.io.files.json import read_json
 from neucrowd_tf.io.run_files import CONFIG, EVALUATION, FINISHED, HISTORY, STATUS
 from reproduction.suite import Case, Suite
@@ -24,7 +25,7 @@ class FinishedRun:
     seed: int
     folder: Path
 
-    def read(self, name: str) -> dict[str, Any]:
+    def read(self, name: str) -> Fields:
         """Returns a JSON file of the run; nothing if it is missing."""
         path = self.folder / name
         if path.exists():
@@ -32,7 +33,7 @@ class FinishedRun:
         return {}
 
     @property
-    def evaluation(self) -> dict[str, Any]:
+    def evaluation(self) -> Fields:
         return self.read(EVALUATION)
 
     def metric(self, name: str) -> float | None:
@@ -95,13 +96,11 @@ def row_runs(root: Path, case: Case, dataset: str, method: str) -> list[Finished
 
 def suite_runs(suite: Suite, root: Path) -> list[FinishedRun]:
     """Returns all finished runs of a suite."""
-    return [
-        run
-        for case in suite.cases
-        for dataset in case.datasets
-        for method in case.methods
-        for run in row_runs(root, case, dataset, method)
-    ]
+    runs: list[FinishedRun] = []
+    for case in suite.cases:
+        for dataset, method in itertools.product(case.datasets, case.methods):
+            runs += row_runs(root, case, dataset, method)
+    return runs
 
 
 def absent_reason(root: Path, case: Case, dataset: str, method: str) -> str:

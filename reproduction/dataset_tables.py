@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from neucrowd_tf.annotations import agreement, statistics
 from neucrowd_tf.cli.runs.options import Options
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.declare import registry
+from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.tables.writing import number_cell
 from reproduction import printed
@@ -35,7 +35,7 @@ COLUMNS = ("paper", "dataset", "statistic", "published", "ours", "least", "most"
 _TWO_DIGITS = ("kappa", "class_ratio")
 
 
-def dataset_statistics(dataset: CrowdDataset) -> dict[str, Any]:
+def dataset_statistics(dataset: CrowdDataset) -> Fields:
     """Returns a dataset's sizes and the statistics of its annotations.
 
     The names are those of the papers' tables.

@@ -204,13 +204,14 @@ def dasc_figure_1(suite: Suite, options: Options) -> list[Path]:
     for name, labels in (("annotations", crowd.labels), ("truth", labelme.truth)):
         counts = np.bincount(labels, minlength=crowd.num_classes)
         lines["b: share of each class", name] = counts / counts.sum()
-    points = [Point(*key, i, 0, value) for key, v in lines.items() for i, value in enumerate(v)]
+    points: list[Point] = []
+    for (panel, line), values in lines.items():
+        points += [Point(panel, line, at, 0, value) for at, value in enumerate(values)]
     for title, name in (("c: R", "imbalance_ratio"), ("d: test accuracy", "test_accuracy")):
-        points += [
-            Point(f"{title} by round, confidence", "CrowdLayer", number, run.seed, value)
-            for run in suite_runs(suite, options.output_dir)
-            for _, _, number, value in _rounds(run, name)
-        ]
+        panel = f"{title} by round, confidence"
+        for run in suite_runs(suite, options.output_dir):
+            for _, _, number, value in _rounds(run, name):
+                points.append(Point(panel, "CrowdLayer", number, run.seed, value))
     return write(suite, options, "panels", points, "annotator, class or round", "value")
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
+from neucrowd_tf.declare.types import Axes
 from neucrowd_tf.io.files.atomic import atomic_path
 from reproduction.claims import OTHER, SAME, SIMILAR, Claim, Ours
 from reproduction.panels import Figure
@@ -53,7 +53,7 @@ def draw(claims: Iterable[Claim], path: Path) -> bool:
     return True
 
 
-def _draw_row(axis: Any, y: int, ours: Ours, word: str) -> None:
+def _draw_row(axis: Axes, y: int, ours: Ours, word: str) -> None:
     """Draws the interval, the mean and the published gain of one claim, in points."""
     if ours.low is not None and ours.high is not None:
         ends = [100 * ours.low, 100 * ours.high]

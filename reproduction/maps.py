@@ -11,20 +11,20 @@ import csv
 import functools
 import itertools
 import math
+import operator
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import stats
 
 from neucrowd_tf.cli.runs.options import Options
 from neucrowd_tf.cli.runs.results import NO_INTERVAL
+from neucrowd_tf.declare.types import Axes, Floats, Indices
 from neucrowd_tf.errors import DataError, one_line
 from neucrowd_tf.evaluation.influence import instance_values
 from neucrowd_tf.evaluation.intervals import Interval, mean_interval
@@ -52,8 +52,9 @@ METRICS = ("accuracy", "auc")
 # Before these columns stand the dataset and the axes.
 COLUMNS = (
     *("method", "rival", "runs", "asked"),
-    *(f"{metric}{part}" for metric in METRICS for part in ("", "_of_rival")),
-    *(f"{metric}_gain{end}" for metric in METRICS for end in ("", "_low", "_high")),
+    *("accuracy", "accuracy_of_rival", "auc", "auc_of_rival"),
+    *("accuracy_gain", "accuracy_gain_low", "accuracy_gain_high"),
+    *("auc_gain", "auc_gain_low", "auc_gain_high"),
 )
 CONFIDENCE = 0.95
 Row = Mapping[str, str]
@@ -69,9 +70,7 @@ def split_setting(setting: str) -> tuple[Place, str]:
     return place, ",".join(part for part in parts if "=" not in part)
 
 
-def interval_of_runs(
-    runs: NDArray[np.int64], instances: NDArray[np.int64], differences: NDArray[np.float64]
-) -> Interval:
+def interval_of_runs(runs: Indices, instances: Indices, differences: Floats) -> Interval:
     """Returns the mean of differences by run and instance, with an interval over both.
 
     Runs need not share their instances, as those of cross-validation do not. The components of
@@ -118,7 +117,7 @@ def interval_of_runs(
 
 
 @functools.cache
-def _values(folder: Path, metric: str) -> tuple[tuple[str, ...], NDArray[np.float64]]:
+def _values(folder: Path, metric: str) -> tuple[tuple[str, ...], Floats]:
     """Returns the test instances of a finished run and what each adds to a metric."""
     table = read_predictions(folder / PREDICTIONS)
     return table.tasks, instance_values(metric, table.labels, table.probabilities)
@@ -130,7 +129,7 @@ def _gain(ours: Sequence[FinishedRun], theirs: Sequence[FinishedRun], metric: st
     pairs = [(run, rival.get((run.seed, run.folder.name))) for run in ours]
     runs = list[int]()
     names = list[tuple[str, int]]()
-    differences = list[NDArray[np.float64]]()
+    differences = list[Floats]()
     for number, (run, other) in enumerate(pair for pair in pairs if pair[1] is not None):
         tasks, values = _values(run.folder, metric)
         other_tasks, other_values = _values(other.folder, metric)  # type: ignore[union-attr]
@@ -169,7 +168,8 @@ def _ours(suite: Suite, method: str) -> str:
 def rows(suite: Suite, root: Path) -> Iterator[dict[str, str]]:
     """Yields a row for each method but the rivals in each cell that has runs of both."""
     cells: dict[tuple[str, tuple[str, ...]], dict[str, tuple[Case, list[FinishedRun]]]] = {}
-    axes = list(dict.fromkeys(x for case in suite.cases for x in split_setting(case.setting)[0]))
+    settings = (split_setting(case.setting)[0] for case in suite.cases)
+    axes = list(dict.fromkeys(itertools.chain.from_iterable(settings)))
     for case in suite.cases:
         place, variant = split_setting(case.setting)
         for dataset, method in itertools.product(case.datasets, case.methods):
@@ -179,7 +179,7 @@ def rows(suite: Suite, root: Path) -> Iterator[dict[str, str]]:
             else:
                 name = method
             cell[name] = case, row_runs(root, case, dataset, method)
-    all_rivals = {name for names in suite.rivals.values() for name in names}
+    all_rivals = set(itertools.chain.from_iterable(suite.rivals.values()))
     for (dataset, place_of_cell), cell in cells.items():
         for name, (case, runs) in cell.items():
             method, _, variant = name.partition(", ")
@@ -216,7 +216,7 @@ def store(suite: Suite, table: Sequence[Row], folder: Path) -> list[Path]:
         return []
     path = folder / f"{suite.name}.csv"
     columns = [*table[0]]
-    write_text(path, to_csv(columns, [[row[name] for name in columns] for row in table]))
+    write_text(path, to_csv(columns, map(operator.itemgetter(*columns), table)))
     return [path, *_draw(path.with_suffix(".png"), {suite.title: (suite, table)}, False)]
 
 
@@ -335,17 +335,16 @@ class _Grid:
         rest = axes[: len(axes) - len(last)]
         dataset = shown[0]["dataset"]
         places = [dict(zip(axes, x[1:], strict=True)) for x in _places(suite) if x[0] == dataset]
-        across = list(dict.fromkeys(tuple(place[axis] for axis in rest) for place in places))
+        across = list(dict.fromkeys(_values_at(place, rest) for place in places))
         methods = dict.fromkeys(row["method"] for row in shown)
-        lasts = dict.fromkeys(tuple(place[axis] for axis in last) for place in places)
-        down = [(method, *value) for method in methods for value in lasts]
-        cells = {
-            (tuple(row[x] for x in rest), (row["method"], *(row[x] for x in last))): row
-            for row in shown
-        }
+        lasts = dict.fromkeys(_values_at(place, last) for place in places)
+        down = [(method, *values) for method, values in itertools.product(methods, lasts)]
+        cells: dict[tuple[tuple[str, ...], tuple[str, ...]], Row] = {}
+        for row in shown:
+            cells[_values_at(row, rest), _values_at(row, ["method", *last])] = row
         return cls(across, down, [*rest, *last], cells)
 
-    def draw(self, axis: Any) -> None:
+    def draw(self, axis: Axes) -> None:
         """Draws the cells with their numbers."""
         for x, column in enumerate(self.across):
             for y, line in enumerate(self.down):
@@ -353,21 +352,26 @@ class _Grid:
                 if row is not None:
                     _draw_cell(axis, x, y, row)
         rest = self.axes[: len(self.across[0])]
-        labels = [" ".join(f"{n}={v}" for n, v in zip(rest, x, strict=True)) for x in self.across]
+        labels = [_title(rest, values) for values in self.across]
         axis.set_xticks(range(len(labels)), [x.replace(" ", "\n") for x in labels], fontsize=6)
         last = self.axes[len(rest) :]
-        names = [
-            " ".join([y[0], *(f"{n}={v}" for n, v in zip(last, y[1:], strict=True))])
-            for y in self.down
-        ]
+        names = [f"{method} {_title(last, values)}".rstrip() for method, *values in self.down]
         axis.set_yticks(range(len(names)), names, fontsize=7)
         axis.set(xlim=(-0.5, len(labels) - 0.5), ylim=(len(names) - 0.5, -0.5))
+
+
+def _values_at(row: Row, names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(row[name] for name in names)
+
+
+def _title(names: Sequence[str], values: Sequence[str]) -> str:
+    return " ".join(f"{name}={value}" for name, value in zip(names, values, strict=True))
 
 
 _STRONGEST = 0.08  # the gain of the strongest colour
 
 
-def _draw_cell(axis: Any, x: int, y: int, row: Row) -> None:
+def _draw_cell(axis: Axes, x: int, y: int, row: Row) -> None:
     """Draws a cell: coloured if its interval excludes 0, hatched if runs are missing."""
     gain = float(row["accuracy_gain"])
     apart = is_complete(row) and outcome(row) != 0
@@ -450,7 +454,9 @@ def _sentence(suite: Suite, method: str, ours: Sequence[Row]) -> str:
         still = ""
     if not measured:
         return f"`{method}`: no cell of its map has all its runs yet.{still}"
-    parts = {sign: [row for row in measured if outcome(row) == sign] for sign in (1, -1, 0)}
+    parts: dict[int, list[Row]] = {1: [], -1: [], 0: []}
+    for row in measured:
+        parts[outcome(row)].append(row)
     text = f"`{method}` pays, compared with the best of {over}, {_where(measured, parts[1])}."
     text += f" It does not pay (it is less accurate) {_where(measured, parts[-1])}."
     if parts[0]:
@@ -459,17 +465,17 @@ def _sentence(suite: Suite, method: str, ours: Sequence[Row]) -> str:
 
 
 def _cells_asked(suite: Suite, method: str) -> int:
-    places = {
-        (dataset, tuple(split_setting(case.setting)[0].items()))
-        for case in suite.cases
-        for dataset in case.datasets
-        if method in case.methods and split_setting(case.setting)[1] != CONTROL
-    }
+    places: set[tuple[str, tuple[tuple[str, str], ...]]] = set()
+    for case in suite.cases:
+        place, variant = split_setting(case.setting)
+        if method in case.methods and variant != CONTROL:
+            places |= {(dataset, tuple(place.items())) for dataset in case.datasets}
     return len(places)
 
 
 def _gain_text(row: Row) -> str:
-    low, high = (float(row[f"accuracy_gain_{end}"]) for end in ("low", "high"))
+    low = float(row["accuracy_gain_low"])
+    high = float(row["accuracy_gain_high"])
     return f"{float(row['accuracy_gain']):+.3f} [{low:+.3f}, {high:+.3f}]"
 
 
@@ -478,18 +484,17 @@ def _where(measured: Sequence[Row], chosen: Sequence[Row]) -> str:
     if not chosen:
         return f"in none of {len(measured)} cells"
     if len(chosen) <= 3:
-        cells = [
-            f"{row['dataset']} with "
-            + ", ".join(f"{axis} {row[axis]}" for axis in axes_of(row))
-            + f" ({_gain_text(row)})"
-            for row in chosen
-        ]
+        cells: list[str] = []
+        for row in chosen:
+            place = ", ".join(f"{axis} {row[axis]}" for axis in axes_of(row))
+            cells.append(f"{row['dataset']} with {place} ({_gain_text(row)})")
         return "in " + "; ".join(cells)
     names = ["dataset", *axes_of(chosen[0])]
     limits = []
     for name in names:
         tested = list(dict.fromkeys(row[name] for row in measured))
-        values = [value for value in tested if value in {row[name] for row in chosen}]
+        remaining = {row[name] for row in chosen}
+        values = [value for value in tested if value in remaining]
         if len(values) < len(tested):
             limits.append(f"{name} {' or '.join(values)}")
     if limits:
@@ -532,7 +537,8 @@ def _change(measured: Sequence[Row]) -> str:
 
 def _error(row: Row) -> float:
     """Returns the standard error of a cell's gain, a little above zero."""
-    low, high = (float(row[f"accuracy_gain_{end}"]) for end in ("low", "high"))
+    low = float(row["accuracy_gain_low"])
+    high = float(row["accuracy_gain_high"])
     quantile = float(stats.t.ppf(0.5 + CONFIDENCE / 2, int(row["runs"]) - 1))
     return max((high - low) / 2 / quantile, 1e-9)
 

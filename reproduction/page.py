@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import itertools
 import re
 import statistics
 import sys
@@ -120,12 +121,13 @@ def summary(tables: Iterable[tuple[Suite, Rows]]) -> list[str]:
                 else:
                     whose = RIVALS
                 counts.setdefault((PAPERS[paper], whose), Counter())[row["verdict"]] += 1
-    table = [["paper", *(f"{whose}: {', '.join(PLACES)}" for whose in (OWN, RIVALS))]]
+    places = ", ".join(PLACES)
+    table = [["paper", f"{OWN}: {places}", f"{RIVALS}: {places}"]]
     for paper in PAPERS.values():
-        cells = [counts.get((paper, whose), Counter()) for whose in (OWN, RIVALS)]
-        if any(cell[place] for cell in cells for place in PLACES):
-            shown = (", ".join(str(cell[place]) for place in PLACES) for cell in cells)
-            table.append([paper, *shown])
+        own = [counts.get((paper, OWN), Counter())[place] for place in PLACES]
+        rivals = [counts.get((paper, RIVALS), Counter())[place] for place in PLACES]
+        if any(own + rivals):
+            table.append([paper, ", ".join(map(str, own)), ", ".join(map(str, rivals))])
     return aligned(table, "md", "")
 
 
@@ -143,9 +145,9 @@ def answer(rows: Iterable[Claim]) -> list[str]:
         counts = Counter(_word(claim) for claim in gains)
         words = [f"{counts[word]} {word}" for word in (*WORDS, NOT_TRAINED) if counts[word]]
         names = ", ".join(dict.fromkeys(f"`{claim.data}`" for claim in gains))
-        apart = dict.fromkeys(
-            part for claim in gains for part in claims.PARTS if _apart(claim, part)
-        )
+        apart: dict[str, None] = {}
+        for claim in gains:
+            apart |= dict.fromkeys(part for part in claims.PARTS if _apart(claim, part))
         if apart:
             inputs = f"not the paper's {' and '.join(apart)}"
         else:
@@ -186,8 +188,8 @@ def table_of(rows: Iterable[Claim]) -> list[str]:
             ours += f" ({seeds})"
         text = f"{claim.claim} ({claim.where})"
         table.append([claim.verdict, text, published, ours, claim.comparability])
-    filled = [i for i in range(len(table[0])) if any(line[i] for line in table[1:])]
-    return aligned([[line[i] for i in filled] for line in table], "md", "")
+    columns = [column for column in zip(*table, strict=True) if any(column[1:])]
+    return aligned(list(map(list, zip(*columns, strict=True))), "md", "")
 
 
 def _word(claim: Claim) -> str:
@@ -438,7 +440,8 @@ def tolerances(results: Path) -> list[str]:
         apart[_package(row["method"])] = max(points, apart.get(_package(row["method"]), 0.0))
     groups: dict[str, list[str]] = {}
     for suite in SUITES:
-        used = {_package(method) for case in suite.cases for method in case.methods}
+        methods = itertools.chain.from_iterable(case.methods for case in suite.cases)
+        used = set(map(_package, methods))
         if used and rows_of(results, suite):
             if used & set(apart):
                 words = [f"{max(apart[x] for x in used & set(apart)):.1f}"]

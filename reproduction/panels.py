@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from neucrowd_tf.cli.runs.options import Options
+from neucrowd_tf.declare.types import Axes
 from neucrowd_tf.io.files.atomic import atomic_path, write_text
 from neucrowd_tf.io.tables.writing import markdown_table, number_cell, to_csv
 from reproduction.collect import FinishedRun, suite_runs
@@ -53,7 +54,7 @@ def by_panel(points: Iterable[Point]) -> dict[str, Lines]:
     return panels
 
 
-def draw_lines(axis: Any, lines: Lines) -> None:
+def draw_lines(axis: Axes, lines: Lines) -> None:
     """Draws each line with its range over seeds."""
     for name, values in lines.items():
         if len(values) < 20:
@@ -64,12 +65,10 @@ def draw_lines(axis: Any, lines: Lines) -> None:
         axis.fill_between(values.index, values["min"], values["max"], alpha=0.15)
 
 
-def draw_bars(axis: Any, lines: Lines) -> None:
+def draw_bars(axis: Axes, lines: Lines) -> None:
     """Draws bars at each x, with their standard deviations."""
-    mean, std = (
-        pd.DataFrame({name: values[key] for name, values in lines.items()}).sort_index()
-        for key in ("mean", "std")
-    )
+    mean = pd.DataFrame({name: values["mean"] for name, values in lines.items()}).sort_index()
+    std = pd.DataFrame({name: values["std"] for name, values in lines.items()}).sort_index()
     mean.plot.bar(ax=axis, yerr=std.fillna(0.0), width=0.8, rot=0, capsize=2)
 
 
@@ -95,15 +94,15 @@ def write(
     """
     path = options.output_dir / RESULTS / f"{suite.name}_{name}.csv"
     panels = by_panel(points)
-    rows = [
-        [panel, line, *map(number_cell, (at, round(mean, 6), round(std, 6), count))]
-        for panel, lines in panels.items()
-        for line, values in lines.items()
-        for at, mean, std, count in values[["mean", "std", "count"]].itertuples()
-    ]
+    rows: list[list[str]] = []
+    for panel, lines in panels.items():
+        for line, values in lines.items():
+            for at, mean, std, count in values[["mean", "std", "count"]].itertuples():
+                numbers = (at, round(mean, 6), round(std, 6), count)
+                rows.append([panel, line, *map(number_cell, numbers)])
     write_text(path, to_csv(["panel", "line", x, "mean", "sd", "runs"], rows))
 
-    def panel_of(axis: Any, panel: str) -> None:
+    def panel_of(axis: Axes, panel: str) -> None:
         draw(axis, panels[panel])
         axis.set(xlabel=x, ylabel=y)
 
@@ -118,11 +117,10 @@ def figure(
     def analysis_of(points_of: Callable[[FinishedRun], Places]) -> Analysis:
         @functools.wraps(points_of)
         def analysis(suite: Suite, options: Options) -> list[Path]:
-            points = (
-                Point(panel, line, at, run.seed, value)
-                for run in suite_runs(suite, options.output_dir)
-                for panel, line, at, value in points_of(run)
-            )
+            points: list[Point] = []
+            for run in suite_runs(suite, options.output_dir):
+                for panel, line, at, value in points_of(run):
+                    points.append(Point(panel, line, at, run.seed, value))
             return write(suite, options, name, points, x, y, draw)
 
         return analysis

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from neucrowd_tf.declare.types import Floats, Mask
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.predictions import read_predictions
 from neucrowd_tf.io.run_files import EVALUATION, FINISHED, PREDICTIONS
@@ -31,7 +31,7 @@ COLUMNS = ("dataset", "method", "metric", "seed", "test", "bits")
 ACCURACY = "accuracy"
 LAST_ROUND = "last_round_accuracy"
 
-Bits = NDArray[np.bool_]
+Bits = Mask
 
 
 class Row(NamedTuple):
@@ -139,7 +139,7 @@ def write(results: Path, suite: str, lines: Mapping[Row, Right]) -> None:
 
 def differences(
     pairs: Iterable[tuple[Mapping[Row, Right], Row, Mapping[Row, Right], Row]], seeds: Iterable[int]
-) -> NDArray[np.float64] | None:
+) -> Floats | None:
     """Returns `[S, M]` mean differences of rows and their controls by seed and test instance.
 
     Args:
@@ -150,10 +150,10 @@ def differences(
     Returns:
         None if a line is missing, or if the runs do not share their test instances.
     """
-    tables: list[list[NDArray[np.float64]]] = []
+    tables: list[list[Floats]] = []
     tests: set[str] = set()
     for lines, row, control_lines, control in pairs:
-        table: list[NDArray[np.float64]] = []
+        table: list[Floats] = []
         for seed in seeds:
             ours = lines.get(row._replace(seed=seed))
             theirs = control_lines.get(control._replace(seed=seed))

@@ -6,6 +6,7 @@ Only missing runs are made, `--jobs` at once; an interrupted suite is continued.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -53,7 +54,8 @@ def _available(options: Options, suite: Suite) -> dict[str, str]:
     One that is not part of the usual data folder is no failure.
     """
     reasons = {}
-    for name in dict.fromkeys(name for case in suite.cases for name in case.datasets):
+    names = itertools.chain.from_iterable(case.datasets for case in suite.cases)
+    for name in dict.fromkeys(names):
         try:
             dataset = registry.dataset(name)
             if dataset.simulated:  # by TensorFlow, which takes threads before it computes

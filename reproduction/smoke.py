@@ -4,32 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from neucrowd_tf.cli.runs.options import Options
 from neucrowd_tf.cli.runs.runner import Report
 from neucrowd_tf.declare import registry
 from neucrowd_tf.declare.settings import settings_in
+from neucrowd_tf.declare.types import Fields
 from reproduction.run import run_suite
 from reproduction.suite import Case, Suite
 
 TITLE = "Every method once, tiny"
 # What makes a fit tiny, where a method has such an argument.
-TINY: dict[str, Any] = settings_in(Path(__file__).with_suffix(".toml"))
+TINY: Fields = settings_in(Path(__file__).with_suffix(".toml"))
 
 
-def tiny_arguments(method: registry.Method) -> dict[str, Any]:
+def tiny_arguments(method: registry.Method) -> Fields:
     """Returns those of TINY's settings that a method has."""
     return {name: TINY[name] for name in TINY if name in (method.parameter_names or ())}
 
 
 def suite(methods: Sequence[registry.Method]) -> Suite:
     """Returns the suite of these methods."""
-    hparams = {
-        f"{method.name}.{name}": value
-        for method in methods
-        for name, value in tiny_arguments(method).items()
-    }
+    hparams: Fields = {}
+    for method in methods:
+        for name, value in tiny_arguments(method).items():
+            hparams[f"{method.name}.{name}"] = value
     names = tuple(method.name for method in methods)
     case = Case(("breast_cancer",), names, "smoke", seeds=1, hparams=hparams)
     return Suite("smoke", TITLE, (case,), ("accuracy",))

@@ -53,7 +53,8 @@ def merge_tables(results: Path, suite: Suite, root: Path, replace: Sequence[str]
         root: where they are.
         replace: patterns of `dataset/row` that take the place of stored rows.
     """
-    path, seeds_path = (results / f"{suite.name}{end}.csv" for end in ("", "_seeds"))
+    path = results / f"{suite.name}.csv"
+    seeds_path = results / f"{suite.name}_seeds.csv"
     table = _stored_table(path)
     by_seed = _stored_table(seeds_path)
     if table is None or not suite_runs(suite, root):
@@ -63,12 +64,11 @@ def merge_tables(results: Path, suite: Suite, root: Path, replace: Sequence[str]
         if cell.values:
             new.setdefault((cell.dataset, cell.method), []).append(cell)
     runs = table.groupby(["dataset", "method"])["runs"].max().astype(int).to_dict()
-    changed = [
-        key
-        for key, row in new.items()
-        if len(row[0].values) > runs.get(key, 0)
-        or any(fnmatchcase("/".join(key), pattern) for pattern in replace)
-    ]
+    changed: list[tuple[str, str]] = []
+    for key, row in new.items():
+        asked = any(fnmatchcase("/".join(key), pattern) for pattern in replace)
+        if asked or len(row[0].values) > runs.get(key, 0):
+            changed.append(key)
     for key in changed:
         rows = pd.DataFrame([cell.row() for cell in new[key]], dtype=str)
         table = pd.concat([_without(table, key), rows])

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
 
 from neucrowd_tf.cli.runs.options import Options
+from neucrowd_tf.declare.types import Fields, NamedValues
 from reproduction.printed import TABLES, Table
 
 # The first seed of every table. Freeze presets in a commit before seeds from here on are run.
@@ -37,8 +37,8 @@ class Case:
     methods: tuple[str, ...]
     setting: str = ""
     seeds: int = 5
-    hparams: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    hparams: NamedValues = dataclasses.field(default_factory=dict)
+    options: NamedValues = dataclasses.field(default_factory=dict)
     x: float | None = None
     first_seed: int = FIRST_SEED
 
@@ -123,11 +123,11 @@ class Suite:
         cases = []
         for case in self.cases:
             for dataset in case.datasets:
-                methods = tuple(
-                    method
-                    for method in case.methods
-                    if any(fnmatchcase(f"{dataset}/{case.row_name(method)}", p) for p in patterns)
-                )
+                methods: list[str] = []
+                for method in case.methods:
+                    row = f"{dataset}/{case.row_name(method)}"
+                    if any(fnmatchcase(row, pattern) for pattern in patterns):
+                        methods.append(method)
                 # A hyper-parameter of one method ("method.name") goes with its method.
                 hparams = {
                     name: value
@@ -135,6 +135,6 @@ class Suite:
                     if name.rpartition(".")[0] in ("", *methods)
                 }
                 if methods:
-                    selected: dict[str, Any] = {"datasets": (dataset,), "methods": methods}
+                    selected: Fields = {"datasets": (dataset,), "methods": tuple(methods)}
                     cases.append(dataclasses.replace(case, hparams=hparams, **selected))
         return dataclasses.replace(self, cases=tuple(cases))

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import operator
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from neucrowd_tf.cli.runs.results import NO_INTERVAL, aligned, bounds, compare
+from neucrowd_tf.declare.types import Axes, Fields
 from neucrowd_tf.evaluation.intervals import Interval, mean_interval
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.run_files import FINISHED
@@ -142,7 +143,7 @@ def _gain(
     return None, None
 
 
-def _data_options(case: Case) -> dict[str, Any]:
+def _data_options(case: Case) -> Fields:
     """Returns the options of a case that change its data."""
     return {name: value for name, value in case.options.items() if name != "curves"}
 
@@ -204,7 +205,7 @@ def cells(suite: Suite, root: Path, *, only_rows: bool = False) -> list[Cell]:
 def write_csv(path: Path, table: Iterable[Cell]) -> None:
     """Writes a suite's table as CSV."""
     rows = [cell.row() for cell in table]
-    write_text(path, to_csv(COLUMNS, [[row[name] for name in COLUMNS] for row in rows]))
+    write_text(path, to_csv(COLUMNS, map(operator.itemgetter(*COLUMNS), rows)))
 
 
 def write_seeds(path: Path, table: Iterable[Cell]) -> None:
@@ -214,11 +215,13 @@ def write_seeds(path: Path, table: Iterable[Cell]) -> None:
 
 def seed_rows(table: Iterable[Cell]) -> list[list[str]]:
     """Returns the lines of our values, a line per run and metric."""
-    return [
-        [cell.dataset, cell.method, cell.metric, str(seed), folder.partition("fold-")[2], value]
-        for cell in table
-        for (seed, folder), value in zip(cell.runs, map(number_cell, cell.values), strict=True)
-    ]
+    lines: list[list[str]] = []
+    for cell in table:
+        for (seed, folder), value in zip(cell.runs, cell.values, strict=True):
+            fold = folder.partition("fold-")[2]
+            names = [cell.dataset, cell.method, cell.metric, str(seed)]
+            lines.append([*names, fold, number_cell(value)])
+    return lines
 
 
 def markdown(suite: Suite, rows: Sequence[Mapping[str, str]], command: str) -> str:
@@ -310,7 +313,7 @@ def draw(suite: Suite, table: list[Cell], path: Path) -> list[Path]:
             rows.setdefault(f"{cell.dataset}: {cell.metric}", []).append(cell)
     height = 1.2 + 0.26 * max(map(len, rows.values()), default=0)
 
-    def draw_rows(axis: Any, name: str) -> None:
+    def draw_rows(axis: Axes, name: str) -> None:
         for y, cell in enumerate(rows[name]):
             ours = mean_interval(cell.values, test_train_ratio=_ratio(cell.folds))
             mean, low, high = np.nan_to_num(dataclasses.astuple(ours), nan=ours.estimate)

@@ -7,13 +7,13 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from data import truth_inference as benchmarks
 from neucrowd_tf.aggregation.catalogue import AGGREGATORS, make_aggregator
 from neucrowd_tf.cli.runs.options import Options
+from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.io.tables.writing import number_cell
 from reproduction.panels import write_rows
 from reproduction.suite import Suite
@@ -24,7 +24,7 @@ COLUMNS = ("dataset", "method", "accuracy", "published", "difference", "seconds"
 ABSENT = "not run: no truth_inference folder in data_dir"
 
 
-def measured(data_dir: Path, name: str, seed: int) -> Iterator[dict[str, Any]]:
+def measured(data_dir: Path, name: str, seed: int) -> Iterator[Fields]:
     """Yields the row of each method on one benchmark."""
     data = benchmarks.load(data_dir, name)
     published = benchmarks.printed(data_dir)
@@ -38,22 +38,23 @@ def measured(data_dir: Path, name: str, seed: int) -> Iterator[dict[str, Any]]:
         yield dict(zip(COLUMNS, values, strict=True))
 
 
-def table(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
+def table(rows: Sequence[Fields]) -> list[list[str]]:
     """Returns the means over the benchmarks, then each benchmark's rows."""
     frame = pd.DataFrame(rows)
     size = frame["dataset"].nunique()
     sums = frame.groupby("method", sort=False)[list(COLUMNS[2:])].sum(min_count=size)
     means = (sums / size).reset_index().assign(dataset=f"mean of {size}")
-    return [
-        [row["dataset"], row["method"], *(number_cell(round(row[name], 4)) for name in COLUMNS[2:])]
-        for row in pd.concat([means, frame]).to_dict("records")
-    ]
+    lines: list[list[str]] = []
+    for row in pd.concat([means, frame]).to_dict("records"):
+        figures = [number_cell(round(row[name], 4)) for name in COLUMNS[2:]]
+        lines.append([row["dataset"], row["method"], *figures])
+    return lines
 
 
 def write(suite: Suite, options: Options) -> list[Path]:
     """Writes the table as CSV and Markdown, again after each benchmark."""
     warnings.simplefilter("ignore")  # not converged, on small sets
-    rows: list[dict[str, Any]] = []
+    rows: list[Fields] = []
     names = benchmarks.names(options.data_dir)
     if not names:
         return write_rows(suite, options, COLUMNS, [["", "", "", "", "", ABSENT]])

@@ -15,6 +15,7 @@ from neucrowd_tf.cli.commands import call
 
 pytestmark = pytest.mark.usefixtures("inferred_once")
 
+COLUMNS = ["task", "true_label", "consensus", "probability", "drawn"]
 LABELS = "task,worker,label\na,u,x\na,v,x\nb,u,y\nb,v,x\nc,u,y\n"
 
 
@@ -38,7 +39,7 @@ def test_random_items_by_seed(crowd_csv: tuple[Path, np.ndarray], tmp_path: Path
     first, again, other = (
         drawn(path, "--size=30", f"--seed={seed}", tmp_path=tmp_path) for seed in (0, 0, 1)
     )
-    assert list(first.columns) == ["task", "true_label", "consensus", "probability"]
+    assert list(first.columns) == COLUMNS
     assert len(set(first["task"])) == 30 and first["true_label"].isna().all()
     pd.testing.assert_frame_equal(first, again)
     assert set(first["task"]) != set(other["task"])
@@ -105,6 +106,26 @@ def test_merged_by_hand(tmp_path: Path, capsys: pytest.CaptureFixture[str], cli:
         "would overwrite --labels"
         in cli("merge", [f"--annotations={old}", f"--labels={new}", f"--output={new}"], 2).err
     )
+
+
+def test_one_judges_column_is_merged(tmp_path: Path) -> None:
+    old, new, output = (tmp_path / name for name in ("a.csv", "b.csv", "c.csv"))
+    old.write_text(LABELS)
+    new.write_text("task,judge\na,x\nb,y\n")
+    assert call("merge", [f"--annotations={old}", f"--labels={new}", f"--output={output}"]) == 0
+    assert output.read_text().splitlines()[-2:] == ["a,judge,x", "b,judge,y"]
+
+
+def test_gold_items_that_are_not_a_random_draw_are_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, gold = tmp_path / "a.csv", tmp_path / "gold.csv"
+    path.write_text(LABELS)
+    words = "gold.csv: items were drawn by doubt, not at random: accuracy and class shares are"
+    for by in ("random", "doubt"):
+        gold.write_text(f"task,true_label,drawn\na,x,{by}\n")
+        call("aggregate", [f"--annotations={path}", f"--gold={gold}", "--method=majority_vote"])
+        assert (words in capsys.readouterr().err) == (by == "doubt")
 
 
 def test_columns_of_the_first_file_need_not_be_those_of_the_second(tmp_path: Path) -> None:

@@ -22,3 +22,9 @@ def test_the_lock_for_labels_is_part_of_the_whole_lock(repository: Path) -> None
     assert set(lines) <= set(every)
     names = {line.partition("==")[0] for line in lines}
     assert {"numpy", "pandas", "scikit-learn"} <= names and not names & {"tensorflow", "keras"}
+
+
+def test_aggregate_starts_without_slow_modules(repository: Path) -> None:
+    slow = ("scipy.optimize", "scipy.stats", "pandas", "sklearn")
+    code = f"import sys, neucrowd_tf.cli.commands.aggregate; print(*sys.modules.keys() & {slow})"
+    assert python(repository, "-c", code).stdout.strip() == ""

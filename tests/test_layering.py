@@ -15,7 +15,8 @@ from tests.processes import python
 
 # From the ground up; rooms of one floor do not import each other.
 FLOORS = (
-    ("errors", "cli.signals", "evaluation.auc_and_log_loss"),
+    ("errors", "cli.signals", "declare.types"),
+    ("evaluation.auc_and_log_loss",),
     (
         "declare.declarations",
         "declare.settings",
@@ -156,9 +157,9 @@ def test_no_file_imports_itself_around_a_corner(repository: Path) -> None:
 # Lines, neither blank nor comments, of the modules that an estimator's module reaches by imports at
 # the top and inside functions. What makes one longer has to be worth reading for that method.
 REACH = {
-    "methods.rll.estimator": 6_700,
-    "methods.neucrowd.estimator": 7_050,
-    "methods.iced.estimator": 7_650,
+    "methods.rll.estimator": 6_850,
+    "methods.neucrowd.estimator": 7_200,
+    "methods.iced.estimator": 7_800,
     "methods.dasc.estimator": 8_000,
     "methods.crowding.estimator": 9_000,
 }

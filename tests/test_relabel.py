@@ -17,13 +17,14 @@ from neucrowd_tf.aggregation import DawidSkene
 from neucrowd_tf.aggregation.crowd_and_classifier import calibrated
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.simulation import confusion_annotators, from_skills, simulate, spammers
+from neucrowd_tf.certainty.labelling import plan as plan_module
 from neucrowd_tf.certainty.labelling.activelab import activelab_scores
 from neucrowd_tf.certainty.labelling.belief import (
     Belief,
     belief_of,
     evidence_of,
     with_evidence,
-    without_lean,
+    with_less_lean,
 )
 from neucrowd_tf.certainty.labelling.gain import Answers
 from neucrowd_tf.certainty.labelling.inputs import read_probabilities
@@ -175,6 +176,18 @@ def test_nobody_is_asked_twice_or_too_often() -> None:
     assert len({r.annotator for r in once}) == 15 == len({r.task for r in once})
 
 
+def test_tasks_that_cannot_be_worth_more_are_looked_at_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    crowd = simulated(0, tasks=120, annotators=15, classes=3, each=3)
+    belief = believe(crowd)
+    costs = np.linspace(1.0, 2.0, 15)
+    monkeypatch.setattr(plan_module, "BLOCK", 1)
+    one_by_one = make_plan(crowd, belief, 60, costs=costs)
+    monkeypatch.setattr(plan_module, "SLACK", 10.0)  # every task is looked at
+    assert one_by_one == make_plan(crowd, belief, 60, costs=costs)
+
+
 def test_a_cheap_annotator_goes_before_a_better_dear_one() -> None:
     belief = random_belief(40)
     crowd = Annotations(
@@ -258,17 +271,17 @@ def labels_csv(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_same_split_of_votes_is_nearly_as_sure_in_each_class() -> None:
+def test_the_same_split_of_votes_is_more_alike_in_all_classes() -> None:
     votes = np.array([[2, 1], [2, 1], [1, 2], [1, 2], [3, 0], [0, 3]])
     probas = np.array([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6], [0.3, 0.7], [0.99, 0.01], [0, 1]])
-    even = without_lean(probas, votes)
+    less = with_less_lean(probas, votes)
     logits = np.log(probas.max(axis=1) / probas.min(axis=1).clip(1e-9))
-    first, second = even[:2, 0], even[2:4, 1]
-    assert first == pytest.approx(second, abs=0.02)
     mean = logits[:4].mean()
-    expected = 1 / (1 + np.exp(-(mean + 0.1 * (logits[0] - logits[:2].mean()))))
-    assert even[0] == pytest.approx([expected, 1 - expected])
-    assert (even.argmax(axis=1) == probas.argmax(axis=1)).all() and (even[5] == [0, 1]).all()
+    by_split = 1 / (1 + np.exp(-(mean + 0.5 * (logits[0] - logits[:2].mean()))))
+    expected = 0.25 * by_split + 0.75 * 0.9
+    assert less[0] == pytest.approx([expected, 1 - expected])
+    assert less[:2, 0].mean() < 0.85 and less[2:4, 1].mean() > 0.65
+    assert (less.argmax(axis=1) == probas.argmax(axis=1)).all() and (less[5] == [0, 1]).all()
 
 
 def test_the_list(labels_csv: Path, tmp_path: Path, cli: Any) -> None:

@@ -28,7 +28,9 @@ _MODULES = {
     "aggregation.weighted_vote": "GoldMajorityVote IterativeWeightedMajorityVote Wawa"
     " ZeroBasedSkill",
 }
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
+_MODULE_OF: dict[str, str] = {}
+for _module, _names in _MODULES.items():
+    _MODULE_OF |= dict.fromkeys(_names.split(), _module)
 __all__ = list(_MODULE_OF)
 
 

@@ -12,9 +12,10 @@ import numpy as np
 from scipy import sparse
 from scipy.special import expit, logit
 
-from neucrowd_tf.aggregation.base import Array, Codes, apply_gold, normalise_counts, normalise_log
+from neucrowd_tf.aggregation.base import Codes, apply_gold, normalise_counts, normalise_log
 from neucrowd_tf.aggregation.shrunk_dawid_skene import average_confusion
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.types import Floats
 
 # Labels as good as the average by which an annotator's offset, and then each row of the matrix and
 # its errors, are drawn. Results hardly depend on either.
@@ -40,9 +41,9 @@ class OffsetFit(NamedTuple):
         priors: `[C]`.
     """
 
-    probas: Array
-    errors: Array
-    priors: Array
+    probas: Floats
+    errors: Floats
+    priors: Floats
 
 
 class _Crowd(NamedTuple):
@@ -57,8 +58,8 @@ class _Crowd(NamedTuple):
     """
 
     annotations: Annotations
-    accuracy: Array
-    mistakes: Array
+    accuracy: Floats
+    mistakes: Floats
     by_label: sparse.csc_matrix
     places: sparse.csr_matrix
 
@@ -116,13 +117,13 @@ def annotator_offsets(crowd: Annotations, gold: Codes | None = None) -> OffsetFi
     return OffsetFit(beliefs, normalise_counts(errors), priors)
 
 
-def _counts(model: _Crowd, beliefs: Array) -> Array:
+def _counts(model: _Crowd, beliefs: Floats) -> Floats:
     """Returns `[R, C observed, C true]` expected counts."""
     size = model.annotations.num_classes
     return np.asarray(model.by_label @ beliefs).reshape(-1, size, size)
 
 
-def _expected_accuracy(model: _Crowd, counts: Array) -> Array:
+def _expected_accuracy(model: _Crowd, counts: Floats) -> Floats:
     """Returns `[R, C]` the accuracy by true class that follows from an annotator's offset."""
     by_class = counts.sum(axis=1)
     total = by_class.sum(axis=1)
@@ -133,7 +134,7 @@ def _expected_accuracy(model: _Crowd, counts: Array) -> Array:
     return np.asarray(expit(logit(model.accuracy) + offset[:, None]))
 
 
-def _tables(model: _Crowd, counts: Array, expected: Array) -> tuple[Array, Array]:
+def _tables(model: _Crowd, counts: Floats, expected: Floats) -> tuple[Floats, Floats]:
     """Returns `[R, C]` chances of the right label and `[R, C observed, C true]` of wrong ones."""
     by_class = counts.sum(axis=1)
     right = np.einsum("rcc->rc", counts)
@@ -144,7 +145,7 @@ def _tables(model: _Crowd, counts: Array, expected: Array) -> tuple[Array, Array
     return (right + ROW_LABELS * expected) / total, cells * wrong[:, None, :]
 
 
-def _posteriors(model: _Crowd, beliefs: Array, priors: Array, weights: Array) -> Array:
+def _posteriors(model: _Crowd, beliefs: Floats, priors: Floats, weights: Floats) -> Floats:
     """Returns `[N, C]` the next beliefs; each item's own belief is taken out of the counts."""
     crowd = model.annotations
     counts = _counts(model, beliefs)
@@ -177,7 +178,7 @@ def _posteriors(model: _Crowd, beliefs: Array, priors: Array, weights: Array) ->
     return scores
 
 
-def _correlations(model: _Crowd, beliefs: Array) -> Array:
+def _correlations(model: _Crowd, beliefs: Floats) -> Floats:
     """Returns `[A]` the sum of positive correlations with the item's other annotators' errors."""
     crowd = model.annotations
     items = crowd.instances

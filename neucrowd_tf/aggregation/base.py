@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from neucrowd_tf.annotations import MISSING, Annotations, as_annotations
@@ -22,6 +22,7 @@ from neucrowd_tf.declare.declarations import (
     one_of,
     whole,
 )
+from neucrowd_tf.declare.types import Array, Fields, Floats, Indices, Mask
 from neucrowd_tf.errors import DataError, UsageError, is_quiet, warn
 from neucrowd_tf.saving.persistent import Persistent
 from neucrowd_tf.saving.transaction import transaction
@@ -29,9 +30,8 @@ from neucrowd_tf.saving.transaction import transaction
 if TYPE_CHECKING:
     import pandas as pd
 
-Array: TypeAlias = NDArray[np.float64]
-Codes: TypeAlias = NDArray[np.int64]  # of classes, -1 if unknown
-GoldLabels: TypeAlias = "Mapping[Hashable, Hashable] | pd.Series[Any] | ArrayLike | None"
+Codes: TypeAlias = Indices  # of classes, -1 if unknown
+GoldLabels: TypeAlias = "Mapping[Hashable, Hashable] | pd.Series | ArrayLike | None"
 Prior: TypeAlias = Literal["update", "uniform"] | ArrayLike
 
 
@@ -75,22 +75,22 @@ class Aggregator(Persistent):
     ] = "first"
     seed: Annotated[int, whole(0), "seed of all random draws."] = 0
     labels_: Codes = fitted()
-    probas_: Array = fitted()
-    priors_: Array = fitted()
-    errors_: Array | None = fitted()
-    skills_: Array | None = fitted()
-    annotated_: NDArray[np.bool_] = fitted()
-    classes_: NDArray[Any] = fitted()
-    instance_names_: NDArray[Any] = fitted()
-    annotator_names_: NDArray[Any] = fitted()
+    probas_: Floats = fitted()
+    priors_: Floats = fitted()
+    errors_: Floats | None = fitted()
+    skills_: Floats | None = fitted()
+    annotated_: Mask = fitted()
+    classes_: Array = fitted()
+    instance_names_: Array = fitted()
+    annotator_names_: Array = fitted()
 
     # scikit-learn's contract without its base class, whose import takes longer than all else here.
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
+    def get_params(self, deep: bool = True) -> Fields:
         """Returns the arguments by name, as scikit-learn's estimators do."""
         return {field.name: getattr(self, field.name) for field in declared(self)}
 
-    def set_params(self, **params: Any) -> Self:
+    def set_params(self, **params: object) -> Self:
         """Sets arguments by name.
 
         Raises:
@@ -133,7 +133,7 @@ class Aggregator(Persistent):
             self._fit(*self._start(annotations, gold_labels))
         return self
 
-    def decide(self, probas: Array) -> Codes:
+    def decide(self, probas: Floats) -> Codes:
         """Returns `[N]` the labels of posteriors `[N, C]`."""
         return majority_labels(probas, self.ties, self.seed)
 
@@ -148,7 +148,7 @@ class Aggregator(Persistent):
 
     def fit_predict(
         self, annotations: Annotations | ArrayLike, gold_labels: GoldLabels = None
-    ) -> pd.Series[Any]:
+    ) -> pd.Series:
         """Fits, and returns the labels as a Series indexed by task, as crowd-kit does."""
         import pandas as pd
 
@@ -234,7 +234,7 @@ def gold_codes(gold_labels: GoldLabels, annotations: Annotations) -> Codes | Non
     return codes
 
 
-def apply_gold(probas: Array, gold: Codes | None) -> Array:
+def apply_gold(probas: Floats, gold: Codes | None) -> Floats:
     """Sets the rows of `probas` `[N, C]` with a gold label to certainty, in place; returns it."""
     if gold is not None:
         rows = np.flatnonzero(gold >= 0)
@@ -243,7 +243,7 @@ def apply_gold(probas: Array, gold: Codes | None) -> Array:
     return probas
 
 
-def normalise_counts(counts: NDArray[Any], smoothing: float | Array = 0.0, axis: int = -1) -> Array:
+def normalise_counts(counts: Array, smoothing: float | Floats = 0.0, axis: int = -1) -> Floats:
     """Returns counts plus pseudo-counts as shares along an axis; even ones without any count."""
     smoothed = counts + smoothing
     total = smoothed.sum(axis=axis, keepdims=True)
@@ -251,7 +251,7 @@ def normalise_counts(counts: NDArray[Any], smoothing: float | Array = 0.0, axis:
     return np.divide(smoothed, total, out=even, where=total > 0)
 
 
-def expected_skills(errors: Array, priors: Array) -> Array:
+def expected_skills(errors: Floats, priors: Floats) -> Floats:
     """Returns `[R]`, the probability that each annotator is right.
 
     It is the sum over classes of the prior times the diagonal.
@@ -259,7 +259,7 @@ def expected_skills(errors: Array, priors: Array) -> Array:
     return np.asarray(np.einsum("rcc,c->r", errors, priors))
 
 
-def resolve_prior(prior: Prior, num_classes: int) -> Array | None:
+def resolve_prior(prior: Prior, num_classes: int) -> Floats | None:
     """Returns the class prior to hold as `[C]` probabilities, or None to estimate it.
 
     Args:
@@ -293,7 +293,7 @@ def resolve_prior(prior: Prior, num_classes: int) -> Array | None:
     return np.asarray(array / array.sum())
 
 
-def as_numbers(values: Any, title: str) -> Array:
+def as_numbers(values: object, title: str) -> Floats:
     """Returns values as float64.
 
     Raises:
@@ -305,30 +305,30 @@ def as_numbers(values: Any, title: str) -> Array:
         raise DataError(f"{title}: expected numbers, received {reprlib.repr(values)}") from None
 
 
-def coin_errors(skills: Array, num_classes: int) -> Array:
+def coin_errors(skills: Floats, num_classes: int) -> Floats:
     """Returns `[R, C, C]` error matrices with the skills `[R]` on the diagonal.
 
     The other cells of a row are equal.
     """
     wrong = np.repeat((1.0 - skills) / max(num_classes - 1, 1), num_classes * num_classes)
-    errors: Array = wrong.reshape(-1, num_classes, num_classes)
+    errors: Floats = wrong.reshape(-1, num_classes, num_classes)
     errors[:, np.arange(num_classes), np.arange(num_classes)] = skills[:, None]
     return errors
 
 
-def count_votes(one_hot: sparse.csr_matrix, num_classes: int) -> Array:
+def count_votes(one_hot: sparse.csr_matrix, num_classes: int) -> Floats:
     """Returns `[N, C]` (weighted) votes from the `[N, R * C]` one-hot matrix."""
     labels = (one_hot.data, one_hot.indices % num_classes, one_hot.indptr)
     votes = sparse.csr_matrix(labels, shape=(one_hot.shape[0], num_classes))
     return np.asarray(votes.toarray())
 
 
-def vote_shares(one_hot: sparse.csr_matrix, num_classes: int) -> Array:
+def vote_shares(one_hot: sparse.csr_matrix, num_classes: int) -> Floats:
     """Returns `[N, C]` shares of `count_votes`, even for instances without any."""
     return normalise_counts(count_votes(one_hot, num_classes))
 
 
-def normalise_log(scores: Array, log_prior: Array, block: int = 8192) -> Array:
+def normalise_log(scores: Floats, log_prior: Floats, block: int = 8192) -> Floats:
     """Turns `[N, C]` log likelihoods into posteriors, in place; returns the log evidence `[N]`.
 
     Works down the columns of blocks that fit into the processor's cache: C is small, and reductions

@@ -13,6 +13,8 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
+from neucrowd_tf.errors import one_at_a_time
+
 _lock = threading.Lock()
 _inside = 0
 _limits: Any = None
@@ -23,7 +25,8 @@ def one_blas_thread() -> Iterator[None]:
     """Within, BLAS and OpenMP have one thread.
 
     The limit is the whole process's. So the first thread that comes in sets it, and the last one
-    that leaves gives back what there was before.
+    that leaves gives back what there was before. scikit-learn sets limits of its own, so both wait
+    until no thread is within it. Nothing enters this within `one_at_a_time`.
     """
     enter_one_thread()
     try:
@@ -38,7 +41,8 @@ def enter_one_thread() -> None:
     with _lock:
         _inside += 1
         if _inside == 1:
-            _limits = threadpool_limits(1)
+            with one_at_a_time():
+                _limits = threadpool_limits(1)
 
 
 def leave_one_thread() -> None:
@@ -47,4 +51,5 @@ def leave_one_thread() -> None:
     with _lock:
         _inside -= 1
         if not _inside:
-            _limits.restore_original_limits()
+            with one_at_a_time():
+                _limits.restore_original_limits()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 
-from neucrowd_tf.aggregation.base import Array, apply_gold, coin_errors, normalise_counts
+from neucrowd_tf.aggregation.base import apply_gold, coin_errors, normalise_counts
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import Fit, LatentModel, Shard, Sums, skills_against
 from neucrowd_tf.declare.declarations import estimator, fitted
+from neucrowd_tf.declare.types import Floats
 
 SHAPE = 15.0  # of the precisions' gamma prior, a_v
 PULL = 1.0  # precision of an instance's value, lambda
@@ -28,9 +28,9 @@ class Weights:
         rate: `[C]` half of this is the rate of the precisions' gamma prior.
     """
 
-    precisions: Array
-    means: Array
-    rate: Array
+    precisions: Floats
+    means: Floats
+    rate: Floats
 
 
 class BwaModel(LatentModel[Weights]):
@@ -42,7 +42,7 @@ class BwaModel(LatentModel[Weights]):
 
     parameters_type = Weights
 
-    def e_step(self, shard: Shard, parameters: Weights) -> tuple[Array, Sums]:
+    def e_step(self, shard: Shard, parameters: Weights) -> tuple[Floats, Sums]:
         """Returns the values `[n, C]`, each a weighted mean of labels and the mean."""
         v = parameters.precisions
         size = shard.num_classes
@@ -53,7 +53,7 @@ class BwaModel(LatentModel[Weights]):
         values /= PULL + shard.who @ v
         return apply_gold(values, shard.gold), {}
 
-    def sums(self, shard: Shard, beliefs: Array) -> Sums:
+    def sums(self, shard: Shard, beliefs: Floats) -> Sums:
         """Returns the annotators' squared distances from the values, and sums over instances.
 
         The squared distances are `[R, C]`; beside them are the numbers of labels `[R]` and what the
@@ -102,11 +102,11 @@ class BwaModel(LatentModel[Weights]):
         spread = sums["squared"] - 2.0 * means * sums["mass"] + sums["instances"] * means**2
         return -0.5 * float(fit + PULL * spread.sum())
 
-    def probas(self, beliefs: Array, parameters: Weights) -> Array:
+    def probas(self, beliefs: Floats, parameters: Weights) -> Floats:
         """Returns the values `[n, C]`, scaled to sum to one."""
         return normalise_counts(np.maximum(beliefs, 0.0))
 
-    def priors(self, parameters: Weights) -> Array:
+    def priors(self, parameters: Weights) -> Floats:
         """Returns the mean values `[C]`, scaled to sum to one."""
         return normalise_counts(np.maximum(parameters.means, 0.0))
 
@@ -127,13 +127,13 @@ class BWA(IterativeAggregator):
         highly redundant crowd annotations, section 3.
     """
 
-    weights_: Array = fitted()
+    weights_: Floats = fitted()
 
     def latent_model(self, num_classes: int) -> BwaModel:
         """Returns BWA as sums."""
         return BwaModel()
 
-    def _store(self, result: Fit[Weights], shard: Shard, model: Any) -> None:
+    def _store(self, result: Fit[Weights], shard: Shard, model: LatentModel) -> None:
         super()._store(result, shard, model)
         size = shard.num_classes
         self.weights_ = result.parameters.precisions

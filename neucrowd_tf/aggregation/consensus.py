@@ -8,12 +8,12 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.special import softmax
 
 from neucrowd_tf.aggregation.annotator_offset import annotator_offsets
 from neucrowd_tf.aggregation.base import (
     Aggregator,
-    Array,
     Codes,
     apply_gold,
     expected_skills,
@@ -35,6 +35,7 @@ from neucrowd_tf.aggregation.weighted_vote import (
 )
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, fitted, whole
+from neucrowd_tf.declare.types import Floats as Array
 from neucrowd_tf.errors import quietly
 
 # Nats of EBCC's bound that indicate annotators who err together: a Bayes factor of 150, very strong
@@ -79,11 +80,16 @@ def deal(annotations: Annotations, folds: int, seed: int) -> Codes:
     """Returns `[A]` the fold of each annotation; an instance's are dealt out evenly."""
     rng = np.random.default_rng([seed, 0])
     instances = annotations.instances
-    order = np.lexsort((rng.random(len(instances)), instances))
+    size = len(instances)
+    drawn = np.argsort(rng.random(size))
     first_fold = rng.integers(0, folds, annotations.num_instances)
+    # Rows of a sparse matrix keep the order in which they were drawn; sorting takes thrice as long.
+    cells = (np.ones(size, dtype=bool), (instances[drawn], np.arange(size)))
+    rows = sparse.csr_matrix(cells, shape=(annotations.num_instances, size))
+    order = drawn[rows.indices]
     grouped = instances[order]
-    position = np.arange(len(grouped)) - np.searchsorted(grouped, grouped)
-    fold_of = np.empty(len(grouped), dtype=np.int64)
+    position = np.arange(size) - rows.indptr[grouped]
+    fold_of = np.empty(size, dtype=np.int64)
     fold_of[order] = (position + first_fold[grouped]) % folds
     return fold_of
 
@@ -147,8 +153,9 @@ class Consensus(Aggregator):
     better by `DECISIVE`, annotators err together, methods that take them for independent are
     misled (and so are held-out annotations, which would praise those), and EBCC's labels stay.
     Else annotations are held out in turn, and the `best` methods that predict them best from the
-    rest are averaged. The result is the normalised geometric mean of these probabilities and of
-    `neucrowd_tf.aggregation.annotator_offset`, and with few annotations per instance of GLAD's.
+    rest are averaged. The result is the normalised geometric mean of these probabilities, of those
+    of `neucrowd_tf.aggregation.annotator_offset`, with few annotations per instance of GLAD, and
+    with fewer than `FEW_LABELS` labels per annotator of votes weighted by agreement (Wawa).
 
     In a crowd of few instances groups and matrices follow chance, and the offsets count more.
     If annotators have fewer than `FEW_LABELS` labels on average, a method that overturns more than
@@ -212,6 +219,8 @@ class Consensus(Aggregator):
                 glad = Glad(seed=self.seed, tol=1e-4).fit(crowd, gold).probas_
                 if not (self._contradicts(glad, crowd, gold)):
                     members += [glad]
+            if _few_labels(crowd):
+                members.append(Wawa(seed=self.seed).fit(crowd, gold).probas_)
             self.probas_ = geometric_mean(*members)
         if trusted:
             share = min(1.0, FEW_INSTANCES / float(self.annotated_.sum()))
@@ -253,7 +262,7 @@ class Consensus(Aggregator):
 
     def _contradicts(self, probas: Array, crowd: Annotations, gold: Codes | None) -> bool:
         """Returns whether a method's labels contradict votes as merged classes do."""
-        if crowd.num_annotations >= FEW_LABELS * (crowd.labels_per_annotator() > 0).sum():
+        if not _few_labels(crowd):
             return False
         votes = crowd.vote_counts()
         limit = MOST_OVERTURNED
@@ -293,3 +302,8 @@ def _clearly_less(logs: Array, others: Array) -> bool:
     """Returns whether log probabilities of the same annotations are less, beyond chance."""
     less = others - logs
     return bool(less.mean() > CLEARLY * less.std() / np.sqrt(len(less)))
+
+
+def _few_labels(crowd: Annotations) -> bool:
+    """Returns whether annotators have fewer than `FEW_LABELS` labels on average."""
+    return bool(crowd.num_annotations < FEW_LABELS * (crowd.labels_per_annotator() > 0).sum())

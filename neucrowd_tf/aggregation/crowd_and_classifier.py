@@ -22,11 +22,12 @@ import numpy as np
 from scipy import sparse
 from scipy.special import log_softmax, softmax
 
-from neucrowd_tf.aggregation.base import Array, normalise_counts
+from neucrowd_tf.aggregation.base import normalise_counts
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.types import Floats
 
-Prior: TypeAlias = Array | Callable[[Array], Array]
-PseudoCounts: TypeAlias = float | Array | Callable[[Array], Array]
+Prior: TypeAlias = Floats | Callable[[Floats], Floats]
+PseudoCounts: TypeAlias = float | Floats | Callable[[Floats], Floats]
 
 # A classifier never excludes a class: its probabilities count as at least this much, by default in
 # posteriors and always in `calibrated`.
@@ -44,9 +45,9 @@ class Posterior:
         log_likelihoods: `[N, C]` of each instance's labels given its true label.
     """
 
-    probas: Array
-    errors: Array
-    log_likelihoods: Array
+    probas: Floats
+    errors: Floats
+    log_likelihoods: Floats
 
 
 def evidence(annotations: Annotations) -> sparse.csr_matrix:
@@ -56,7 +57,9 @@ def evidence(annotations: Annotations) -> sparse.csr_matrix:
     return sparse.csr_matrix(annotations.vote_counts().astype(np.float64))
 
 
-def error_matrices(one_hot: sparse.csr_matrix, probas: Array, pseudo_counts: PseudoCounts) -> Array:
+def error_matrices(
+    one_hot: sparse.csr_matrix, probas: Floats, pseudo_counts: PseudoCounts
+) -> Floats:
     """Returns confusion matrices `[R, C true, C observed]` from expected counts.
 
     Args:
@@ -71,13 +74,13 @@ def error_matrices(one_hot: sparse.csr_matrix, probas: Array, pseudo_counts: Pse
     return normalise_counts(counts, more)
 
 
-def log_likelihoods(one_hot: sparse.csr_matrix, errors: Array) -> Array:
+def log_likelihoods(one_hot: sparse.csr_matrix, errors: Floats) -> Floats:
     """Returns `[N, C]` log probabilities of each instance's labels given its true label."""
     size = errors.shape[-1]
     return np.asarray(one_hot @ np.log(errors).transpose(0, 2, 1).reshape(-1, size))
 
 
-def combine(log_likelihoods: Array, prior: Array, least: float = LEAST) -> Array:
+def combine(log_likelihoods: Floats, prior: Floats, least: float = LEAST) -> Floats:
     """Returns posteriors `[N, C]`.
 
     Args:
@@ -91,7 +94,7 @@ def combine(log_likelihoods: Array, prior: Array, least: float = LEAST) -> Array
 def alternate(
     one_hot: sparse.csr_matrix,
     prior: Prior,
-    start: Array,
+    start: Floats,
     *,
     pseudo_counts: PseudoCounts,
     max_iter: int,
@@ -120,7 +123,7 @@ def alternate(
     return Posterior(probas, errors, likely)
 
 
-def calibrated(probas: Array, targets: Array) -> Array:
+def calibrated(probas: Floats, targets: Floats) -> Floats:
     """Returns probabilities `[N, C]` at the temperature that fits `targets` best.
 
     That is p^(1/T), normalised, where T makes the targets' shares most likely.
@@ -136,7 +139,7 @@ def calibrated(probas: Array, targets: Array) -> Array:
     shares = targets[used] / total[used, None]
     logs = np.log(np.maximum(probas, LEAST_CALIBRATED))
 
-    def scaled(log_temperature: float) -> Array:
+    def scaled(log_temperature: float) -> Floats:
         return np.asarray(log_softmax(logs / np.exp(log_temperature), axis=1))
 
     best = minimize_scalar(

@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike
 
 from neucrowd_tf.aggregation.base import (
     Aggregator,
-    Array,
     Codes,
     GoldLabels,
     apply_gold,
@@ -22,6 +21,7 @@ from neucrowd_tf.annotations.codes import axis_names
 from neucrowd_tf.annotations.statistics import leave_one_out_agreement
 from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.declare.declarations import estimator, fitted
+from neucrowd_tf.declare.types import Floats
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.saving.transaction import transaction
 
@@ -54,8 +54,8 @@ class Crowdlab(Aggregator):
         array([0, 1])
     """
 
-    quality_: Array = fitted()
-    weights_: Array = fitted()
+    quality_: Floats = fitted()
+    weights_: Floats = fitted()
     model_weight_: float = fitted()
 
     def fit(
@@ -124,8 +124,8 @@ class Crowdlab(Aggregator):
         self.errors_ = coin_errors(skills, crowd.num_classes)
 
     def _combine(
-        self, shard: Shard, votes: Array, model: Array, skills: Array, labels: Codes
-    ) -> Array:
+        self, shard: Shard, votes: Floats, model: Floats, skills: Floats, labels: Codes
+    ) -> Floats:
         """Sets the weights that follow from consensus labels `[N]`; returns the means `[N, C]`."""
         size = votes.shape[1]
         num_labels = votes.sum(axis=1)
@@ -149,7 +149,7 @@ class Crowdlab(Aggregator):
         return np.asarray((crowd + self.model_weight_ * model) / total[:, None])
 
 
-def _probabilities(values: ArrayLike | None, shape: tuple[int, int]) -> Array:
+def _probabilities(values: ArrayLike | None, shape: tuple[int, int]) -> Floats:
     """Returns a classifier's probabilities `[N, C]`, or raises DataError."""
     array = as_numbers(values, "probabilities")
     total = array.sum(axis=-1, keepdims=True)

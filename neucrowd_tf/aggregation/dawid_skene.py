@@ -9,7 +9,7 @@ from typing import Annotated
 import numpy as np
 from scipy import sparse
 
-from neucrowd_tf.aggregation.base import Array, Prior, coin_errors, normalise_counts, resolve_prior
+from neucrowd_tf.aggregation.base import Prior, coin_errors, normalise_counts, resolve_prior
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import (
     TINY,
@@ -23,6 +23,7 @@ from neucrowd_tf.aggregation.sums import (
 )
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, number
+from neucrowd_tf.declare.types import Floats
 
 # Deviation: Dawid and Skene 2.3. Paper: Relative frequencies. Here: Pseudo-counts of 0.01 are added
 # to every cell (`smoothing`), so EM climbs the posterior under Dirichlet priors rather than the
@@ -33,11 +34,11 @@ from neucrowd_tf.declare.declarations import estimator, number
 class Confusion:
     """Parameters: class priors `[C]` and error matrices `[R, C observed, C true]`."""
 
-    priors: Array
-    errors: Array
+    priors: Floats
+    errors: Floats
 
     @cached_property
-    def log_errors(self) -> Array:
+    def log_errors(self) -> Floats:
         """The logarithms of `errors`, which are computed once for all shards."""
         return np.log(np.maximum(self.errors, TINY))
 
@@ -54,21 +55,21 @@ class DawidSkeneModel(ConfusionModel[Confusion]):
             objective is then of the labels, too.
     """
 
-    pseudo: Array
-    prior: Array | None = None
+    pseudo: Floats
+    prior: Floats | None = None
     one_coin: bool = False
     hard: bool = False
     parameters_type = Confusion
 
-    def log_errors(self, parameters: Confusion) -> Array:
+    def log_errors(self, parameters: Confusion) -> Floats:
         """Returns `[R * C observed, C true]`."""
         return parameters.log_errors.reshape(-1, len(parameters.priors))
 
-    def log_priors(self, parameters: Confusion) -> Array:
+    def log_priors(self, parameters: Confusion) -> Floats:
         """Returns `[C]`."""
         return np.log(np.maximum(parameters.priors, TINY))
 
-    def e_step(self, shard: Shard, parameters: Confusion) -> tuple[Array, Sums]:
+    def e_step(self, shard: Shard, parameters: Confusion) -> tuple[Floats, Sums]:
         """Returns equation 2.5's posteriors, or each row's likeliest class where `hard`."""
         if not self.hard:
             return super().e_step(shard, parameters)
@@ -97,7 +98,7 @@ class DawidSkeneModel(ConfusionModel[Confusion]):
         """Returns the log posterior of the parameters (and of the labels where `hard`)."""
         return float(sums["evidence"]) + float((self.pseudo * parameters.log_errors).sum())
 
-    def errors(self, parameters: Confusion) -> Array:
+    def errors(self, parameters: Confusion) -> Floats:
         """Returns `[R, C true, C observed]`."""
         return parameters.errors.transpose(0, 2, 1)
 
@@ -110,9 +111,9 @@ class DawidSkeneModel(ConfusionModel[Confusion]):
 
 def dawid_skene_em(
     one_hot: sparse.csr_matrix,
-    start: Array,
+    start: Floats,
     *,
-    prior: Array | None = None,
+    prior: Floats | None = None,
     smoothing: float = 0.01,
     hard: bool = False,
     max_iter: int = 100,

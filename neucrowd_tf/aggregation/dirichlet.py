@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import digamma, gammaln
 
-from neucrowd_tf.aggregation.base import Array
+from neucrowd_tf.declare.types import Floats
 
 
-def expected_log(counts: Array, axis: int = -1) -> Array:
+def expected_log(counts: Floats, axis: int = -1) -> Floats:
     """Returns E[log p] under Dirichlet(counts), whose categories lie along `axis`."""
     return np.asarray(digamma(counts) - digamma(counts.sum(axis=axis, keepdims=True)))
 
 
-def divergence(counts: Array, prior: Array, logs: Array, axis: int = -1) -> float:
+def divergence(counts: Floats, prior: Floats, logs: Floats, axis: int = -1) -> float:
     """Returns the sum of KL(Dirichlet(counts) || Dirichlet(prior)) over all other axes.
 
     Args:

@@ -10,13 +10,14 @@ from typing import Annotated, Any
 import numpy as np
 from scipy.special import digamma
 
-from neucrowd_tf.aggregation.base import Array, Codes, normalise_counts, normalise_log
+from neucrowd_tf.aggregation.base import Codes, normalise_counts, normalise_log
 from neucrowd_tf.aggregation.dirichlet import divergence, expected_log
 from neucrowd_tf.aggregation.ibcc import RIGHT, WRONG, diagonal_counts
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import Fit, LatentModel, Shard, Sums, keep_gold_only, run
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, fitted, whole
+from neucrowd_tf.declare.types import Fields, Floats
 
 GROUP_PRIOR = 0.1  # sum of the Dirichlet prior counts of a class' groups, a_pi
 # A group with less than this many instances is left out of further sums: its share of the prior
@@ -31,7 +32,7 @@ CONTINUED = 0.25
 # costs about a nat a cell; where groups are real, one start or another has found them by then.
 LOOK_GROUPS = (2, 3)
 LOOK_ITER = 25
-CHANCE_NATS = 0.5
+CHANCE_NATS = 0.25
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,12 +48,12 @@ class Groups:
     """
 
     classes: Codes
-    members: Array
-    counts: Array
-    log_counts: Array
-    mass: Array
-    log_mass: Array
-    log_shares: Array
+    members: Floats
+    counts: Floats
+    log_counts: Floats
+    mass: Floats
+    log_mass: Floats
+    log_shares: Floats
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,14 +68,14 @@ class EBCCModel(LatentModel[Groups]):
         occupied: how many groups of a class have instances at the start.
     """
 
-    prior: Array
-    class_prior: Array
+    prior: Floats
+    class_prior: Floats
     groups: int
     seed: int
     occupied: int
     parameters_type = Groups
 
-    def start(self, shard: Shard) -> Array:
+    def start(self, shard: Shard) -> Floats:
         """Returns `[n, C * M]`: shares of votes, divided at random among a class' first groups."""
         votes = shard.votes()
         parts = np.random.default_rng([self.seed, 0]).standard_exponential(
@@ -84,7 +85,7 @@ class EBCCModel(LatentModel[Groups]):
         parts *= (votes / parts.sum(axis=2))[:, :, None]
         return parts.reshape(len(votes), -1)
 
-    def sums(self, shard: Shard, beliefs: Array) -> Sums:
+    def sums(self, shard: Shard, beliefs: Floats) -> Sums:
         """Returns counts `[R, C observed, K]` and members `[K]` of each group."""
         counts = np.asarray(shard.transposed @ beliefs)
         counts = counts.reshape(shard.num_annotators, shard.num_classes, -1)
@@ -111,7 +112,7 @@ class EBCCModel(LatentModel[Groups]):
         logs = expected_log(counts, axis=1), expected_log(whole_mass)
         return Groups(classes, members, counts, logs[0], whole_mass, logs[1], shares)
 
-    def e_step(self, shard: Shard, parameters: Groups) -> tuple[Array, Sums]:
+    def e_step(self, shard: Shard, parameters: Groups) -> tuple[Floats, Sums]:
         """Returns `[n, K]` beliefs and the log evidence."""
         q = parameters
         scores = shard.one_hot @ q.log_counts.reshape(-1, len(q.classes))
@@ -136,21 +137,21 @@ class EBCCModel(LatentModel[Groups]):
         full[q.classes, position] += q.members
         return divergence(full, np.full_like(full, each), expected_log(full))
 
-    def probas(self, beliefs: Array, parameters: Groups) -> Array:
+    def probas(self, beliefs: Floats, parameters: Groups) -> Floats:
         """Returns `[n, C]`, the beliefs summed over a class' groups."""
         return normalise_counts(beliefs @ np.eye(len(self.class_prior))[parameters.classes])
 
-    def priors(self, parameters: Groups) -> Array:
+    def priors(self, parameters: Groups) -> Floats:
         """Returns the expected class shares `[C]`."""
         return normalise_counts(parameters.mass)
 
-    def errors(self, parameters: Groups) -> Array:
+    def errors(self, parameters: Groups) -> Floats:
         """Returns `[R, C true, C observed]`, means over the groups of a class."""
         q = parameters
         errors = q.counts / q.counts.sum(axis=1, keepdims=True)
         inside = q.members + GROUP_PRIOR / self.groups
         share = inside / np.bincount(q.classes, weights=inside)[q.classes]
-        mixed: Array = (errors * share) @ np.eye(len(self.class_prior))[q.classes]
+        mixed: Floats = (errors * share) @ np.eye(len(self.class_prior))[q.classes]
         return mixed.transpose(0, 2, 1)
 
 
@@ -181,7 +182,7 @@ class EBCC(IterativeAggregator):
     # groups reach higher bounds on most sets tried. Effect: not measured.
     restarts: Annotated[int, whole(1), "number of random starts; the best one is used."] = 20
     max_iter: int = 500
-    bounds_: Array = fitted()
+    bounds_: Floats = fitted()
 
     def _model(self, crowd: Annotations, shard: Shard) -> EBCCModel:
         size = shard.num_classes
@@ -204,7 +205,7 @@ class EBCC(IterativeAggregator):
         self.bounds_ = np.array([fit.history[-1] for fit in tried])
         best = np.argsort(-self.bounds_, kind="stable")[: math.ceil(len(tried) * CONTINUED)]
         order = np.union1d(best, [0])
-        limits: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
+        limits: Fields = {"max_iter": self.max_iter, "tol": self.tol}
         ended = [run(starts[i], shard, begin=tried[i], **limits) for i in order]
         self.bounds_[order] = [fit.history[-1] for fit in ended]
         return max(ended, key=lambda fit: float(fit.history[-1]))

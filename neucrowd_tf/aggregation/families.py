@@ -12,16 +12,14 @@ import copy
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from neucrowd_tf.aggregation.base import (
     Aggregator,
-    Array,
     Codes,
     apply_gold,
     expected_skills,
@@ -31,6 +29,7 @@ from neucrowd_tf.aggregation.base import (
 from neucrowd_tf.aggregation.shrunk_dawid_skene import LEAST_COUNT, average_confusion
 from neucrowd_tf.aggregation.sums import TINY, Shard, keep_gold_only
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.types import Codes32, Floats, Indices, Integers, Mask
 from neucrowd_tf.errors import UsageError
 
 SHARES = (0.5001, 0.67, 0.8, 0.9999)  # of votes, between the levels of a symbol
@@ -46,8 +45,6 @@ TOLERANCE = 1e-5
 TOGETHER = 2.0  # people per item, for labels to show how right people are
 CHANCE = 1.28  # standard errors of class shares, and skill for them
 LEAST_SKILL = 0.2
-SEVERAL = 3
-NEARLY_SURE = 0.98
 SHARE_TOLERANCE = 1e-3  # of the logarithms of class shares
 # Where one person labelled an item, nothing shows whether people or models are right when they
 # differ. The more models agree with each other beyond their agreement with people, the more labels
@@ -88,7 +85,7 @@ class Family:
         independent: how many independent annotators they are worth.
     """
 
-    members: NDArray[np.bool_]
+    members: Mask
     dependence: float
 
     @property
@@ -97,14 +94,14 @@ class Family:
         return size / (1.0 + (size - 1) * float(np.clip(self.dependence, 0.0, 1.0)))
 
 
-def chance_corrected(agreeing: Array, pairs: Array, size: int) -> float:
+def chance_corrected(agreeing: Floats, pairs: Floats, size: int) -> float:
     """Returns the share of pairs of labels that agree: 1 for all, 0 for as many as by chance."""
     if not pairs.sum() or size < 2:
         return float("nan")
     return float((size * agreeing.sum() / pairs.sum() - 1) / (size - 1))
 
 
-def skill_of(votes: NDArray[np.integer[Any]]) -> float:
+def skill_of(votes: Integers) -> float:
     """Returns annotators' mean skill by agreement: 0 is chance, 1 is always right; 0 if unknown."""
     counts = votes.astype(np.float64)
     total = counts.sum(axis=1)
@@ -112,7 +109,7 @@ def skill_of(votes: NDArray[np.integer[Any]]) -> float:
     return float(np.sqrt(max(np.nan_to_num(agreement), 0.0)))
 
 
-def excess_agreement(crowd: Annotations, members: NDArray[np.bool_]) -> tuple[float, float]:
+def excess_agreement(crowd: Annotations, members: Mask) -> tuple[float, float]:
     """Returns by how much a family's agreement exceeds that of independent annotators.
 
     Annotators who err independently, of skills a and b (0 is chance), agree beyond chance by a b.
@@ -127,7 +124,8 @@ def excess_agreement(crowd: Annotations, members: NDArray[np.bool_]) -> tuple[fl
         the excess, and the correlation of errors that explains it; NaN if nothing is shared.
     """
     inside = members[crowd.annotators]
-    family, people = (crowd.select(keep).vote_counts().astype(float) for keep in (inside, ~inside))
+    family = crowd.select(inside).vote_counts().astype(float)
+    people = crowd.select(~inside).vote_counts().astype(float)
     n = family.sum(axis=1)
     m = people.sum(axis=1)
     size = crowd.num_classes
@@ -147,7 +145,7 @@ def excess_agreement(crowd: Annotations, members: NDArray[np.bool_]) -> tuple[fl
     return excess, float(np.clip(excess / max(1.0 - expected, TINY), 0.0, 1.0))
 
 
-def named_families(crowd: Annotations, patterns: Collection[str]) -> list[NDArray[np.bool_]]:
+def named_families(crowd: Annotations, patterns: Collection[str]) -> list[Mask]:
     """Returns `[R]` the members of each family, as patterns name them.
 
     Args:
@@ -162,9 +160,9 @@ def named_families(crowd: Annotations, patterns: Collection[str]) -> list[NDArra
     taken = np.zeros(len(names), dtype=bool)
     for pattern in patterns:
         alternatives = pattern.split("|")
-        members = np.array(
-            [any(name == x or fnmatchcase(name, x) for x in alternatives) for name in names]
-        )
+        members = np.zeros(len(names), dtype=bool)
+        for alternative in alternatives:
+            members |= [name == alternative or fnmatchcase(name, alternative) for name in names]
         if members.sum() < 2 or (members & taken).any():
             if (members & taken).any():
                 problem = "shares annotators with another"
@@ -198,7 +196,7 @@ def named_models(patterns: Iterable[object], annotators: Iterable[object]) -> tu
     return tuple(models)
 
 
-def related(crowd: Annotations, probas: Array) -> list[NDArray[np.int64]]:
+def related(crowd: Annotations, probas: Floats) -> list[Indices]:
     """Returns the codes of groups of annotators who agree beyond the consensus.
 
     Args:
@@ -245,14 +243,12 @@ def related(crowd: Annotations, probas: Array) -> list[NDArray[np.int64]]:
     return [members for members in sets if len(members) > 1]
 
 
-def _table(
-    rows: NDArray[np.integer[Any]], columns: NDArray[np.integer[Any]], shape: tuple[int, int]
-) -> sparse.csr_matrix:
+def _table(rows: Integers, columns: Integers, shape: tuple[int, int]) -> sparse.csr_matrix:
     """Returns how often each pair of a row and a column occurs."""
     return sparse.csr_matrix((np.ones(len(rows)), (rows, columns)), shape=shape)
 
 
-def symbols(crowd: Annotations, members: NDArray[np.bool_]) -> Codes:
+def symbols(crowd: Annotations, members: Mask) -> Codes:
     """Returns `[N]` the symbol that a family gives to each item, -1 without labels.
 
     It is class * LEVELS + level.
@@ -264,7 +260,7 @@ def symbols(crowd: Annotations, members: NDArray[np.bool_]) -> Codes:
     return np.where(total > 0, votes.argmax(axis=1) * LEVELS + level, -1)
 
 
-def symbol_errors(counts: Array, size: int) -> Array:
+def symbol_errors(counts: Floats, size: int) -> Floats:
     """Returns `[S, C]` the probability of each symbol of each true class from expected counts.
 
     Counts are drawn towards the mean over classes: how often a level comes with the right class.
@@ -280,7 +276,7 @@ def symbol_errors(counts: Array, size: int) -> Array:
 
 def infer_together(
     people: Annotations, signals: Sequence[Codes], gold: Codes | None, caution: float
-) -> tuple[Array, Array]:
+) -> tuple[Floats, Floats]:
     """Infers labels from people and families by one EM.
 
     Args:
@@ -324,7 +320,7 @@ def infer_together(
 
 
 def dependent_families(
-    crowd: Annotations, models: NDArray[np.bool_], named: Sequence[NDArray[np.bool_]] = ()
+    crowd: Annotations, models: Mask, named: Sequence[Mask] = ()
 ) -> list[Family]:
     """Returns the families whose members are not counted one by one.
 
@@ -406,27 +402,19 @@ def fit_with_families(
     return result
 
 
-def annotators_first(
-    probas: Array,
-    crowd: Annotations,
-    models: NDArray[np.bool_],
-    alone: Array,
-    *,
-    independent: bool = False,
-) -> Array:
+def annotators_first(probas: Floats, crowd: Annotations, models: Mask, alone: Floats) -> Floats:
     """Returns `[N, C]` probabilities in which models do not shift or overturn what people say.
 
     People and models may lean towards a class together, which their agreement cannot show. So class
     shares of items that people labelled stay in the 80% interval of people alone. With less than
     two people per item hardly anything shows how right people are: there a label that no other
-    person contradicts stays, unless `SEVERAL` models that err independently are nearly sure.
+    person contradicts stays, however many models contradict it.
 
     Args:
         probas: `[N, C]` inferred from people and models.
         crowd: with identities.
         models: `[R]` which annotators are models.
         alone: `[N, C]` inferred from people alone.
-        independent: whether the models err independently.
     """
     votes = crowd.select(~models[crowd.annotators]).vote_counts()
     labelled = votes.sum(axis=1) > 0
@@ -440,13 +428,11 @@ def annotators_first(
     if votes.sum() < TOGETHER * labelled.sum():
         undisputed = labelled & ((votes > 0).sum(axis=1) == 1)
         overturned = undisputed & (result.argmax(axis=1) != votes.argmax(axis=1))
-        if independent and models.sum() >= SEVERAL:
-            overturned &= result.max(axis=1) < NEARLY_SURE
         result[overturned] = alone[overturned]
     return result
 
 
-def with_shares(probas: Array, rows: NDArray[np.bool_], shares: Array) -> Array:
+def with_shares(probas: Floats, rows: Mask, shares: Floats) -> Floats:
     """Returns probabilities `[N, C]` whose mean over some rows is `shares` `[C]`.
 
     All rows are multiplied by the same odds of the classes.
@@ -465,7 +451,7 @@ def with_shares(probas: Array, rows: NDArray[np.bool_], shares: Array) -> Array:
     return result
 
 
-def effective_votes(crowd: Annotations, families: Sequence[Family]) -> NDArray[np.int32]:
+def effective_votes(crowd: Annotations, families: Sequence[Family]) -> Codes32:
     """Returns `[N, C]` vote counts in which each family has one vote, for its commonest class."""
     if not families:
         return crowd.vote_counts()

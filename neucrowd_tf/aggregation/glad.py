@@ -7,7 +7,6 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from neucrowd_tf.aggregation.base import (
-    Array,
     Codes,
     Prior,
     apply_gold,
@@ -21,6 +20,7 @@ from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import TINY, keep_gold_only
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, fitted
+from neucrowd_tf.declare.types import Floats
 
 # Deviation: GLAD 1. Paper: Two classes. Here: C classes, wrong labels equally likely. Why: Data
 # with more classes. Effect: none for two classes; the paper has no others.
@@ -32,12 +32,12 @@ MEAN = 1.0  # of the abilities and of the easiness, which have standard deviatio
 LARGEST_LOG = 50.0
 
 
-def _log_wrong(x: Array) -> Array:
+def _log_wrong(x: Floats) -> Floats:
     """Returns log s(-x) = -(max(x, 0) + log(1 + exp(-|x|))), s the logistic function.
 
     This is several times faster than logaddexp.
     """
-    wrong: Array = -np.maximum(x, 0.0)
+    wrong: Floats = -np.maximum(x, 0.0)
     wrong -= np.log1p(np.exp(-np.abs(x)))
     return wrong
 
@@ -63,13 +63,13 @@ class _Model:
             [1.0 / np.sqrt(1.0 + crowd.labels_per_annotator()), np.ones(crowd.num_instances)]
         )
 
-    def strengths(self, theta: Array) -> tuple[Array, Array, Array]:
+    def strengths(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
         """Returns `[A]` ability, inverse difficulty and their product for each annotation."""
         ability = theta[: self.num_annotators][self.annotators]
         inverse = np.exp(np.minimum(theta[self.num_annotators :], LARGEST_LOG))[self.instances]
         return ability, inverse, ability * inverse
 
-    def posterior(self, theta: Array, priors: Array) -> tuple[Array, float]:
+    def posterior(self, theta: Floats, priors: Floats) -> tuple[Floats, float]:
         """Returns posteriors `[N, C]` and the objective (E-step, equation 3 of the paper).
 
         The objective is the log likelihood plus the log priors of the parameters. With x = ability
@@ -88,7 +88,7 @@ class _Model:
         wrong = np.sum(_log_wrong(x) - self.log_others)
         return scores, float(evidence.sum() + wrong) - 0.5 * float(np.sum((theta - MEAN) ** 2))
 
-    def expected(self, theta: Array, right: Array) -> tuple[float, Array]:
+    def expected(self, theta: Floats, right: Floats) -> tuple[float, Floats]:
         """Returns minus the expected complete log likelihood (Q) and its gradient `[R + N]`.
 
         Args:
@@ -111,14 +111,14 @@ class _Model:
         )
         return float(distance - value), gradient
 
-    def m_step(self, theta: Array, right: Array, steps: int) -> Array:
+    def m_step(self, theta: Floats, right: Floats, steps: int) -> Floats:
         """Returns parameters with a higher expected log likelihood (equation 4 of the paper).
 
         L-BFGS starts from `theta`.
         """
         from scipy import optimize
 
-        def scaled(point: Array) -> tuple[float, Array]:
+        def scaled(point: Floats) -> tuple[float, Floats]:
             value, gradient = self.expected(point * self.units, right)
             return value, gradient * self.units
 
@@ -155,8 +155,8 @@ class Glad(IterativeAggregator):
         Prior, '"update" estimates the class prior, "uniform" or an array `[C]` fixes it.'
     ] = "uniform"
     tol: float = 1e-5
-    abilities_: Array = fitted()
-    difficulties_: Array = fitted()
+    abilities_: Floats = fitted()
+    difficulties_: Floats = fitted()
 
     # On vectors of this size a second thread costs more than it gives.
     @one_blas_thread()

@@ -6,11 +6,12 @@ import dataclasses
 
 import numpy as np
 
-from neucrowd_tf.aggregation.base import Array, normalise_counts
+from neucrowd_tf.aggregation.base import normalise_counts
 from neucrowd_tf.aggregation.dirichlet import divergence, expected_log
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import ConfusionModel, Sums
 from neucrowd_tf.declare.declarations import estimator
+from neucrowd_tf.declare.types import Floats
 
 # Dirichlet prior counts of a right label, of each wrong label, and of each class.
 RIGHT = 4.0
@@ -18,7 +19,7 @@ WRONG = 1.0
 CLASS_PRIOR = 1.0
 
 
-def diagonal_counts(num_classes: int, right: float, wrong: float) -> Array:
+def diagonal_counts(num_classes: int, right: float, wrong: float) -> Floats:
     """Returns `[C, C]` prior counts: `right` on the diagonal and `wrong` elsewhere."""
     return np.eye(num_classes) * (right - wrong) + wrong
 
@@ -33,10 +34,10 @@ class Posterior:
         log_mass, log_counts: expected logarithms under these.
     """
 
-    mass: Array
-    counts: Array
-    log_mass: Array
-    log_counts: Array
+    mass: Floats
+    counts: Floats
+    log_mass: Floats
+    log_counts: Floats
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +48,7 @@ class IBCCModel(ConfusionModel[Posterior]):
         prior: `[C observed, C true]` Dirichlet counts of each annotator.
     """
 
-    prior: Array
+    prior: Floats
     parameters_type = Posterior
 
     def m_step(self, sums: Sums, parameters: Posterior | None) -> Posterior:
@@ -56,11 +57,11 @@ class IBCCModel(ConfusionModel[Posterior]):
         counts = sums["counts"] + self.prior
         return Posterior(mass, counts, expected_log(mass), expected_log(counts, axis=1))
 
-    def log_errors(self, parameters: Posterior) -> Array:
+    def log_errors(self, parameters: Posterior) -> Floats:
         """Returns `[R * C observed, C true]`."""
         return parameters.log_counts.reshape(-1, len(self.prior))
 
-    def log_priors(self, parameters: Posterior) -> Array:
+    def log_priors(self, parameters: Posterior) -> Floats:
         """Returns `[C]`."""
         return parameters.log_mass
 
@@ -72,11 +73,11 @@ class IBCCModel(ConfusionModel[Posterior]):
         of_annotators = divergence(q.counts, prior, q.log_counts, axis=1)
         return float(sums["evidence"]) - of_classes - of_annotators
 
-    def priors(self, parameters: Posterior) -> Array:
+    def priors(self, parameters: Posterior) -> Floats:
         """Returns the expected class shares `[C]`."""
         return normalise_counts(parameters.mass)
 
-    def errors(self, parameters: Posterior) -> Array:
+    def errors(self, parameters: Posterior) -> Floats:
         """Returns the expected confusion matrices `[R, C true, C observed]`."""
         return normalise_counts(parameters.counts, axis=1).transpose(0, 2, 1)
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from neucrowd_tf.aggregation.base import (
     Aggregator,
-    Array,
     Codes,
     apply_gold,
     expected_skills,
@@ -16,6 +15,7 @@ from neucrowd_tf.aggregation.base import (
 from neucrowd_tf.aggregation.sums import Fit, LatentModel, Shard, run
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, fitted, whole
+from neucrowd_tf.declare.types import Floats
 
 
 # Deviation: IBCC, EBCC, BWA, stopping. Paper: When no posterior moves by more than 0.001. Here:
@@ -35,10 +35,10 @@ class IterativeAggregator(Aggregator):
         float, tolerance, "stops when the objective rises by less than this for each annotation."
     ] = 1e-6
     n_iter_: int = fitted()
-    history_: Array = fitted()
+    history_: Floats = fitted()
     converged_: bool = fitted()
 
-    def latent_model(self, num_classes: int) -> LatentModel[Any]:
+    def latent_model(self, num_classes: int) -> LatentModel:
         """Returns the method as sums, for any annotations of so many classes.
 
         Raises:
@@ -60,13 +60,13 @@ class IterativeAggregator(Aggregator):
         if not result.converged:
             warn_not_converged(type(self).__name__, self.max_iter, result.change, self.tol)
 
-    def _model(self, crowd: Annotations, shard: Shard) -> LatentModel[Any]:
+    def _model(self, crowd: Annotations, shard: Shard) -> LatentModel:
         return self.latent_model(shard.num_classes)
 
-    def _run(self, shard: Shard, model: Any) -> Fit[Any]:
+    def _run(self, shard: Shard, model: LatentModel) -> Fit:
         return run(model, shard, max_iter=self.max_iter, tol=self.tol)
 
-    def _store(self, result: Fit[Any], shard: Shard, model: LatentModel[Any]) -> None:
+    def _store(self, result: Fit, shard: Shard, model: LatentModel) -> None:
         """Sets `probas_`, `priors_`, `errors_` and `skills_`."""
         self.probas_ = model.probas(result.beliefs, result.parameters)
         self.priors_ = model.priors(result.parameters)

@@ -6,13 +6,14 @@ from typing import Annotated
 
 import numpy as np
 
-from neucrowd_tf.aggregation.base import Aggregator, Array, Codes, apply_gold, coin_errors
+from neucrowd_tf.aggregation.base import Aggregator, Codes, apply_gold, coin_errors
 from neucrowd_tf.aggregation.sums import Shard, skills_against
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, whole
+from neucrowd_tf.declare.types import Floats
 
 
-def messages(crowd: Annotations, signs: Array, reliabilities: Array, max_iter: int) -> Array:
+def messages(crowd: Annotations, signs: Floats, reliabilities: Floats, max_iter: int) -> Floats:
     """Returns `[N]` whose sign is the instance's label, from labels +1 and -1.
 
     Args:

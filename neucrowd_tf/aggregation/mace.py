@@ -7,11 +7,12 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from neucrowd_tf.aggregation.base import Array, normalise_counts
+from neucrowd_tf.aggregation.base import normalise_counts
 from neucrowd_tf.aggregation.dirichlet import divergence, expected_log
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
-from neucrowd_tf.aggregation.sums import TINY, ConfusionModel, Fit, Shard, Sums, run
+from neucrowd_tf.aggregation.sums import TINY, ConfusionModel, Fit, LatentModel, Shard, Sums, run
 from neucrowd_tf.declare.declarations import estimator, fitted, whole
+from neucrowd_tf.declare.types import Floats
 
 # Variational Bayes: both counts of theta's beta prior, the Dirichlet count of a guessed label.
 KNOWING = 0.5
@@ -28,10 +29,10 @@ class Habits:
         log_knowing, log_saying: log shares of these, or their expectations.
     """
 
-    knowing: Array
-    saying: Array
-    log_knowing: Array
-    log_saying: Array
+    knowing: Floats
+    saying: Floats
+    log_knowing: Floats
+    log_saying: Floats
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +47,7 @@ class MaceModel(ConfusionModel[Habits]):
         seed: of the random start.
     """
 
-    knowing_prior: Array
+    knowing_prior: Floats
     saying_prior: float
     bayes: bool
     num_classes: int
@@ -60,7 +61,7 @@ class MaceModel(ConfusionModel[Habits]):
         saying = rng.uniform(1.0, 1.5, (num_annotators, self.num_classes))
         return Habits(knowing, saying, _log_shares(knowing), _log_shares(saying))
 
-    def start(self, shard: Shard) -> Array:
+    def start(self, shard: Shard) -> Floats:
         """Returns the posteriors `[n, C]` under `begin`."""
         return self.e_step(shard, self.begin(shard.num_annotators))[0]
 
@@ -83,7 +84,7 @@ class MaceModel(ConfusionModel[Habits]):
         logs = expected_log if self.bayes else _log_shares
         return Habits(knowing, saying, logs(knowing), logs(saying))
 
-    def log_errors(self, parameters: Habits) -> Array:
+    def log_errors(self, parameters: Habits) -> Floats:
         """Returns `[R * C observed, C true]`."""
         q = parameters
         guesses = np.exp(q.log_knowing[:, :1] + q.log_saying)
@@ -92,7 +93,7 @@ class MaceModel(ConfusionModel[Habits]):
         chances[:, classes, classes] += np.exp(q.log_knowing[:, 1:])
         return np.log(np.maximum(chances, TINY)).reshape(-1, self.num_classes)
 
-    def log_priors(self, parameters: Habits) -> Array:
+    def log_priors(self, parameters: Habits) -> Floats:
         """Returns `[C]`."""
         return np.full(self.num_classes, -np.log(self.num_classes))
 
@@ -108,11 +109,11 @@ class MaceModel(ConfusionModel[Habits]):
         distance = divergence(q.knowing, knowing, q.log_knowing)
         return float(sums["evidence"]) - distance - divergence(q.saying, saying, q.log_saying)
 
-    def priors(self, parameters: Habits) -> Array:
+    def priors(self, parameters: Habits) -> Floats:
         """Returns even shares `[C]`."""
         return np.full(self.num_classes, 1.0 / self.num_classes)
 
-    def errors(self, parameters: Habits) -> Array:
+    def errors(self, parameters: Habits) -> Floats:
         """Returns `[R, C true, C observed]`, theta of the identity and the rest of the habits."""
         competences, habits = shares_of_habits(parameters)
         guesses = np.repeat(habits[:, None, :], self.num_classes, axis=1)
@@ -120,13 +121,13 @@ class MaceModel(ConfusionModel[Habits]):
         return np.asarray((1.0 - knows) * guesses + knows * np.eye(self.num_classes))
 
 
-def shares_of_habits(parameters: Habits) -> tuple[Array, Array]:
+def shares_of_habits(parameters: Habits) -> tuple[Floats, Floats]:
     """Returns theta `[R]` and the shares `[R, C]` of the labels that are guessed."""
     theta = normalise_counts(parameters.knowing)[:, 1]
     return theta, normalise_counts(parameters.saying)
 
 
-def _log_shares(counts: Array) -> Array:
+def _log_shares(counts: Floats) -> Floats:
     total = counts.sum(axis=-1, keepdims=True)
     return np.asarray(np.log(np.maximum(counts, TINY)) - np.log(np.maximum(total, TINY)))
 
@@ -152,8 +153,8 @@ class Mace(IterativeAggregator):
     ] = "vb"
     restarts: Annotated[int, whole(1), "number of random starts; the best one is used."] = 10
     max_iter: int = 200
-    competences_: Array = fitted()
-    habits_: Array = fitted()
+    competences_: Floats = fitted()
+    habits_: Floats = fitted()
 
     def latent_model(self, num_classes: int) -> MaceModel:
         """Returns MACE as sums, with the first start's seed."""
@@ -170,6 +171,6 @@ class Mace(IterativeAggregator):
         fits = [run(one, shard, max_iter=self.max_iter, tol=self.tol) for one in starts]
         return max(fits, key=lambda fit: float(fit.history[-1]))
 
-    def _store(self, result: Fit[Habits], shard: Shard, model: Any) -> None:
+    def _store(self, result: Fit[Habits], shard: Shard, model: LatentModel) -> None:
         super()._store(result, shard, model)
         self.competences_, self.habits_ = shares_of_habits(result.parameters)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from neucrowd_tf.aggregation.base import Array, Codes, apply_gold
+from neucrowd_tf.aggregation.base import Codes, apply_gold
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.types import Floats
 
 PSEUDO_LABELS = 2.0  # of each annotator, as accurate as the crowd's majority
 MOST_ITER = 100
 TOLERANCE = 1e-6
 
 
-def sparse_one_coin(crowd: Annotations, gold: Codes | None = None) -> tuple[Array, Array]:
+def sparse_one_coin(crowd: Annotations, gold: Codes | None = None) -> tuple[Floats, Floats]:
     """Returns `[N, C]` posteriors and `[R]` skills in time and memory of the annotations.
 
     An annotator is right with one probability; wrong labels and true classes are evenly spread. All

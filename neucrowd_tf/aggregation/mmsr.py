@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 
-from neucrowd_tf.aggregation.base import Array, tolerance
+from neucrowd_tf.aggregation.base import tolerance
 from neucrowd_tf.aggregation.sums import Shard
 from neucrowd_tf.aggregation.weighted_vote import WeightedVote
 from neucrowd_tf.declare.declarations import estimator, fitted, whole
+from neucrowd_tf.declare.types import Floats, Mask
 
 
-def agreement_matrix(shard: Shard) -> tuple[Array, Array]:
+def agreement_matrix(shard: Shard) -> tuple[Floats, Floats]:
     """Returns `[R, R]` how often two annotators agree and the number of their common instances.
 
     Agreement is scaled so that chance gives 0 and certainty 1. The diagonals are 0.
@@ -32,7 +32,7 @@ def agreement_matrix(shard: Shard) -> tuple[Array, Array]:
     return np.where(common > 0, scaled, 0.0), common
 
 
-def trimmed_means(values: Array, observed: NDArray[np.bool_], last: Array, trim: int) -> Array:
+def trimmed_means(values: Floats, observed: Mask, last: Floats, trim: int) -> Floats:
     """Returns `[R]` the trimmed mean of each column of `values` `[R, R]` over its observed rows.
 
     The `trim` largest of the values above `last` `[R]` and the `trim` smallest of those below it
@@ -55,7 +55,7 @@ def trimmed_means(values: Array, observed: NDArray[np.bool_], last: Array, trim:
 # Deviation: M-MSR, signs. Paper: A construction from the sign graph. Here: Signs of the leading
 # eigenvector of the agreements' signs. Why: The same where agreements are consistent. Effect: not
 # measured.
-def signs_of(agreement: Array) -> Array:
+def signs_of(agreement: Floats) -> Floats:
     """Returns `[R]` +1 or -1, such that annotators of one sign agree more often than by chance.
 
     They are the signs of the leading eigenvector of the agreements' signs; most are +1.
@@ -88,7 +88,7 @@ class Mmsr(WeightedVote):
     n_iter_: int = fitted()
     converged_: bool = fitted()
 
-    def _weigh(self, shard: Shard) -> tuple[Array, Array]:
+    def _weigh(self, shard: Shard) -> tuple[Floats, Floats]:
         size = shard.num_classes
         instances = max(float(shard.used.sum()), 1.0)
         agreement, common = agreement_matrix(shard)
@@ -103,7 +103,7 @@ class Mmsr(WeightedVote):
             return np.ones(len(skills)), skills
         return np.log(skills * (size - 1) / (1.0 - skills)), skills
 
-    def _complete(self, magnitudes: Array, observed: NDArray[np.bool_]) -> Array:
+    def _complete(self, magnitudes: Floats, observed: Mask) -> Floats:
         """Returns `[R]` factors whose products are the observed magnitudes, but for outliers."""
         degrees = observed.sum(axis=0)
         if observed.any():
@@ -131,5 +131,5 @@ class Mmsr(WeightedVote):
         return u
 
 
-def _ratios(magnitudes: Array, factor: Array) -> Array:
+def _ratios(magnitudes: Floats, factor: Floats) -> Floats:
     return magnitudes / np.maximum(factor, 1e-12)[:, None]

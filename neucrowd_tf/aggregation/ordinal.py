@@ -6,22 +6,22 @@ from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import ndtr, ndtri
 
 from neucrowd_tf.aggregation.base import (
     Aggregator,
-    Array,
     Codes,
     apply_gold,
     normalise_counts,
     normalise_log,
 )
 from neucrowd_tf.aggregation.consensus import Consensus, deal
+from neucrowd_tf.aggregation.dawid_skene import DawidSkene
 from neucrowd_tf.aggregation.shrunk_dawid_skene import ShrunkDawidSkene
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.votes import medians
 from neucrowd_tf.declare.declarations import estimator, fitted, one_of
+from neucrowd_tf.declare.types import Floats
 
 NODES = np.linspace(-3.5, 3.5, 71)  # of the latent scores, which are standard normal
 PRIOR = 0.5  # standard deviation of biases and of log spreads
@@ -32,11 +32,13 @@ TOLERANCE = 1e-4
 LEAST = 1e-9
 FOLDS = 3
 MEMBERS = ("median", "latent score", "consensus")
+BY_GOLD = (*MEMBERS, "dawid skene")  # that gold labels choose among
 SURE = 3.0  # standard errors
+SURE_BY_GOLD = 1.0
 FEW = 100.0  # unbiased labels of usual spread, added to each annotator's
 
 
-def latent_score(crowd: Annotations, gold: Codes | None = None) -> Array:
+def latent_score(crowd: Annotations, gold: Codes | None = None) -> Floats:
     """Returns `[N, C]` posteriors of ordered classes.
 
     An item has a score t from a standard normal distribution. Annotator r sees t + bias_r + noise
@@ -51,6 +53,8 @@ def latent_score(crowd: Annotations, gold: Codes | None = None) -> Array:
     References:
         Johnson (1996), On Bayesian analysis of multirater ordinal data, JASA 91.
     """
+    from scipy.optimize import minimize  # slow to load, and most commands do without
+
     size = crowd.num_classes
     people = crowd.num_annotators
     one_hot = crowd.one_hot()
@@ -80,12 +84,12 @@ def latent_score(crowd: Annotations, gold: Codes | None = None) -> Array:
     return apply_gold(scores @ np.eye(size)[classes], gold)
 
 
-def _cuts(theta: Array, size: int) -> Array:
+def _cuts(theta: Floats, size: int) -> Floats:
     """Returns the `[C - 1]` thresholds."""
     return np.cumsum(np.concatenate([theta[:1], np.exp(theta[1 : size - 1])]))
 
 
-def _chances(theta: Array, size: int) -> tuple[Array, Array, Array, Array]:
+def _chances(theta: Floats, size: int) -> tuple[Floats, Floats, Floats, Floats]:
     """Returns `[R, C, G]` label probabilities, distances to thresholds, spreads and biases."""
     biases, logs = np.split(theta[size - 1 :], 2)
     spreads = SPREAD * np.exp(np.clip(logs, -3, 3))
@@ -96,7 +100,7 @@ def _chances(theta: Array, size: int) -> tuple[Array, Array, Array, Array]:
     return np.maximum(np.diff(below, axis=1), LEAST), distance, spreads, biases
 
 
-def _loss(theta: Array, counts: Array) -> tuple[float, Array]:
+def _loss(theta: Floats, counts: Floats) -> tuple[float, Floats]:
     """Returns minus the expected log posterior, and its gradient, from counts `[R, C, G]`."""
     size = counts.shape[1]
     chances, distance, spreads, biases = _chances(theta, size)
@@ -114,7 +118,7 @@ def _loss(theta: Array, counts: Array) -> tuple[float, Array]:
     return -float(value), -gradient
 
 
-def unbiased_means(crowd: Annotations, values: Array) -> Array:
+def unbiased_means(crowd: Annotations, values: Floats) -> Floats:
     """Returns `[N]` the mean label of each item, less annotators' biases; 0 without labels.
 
     Labels count by the precision of their annotator. `FEW` labels more of usual spread keep a few
@@ -164,7 +168,7 @@ class OrdinalConsensus(Aggregator):
     ordered: ClassVar[bool] = True
 
     only: Annotated[
-        str | None, one_of(*MEMBERS), 'the method to use; None chooses "median" or another.'
+        str | None, one_of(*BY_GOLD), 'the method to use; None chooses "median" or another.'
     ] = None
 
     chosen_: str = fitted()
@@ -179,7 +183,7 @@ class OrdinalConsensus(Aggregator):
         self.labels_ = self.decide(self.probas_)
         self.errors_ = self.skills_ = None
 
-    def decide(self, probas: Array) -> Codes:
+    def decide(self, probas: Floats) -> Codes:
         """Returns `[N]` the medians of posteriors `[N, C]`."""
         return medians(probas)
 
@@ -209,7 +213,7 @@ class OrdinalConsensus(Aggregator):
 
     def _posteriors(
         self, crowd: Annotations, gold: Codes | None, names: Sequence[str]
-    ) -> dict[str, Array]:
+    ) -> dict[str, Floats]:
         """Returns the posteriors `[N, C]` of methods by their names.
 
         Of an even number of labels the middle may lie between two classes. So the median has one
@@ -224,7 +228,37 @@ class OrdinalConsensus(Aggregator):
             # One method stands for the consensus where it is not what was chosen.
             kind = Consensus if [*names] == ["consensus"] else ShrunkDawidSkene
             fits["consensus"] = kind(seed=self.seed).fit(crowd, gold).probas_
+        if "dawid skene" in names:
+            fits["dawid skene"] = DawidSkene(seed=self.seed).fit(crowd, gold).probas_
         if "median" in names:
             more = np.mean(list(fits.values()), axis=0) * crowd.annotated[:, None]
             fits["median"] = apply_gold(normalise_counts(crowd.vote_counts() + more), gold)
         return fits
+
+
+def nearest_to_gold(crowd: Annotations, gold: Codes, seed: int = 0) -> str:
+    """Returns the method of `BY_GOLD` whose labels, inferred without gold, are nearest to gold.
+
+    Instead of the method that `OrdinalConsensus` chooses only if it is nearer by `SURE_BY_GOLD`
+    standard errors.
+
+    Args:
+        crowd: with identities.
+        gold: `[N]` class codes, -1 if unknown.
+        seed: of the methods.
+    """
+    rows = np.flatnonzero((gold >= 0) & crowd.annotated)
+    usual = OrdinalConsensus(seed=seed).fit(crowd)
+    choice = usual.chosen_
+    if len(rows) < 2:
+        return choice
+    distance = np.abs(usual.labels_ - gold)[rows]
+    least = 0.0
+    for name in BY_GOLD:
+        labels = OrdinalConsensus(only=name, seed=seed).fit(crowd).labels_
+        farther = np.abs(labels - gold)[rows] - distance
+        error = farther.std(ddof=1) / np.sqrt(len(rows))
+        if farther.mean() < min(least, -SURE_BY_GOLD * error):
+            choice = name
+            least = float(farther.mean())
+    return choice

@@ -6,19 +6,20 @@ from typing import Annotated
 
 import numpy as np
 
-from neucrowd_tf.aggregation.base import Array, Codes, normalise_counts
+from neucrowd_tf.aggregation.base import Codes, normalise_counts
 from neucrowd_tf.aggregation.dawid_skene import DawidSkeneModel
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import Shard
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, number
+from neucrowd_tf.declare.types import Floats
 from neucrowd_tf.errors import quietly
 
 # Added to every cell, so that no label is impossible.
 LEAST_COUNT = 0.01
 
 
-def average_confusion(crowd: Annotations, shares: Array) -> Array:
+def average_confusion(crowd: Annotations, shares: Floats) -> Floats:
     """Returns the crowd's confusion matrix `[C true, C observed]` with vote shares as the truth.
 
     Args:

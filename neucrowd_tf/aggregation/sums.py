@@ -20,16 +20,16 @@ import abc
 import dataclasses
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
+from typing import ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from neucrowd_tf.aggregation.base import Array, Codes, apply_gold, normalise_log, vote_shares
+from neucrowd_tf.aggregation.base import Codes, apply_gold, normalise_log, vote_shares
+from neucrowd_tf.declare.types import Array, Floats
 
 Parameters = TypeVar("Parameters")
-Sums: TypeAlias = "dict[str, Array]"
+Sums: TypeAlias = "dict[str, Floats]"
 
 # Logarithms are of at least this: a probability of exactly zero would make an instance impossible
 # under every class.
@@ -79,14 +79,14 @@ class Shard:
         return rows, columns // self.num_classes, columns % self.num_classes
 
     @cached_property
-    def used(self) -> Array:
+    def used(self) -> Floats:
         """`[n]` one where an instance has an annotation or a gold label, else zero."""
         labelled = np.diff(self.one_hot.indptr) > 0
         if self.gold is not None:
             labelled = labelled | (self.gold >= 0)
         return labelled.astype(np.float64)
 
-    def votes(self) -> Array:
+    def votes(self) -> Floats:
         """Returns `[n, C]` shares of the votes, gold labels in their place."""
         return apply_gold(vote_shares(self.one_hot, self.num_classes), self.gold)
 
@@ -109,18 +109,18 @@ class LatentModel(abc.ABC, Generic[Parameters]):
         parameters_type: the dataclass of its parameters, all arrays.
     """
 
-    parameters_type: ClassVar[type[Any]]
+    parameters_type: ClassVar[type]
 
-    def start(self, shard: Shard) -> Array:
+    def start(self, shard: Shard) -> Floats:
         """Returns the beliefs `[n, K]` to begin with: shares of votes."""
         return shard.votes()
 
     @abc.abstractmethod
-    def e_step(self, shard: Shard, parameters: Parameters) -> tuple[Array, Sums]:
+    def e_step(self, shard: Shard, parameters: Parameters) -> tuple[Floats, Sums]:
         """Returns the beliefs `[n, K]` and the terms of the objective that instances add to."""
 
     @abc.abstractmethod
-    def sums(self, shard: Shard, beliefs: Array) -> Sums:
+    def sums(self, shard: Shard, beliefs: Floats) -> Sums:
         """Returns what the next parameters depend on, summed over the shard's instances."""
 
     @abc.abstractmethod
@@ -131,15 +131,15 @@ class LatentModel(abc.ABC, Generic[Parameters]):
     def objective(self, sums: Sums, parameters: Parameters) -> float:
         """Returns what the iterations raise, from the `statistics` under `parameters`."""
 
-    def probas(self, beliefs: Array, parameters: Parameters) -> Array:
+    def probas(self, beliefs: Floats, parameters: Parameters) -> Floats:
         """Returns class probabilities `[n, C]` from the beliefs under these parameters."""
         return beliefs
 
-    def priors(self, parameters: Parameters) -> Array:
+    def priors(self, parameters: Parameters) -> Floats:
         """Returns the class prior `[C]`; by default that is a parameter of this name."""
         return np.asarray(parameters.priors)  # type: ignore[attr-defined]
 
-    def errors(self, parameters: Parameters) -> Array | None:
+    def errors(self, parameters: Parameters) -> Floats | None:
         """Returns `[R, C true, C observed]`, or None if the method has no such probabilities."""
         return None
 
@@ -167,9 +167,9 @@ class Fit(Generic[Parameters]):
         change: by how much it did, for each unit of weight.
     """
 
-    beliefs: Array
+    beliefs: Floats
     parameters: Parameters
-    history: Array
+    history: Floats
     converged: bool
     change: float
 
@@ -180,7 +180,7 @@ def run(
     *,
     max_iter: int,
     tol: float,
-    start: Array | None = None,
+    start: Floats | None = None,
     begin: Fit[Parameters] | None = None,
 ) -> Fit[Parameters]:
     """Iterates on annotations in memory; ends with an E-step, so that beliefs and parameters agree.
@@ -230,21 +230,21 @@ class ConfusionModel(LatentModel[Parameters]):
     """
 
     @abc.abstractmethod
-    def log_errors(self, parameters: Parameters) -> Array:
+    def log_errors(self, parameters: Parameters) -> Floats:
         """Returns `[R * C observed, C true]` log probabilities, or their expectations."""
 
     @abc.abstractmethod
-    def log_priors(self, parameters: Parameters) -> Array:
+    def log_priors(self, parameters: Parameters) -> Floats:
         """Returns `[C]` log class priors, or their expectations."""
 
-    def e_step(self, shard: Shard, parameters: Parameters) -> tuple[Array, Sums]:
+    def e_step(self, shard: Shard, parameters: Parameters) -> tuple[Floats, Sums]:
         """Returns `[n, C]` posteriors and their log evidence."""
         scores = shard.one_hot @ self.log_errors(parameters)
         keep_gold_only(scores, shard.gold)
         evidence = normalise_log(scores, self.log_priors(parameters))
         return scores, {"evidence": evidence.sum()}
 
-    def sums(self, shard: Shard, beliefs: Array) -> Sums:
+    def sums(self, shard: Shard, beliefs: Floats) -> Sums:
         """Returns expected counts `[R, C observed, C true]` and class mass `[C]`."""
         size = shard.num_classes
         counts = np.asarray(shard.transposed @ beliefs).reshape(-1, size, size)
@@ -252,7 +252,7 @@ class ConfusionModel(LatentModel[Parameters]):
         return {"counts": counts, "mass": mass, "instances": shard.used.sum()}
 
 
-def keep_gold_only(scores: Array, gold: Codes | None, classes: Codes | None = None) -> None:
+def keep_gold_only(scores: Floats, gold: Codes | None, classes: Codes | None = None) -> None:
     """Makes every class but the gold one impossible, in place, where there is a gold label.
 
     Args:
@@ -268,7 +268,7 @@ def keep_gold_only(scores: Array, gold: Codes | None, classes: Codes | None = No
     scores[rows] = np.where(classes == gold[rows, None], scores[rows], -np.inf)
 
 
-def right_counts(shard: Shard, labels: Codes) -> Array:
+def right_counts(shard: Shard, labels: Codes) -> Floats:
     """Returns counts `[R, C, C]` of an annotator's labels against `labels` `[n]`.
 
     Instances with -1 are left out.
@@ -278,7 +278,7 @@ def right_counts(shard: Shard, labels: Codes) -> Array:
     return np.asarray(shard.transposed @ chosen).reshape(-1, size, size)
 
 
-def skills_against(shard: Shard, labels: Codes) -> Array:
+def skills_against(shard: Shard, labels: Codes) -> Floats:
     """Returns `[R]` the share of an annotator's labels that are `labels` `[n]`, -1 if unknown.
 
     It is that of chance without any.
@@ -292,7 +292,7 @@ def skills_against(shard: Shard, labels: Codes) -> Array:
     return np.divide(right, total, out=chance, where=total > 0)
 
 
-def skills_of(counts: NDArray[Any], default: float) -> Array:
+def skills_of(counts: Array, default: float) -> Floats:
     """Returns `[R]` the share of counts `[R, C, C]` on the diagonal; `default` without any."""
     right = np.einsum("rcc->r", counts)
     total = counts.sum(axis=(1, 2))

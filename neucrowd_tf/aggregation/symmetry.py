@@ -7,14 +7,15 @@ import itertools
 import numpy as np
 from numpy.typing import NDArray
 
-from neucrowd_tf.aggregation.base import Array, Codes
+from neucrowd_tf.aggregation.base import Codes
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.types import Floats
 
 ROUNDS = 3  # in which items and annotators learn of each other
 MOST_PAIRS = 20  # of classes that tie somewhere
 
 
-def even_ties(crowd: Annotations, probas: Array, gold: Codes | None = None) -> Array:
+def even_ties(crowd: Annotations, probas: Floats, gold: Codes | None = None) -> Floats:
     """Returns probabilities `[N, C]` in which classes that nothing distinguishes are equal.
 
     Two classes tie in an item if they have the most votes, and if the crowd with these classes

@@ -9,7 +9,6 @@ import numpy as np
 
 from neucrowd_tf.aggregation.base import (
     Aggregator,
-    Array,
     Codes,
     apply_gold,
     coin_errors,
@@ -20,12 +19,13 @@ from neucrowd_tf.aggregation.sums import Shard, right_counts, skills_against, sk
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.declare.declarations import estimator, fitted, whole
+from neucrowd_tf.declare.types import Floats
 from neucrowd_tf.errors import DataError
 
 HALVE_EVERY = 20  # steps of ZBS after which their length is halved
 
 
-def weighted_votes(shard: Shard, weights: Array) -> Array:
+def weighted_votes(shard: Shard, weights: Floats) -> Floats:
     """Returns `[n, C]` the sum of the weights `[R]` of those who gave each label.
 
     If it is below zero for a class, it is counted from the least of the row.
@@ -50,7 +50,7 @@ class WeightedVote(Aggregator):
     zero.
     """
 
-    weights_: Array = fitted()
+    weights_: Floats = fitted()
 
     def _fit(self, crowd: Annotations, gold: Codes | None) -> None:
         """Weighs the annotators and votes; gold labels stand in for the vote."""
@@ -67,7 +67,7 @@ class WeightedVote(Aggregator):
         self.labels_ = self.decide(self.probas_)
         self.errors_ = coin_errors(self.skills_, crowd.num_classes)
 
-    def _labels(self, shard: Shard, weights: Array) -> Codes:
+    def _labels(self, shard: Shard, weights: Floats) -> Codes:
         """Returns `[n]` the labels that a weighted vote gives; -1 for an instance without any."""
         votes = weighted_votes(shard, weights)
         # Weights that cancel are a tie of all classes, not an instance without votes.
@@ -78,7 +78,7 @@ class WeightedVote(Aggregator):
         return np.where(shard.used > 0, labels, -1)
 
     @abc.abstractmethod
-    def _weigh(self, shard: Shard) -> tuple[Array, Array]:
+    def _weigh(self, shard: Shard) -> tuple[Floats, Floats]:
         """Returns weights and skills `[R]`."""
 
 
@@ -92,7 +92,7 @@ class Wawa(WeightedVote):
         As crowd-kit's Wawa (Appen's "worker agreement with aggregate").
     """
 
-    def _weigh(self, shard: Shard) -> tuple[Array, Array]:
+    def _weigh(self, shard: Shard) -> tuple[Floats, Floats]:
         labels = self._labels(shard, np.ones(shard.num_annotators))
         skills = skills_against(shard, labels)
         return skills, skills
@@ -110,7 +110,7 @@ class ZeroBasedSkill(WeightedVote):
 
     max_iter: Annotated[int, whole(1), "largest number of steps."] = 100
 
-    def _weigh(self, shard: Shard) -> tuple[Array, Array]:
+    def _weigh(self, shard: Shard) -> tuple[Floats, Floats]:
         start = 1.0 / shard.num_classes
         skills = np.full(shard.num_annotators, start + 1e-5)
         rate = 1.0
@@ -138,7 +138,7 @@ class GoldMajorityVote(Wawa):
         As crowd-kit's GoldMajorityVote.
     """
 
-    def _weigh(self, shard: Shard) -> tuple[Array, Array]:
+    def _weigh(self, shard: Shard) -> tuple[Floats, Floats]:
         if shard.gold is None or not (shard.gold >= 0).any():
             return np.ones(shard.num_annotators), super()._weigh(shard)[1]
         counts = right_counts(shard, shard.gold)
@@ -163,7 +163,7 @@ class IterativeWeightedMajorityVote(WeightedVote):
     n_iter_: int = fitted()
     converged_: bool = fitted()
 
-    def _weigh(self, shard: Shard) -> tuple[Array, Array]:
+    def _weigh(self, shard: Shard) -> tuple[Floats, Floats]:
         size = shard.num_classes
         weights = np.ones(shard.num_annotators)
         labels = self._labels(shard, weights)

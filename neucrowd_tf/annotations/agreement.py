@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from neucrowd_tf.annotations.codes import vote_matrix
 from neucrowd_tf.annotations.core import Annotations
 from neucrowd_tf.annotations.votes import Scale as Scale
+from neucrowd_tf.declare.types import Floats, Indices
 
 COEFFICIENTS = ("percent", "fleiss", "krippendorff", "gwet")
 
 
-def counts_of(annotations: Annotations | ArrayLike) -> NDArray[np.int64]:
+def counts_of(annotations: Annotations | ArrayLike) -> Indices:
     """Returns vote counts `[N, C]` as int64, from annotations or from counts."""
     if isinstance(annotations, Annotations):
         return annotations.vote_counts().astype(np.int64)
     return vote_matrix(annotations).astype(np.int64)
 
 
-def chance_corrected(observed: ArrayLike, chance: ArrayLike) -> NDArray[np.float64]:
+def chance_corrected(observed: ArrayLike, chance: ArrayLike) -> Floats:
     """Returns agreement corrected for chance, `(observed - chance) / (1 - chance)`.
 
     Fleiss' and Cohen's kappa and Krippendorff's alpha differ only in what they call chance. NaN if
@@ -32,7 +33,7 @@ def chance_corrected(observed: ArrayLike, chance: ArrayLike) -> NDArray[np.float
 
 def agreement_weights(
     size: int, scale: Scale = "nominal", values: ArrayLike | None = None
-) -> NDArray[np.float64]:
+) -> Floats:
     """Returns `[C, C]` how much two labels agree: 1 for equal ones, 0 for the most distant.
 
     Args:
@@ -55,7 +56,7 @@ def agreement_weights(
     return np.asarray(1.0 - distance / max(float(distance.max(initial=0)), 1e-12))
 
 
-def _alpha(counts: NDArray[np.float64], scale: Scale, values: ArrayLike | None) -> float:
+def _alpha(counts: Floats, scale: Scale, values: ArrayLike | None) -> float:
     """Returns Krippendorff's alpha of `[N, C]` counts, each row with two labels or more."""
     used = counts.sum(axis=0)
     size = counts.sum(axis=1)
@@ -135,7 +136,7 @@ def fleiss_kappa(annotations: Annotations | ArrayLike) -> float:
     return agreement_coefficients(counts_of(annotations))["fleiss"]
 
 
-def item_agreement(votes: ArrayLike) -> NDArray[np.float64]:
+def item_agreement(votes: ArrayLike) -> Floats:
     """Returns `[N]` the share of equal pairs among an instance's labels; NaN for fewer than two."""
     counts = np.asarray(votes, dtype=np.float64)
     size = counts.sum(axis=1)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from numbers import Real
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from neucrowd_tf.declare.types import Array, Codes32, Frame, Indices, NamedValues
 from neucrowd_tf.errors import DataError, RowError
 from neucrowd_tf.names import as_name_array, normal, roles_of, spelt
 
@@ -18,10 +19,10 @@ MISSING = -1
 MOST_VOTES = 1_000_000
 MOST_CODE = np.iinfo(np.int32).max
 Duplicates = Literal["error", "first", "last", "all"]
-Names: TypeAlias = Sequence[Hashable] | NDArray[Any]
+Names: TypeAlias = Sequence[Hashable] | Array
 
 
-def coded_triples(*columns: ArrayLike) -> list[NDArray[np.int32]]:
+def coded_triples(*columns: ArrayLike) -> list[Codes32]:
     """Returns instances, annotators and labels as int32 codes of one length.
 
     Raises:
@@ -46,7 +47,7 @@ def coded_triples(*columns: ArrayLike) -> list[NDArray[np.int32]]:
     return [array.astype(np.int32, copy=False) for array in arrays]
 
 
-def size_of(codes: NDArray[np.int32], size: int | None, names: Names | None, title: str) -> int:
+def size_of(codes: Codes32, size: int | None, names: Names | None, title: str) -> int:
     """Returns the number of things that have codes: `size`, or that of the names or codes.
 
     Raises:
@@ -64,14 +65,14 @@ def size_of(codes: NDArray[np.int32], size: int | None, names: Names | None, tit
     return size
 
 
-def numbered(index: Any) -> bool:
+def numbered(index: object) -> bool:
     """Whether a pandas index numbers the rows, as one that nobody set does."""
     start = getattr(index, "start", None)
     step = getattr(index, "step", None)
     return start == 0 and step == 1
 
 
-def axis_names(table: Any, axis: str) -> Names | None:
+def axis_names(table: object, axis: str) -> Names | None:
     """Returns the names of a frame's rows ("index") or "columns"; None without any."""
     names = getattr(as_frame(table), axis, None)
     if names is None or numbered(names):
@@ -79,7 +80,7 @@ def axis_names(table: Any, axis: str) -> Names | None:
     return names
 
 
-def names_for(names: Names | None, size: int, title: str) -> NDArray[Any]:
+def names_for(names: Names | None, size: int, title: str) -> Array:
     """Returns `size` names as an array; integers 0..size-1 when none are given."""
     if names is None:
         return np.arange(size)
@@ -120,8 +121,8 @@ def check_spelling(names: Iterable[Any], title: str) -> None:
 
 
 def factorize(
-    values: Any, names: Any, title: str, sort: bool = False
-) -> tuple[NDArray[np.int32], NDArray[Any]]:
+    values: object, names: object, title: str, sort: bool = False
+) -> tuple[Codes32, Array]:
     """Returns the codes of ids `[A]` int32, and the names of the codes.
 
     Args:
@@ -176,7 +177,7 @@ def factorize(
     return positions[codes], allowed
 
 
-def matched(names: NDArray[Any], wanted: NDArray[Any], title: str) -> NDArray[np.int64]:
+def matched(names: Array, wanted: Array, title: str) -> Indices:
     """Returns the position of each of `names` among `wanted`, -1 if it is not there.
 
     Raises:
@@ -189,7 +190,7 @@ def matched(names: NDArray[Any], wanted: NDArray[Any], title: str) -> NDArray[np
     return np.array([positions.get(name, MISSING) for name in names.tolist()], dtype=np.int64)
 
 
-def as_frame(value: Any) -> Any:
+def as_frame(value: object) -> Frame:
     """Returns a DataFrame, also of what has `to_pandas` (a Hugging Face dataset), or None."""
     if hasattr(value, "to_pandas"):
         frame = value.to_pandas()
@@ -201,7 +202,7 @@ def as_frame(value: Any) -> Any:
     return None
 
 
-def label_columns(columns: Iterable[Any], names: Mapping[str, Any]) -> list[Any]:
+def label_columns(columns: Iterable[object], names: NamedValues) -> list[Any]:
     """Returns a frame's columns of tasks, workers and labels.
 
     Args:
@@ -244,7 +245,7 @@ def whole_numbers(labels: list[Any]) -> list[Any]:
     return labels
 
 
-def duplicates(keys: NDArray[Any], rule: Duplicates) -> NDArray[np.intp]:
+def duplicates(keys: Array, rule: Duplicates) -> NDArray[np.intp]:
     """Returns the positions of the rows whose key an earlier row has (for "last" a later one)."""
     ordered = np.sort(keys)  # several times as fast as its order, which few crowds need
     if not (ordered[1:] == ordered[:-1]).any():
@@ -255,12 +256,12 @@ def duplicates(keys: NDArray[Any], rule: Duplicates) -> NDArray[np.intp]:
 
 
 def rows_to_keep(
-    instances: NDArray[np.int32],
-    annotators: NDArray[np.int32],
-    instance_names: NDArray[Any],
-    annotator_names: NDArray[Any],
+    instances: Codes32,
+    annotators: Codes32,
+    instance_names: Array,
+    annotator_names: Array,
     rule: Duplicates,
-) -> NDArray[Any] | None:
+) -> Array | None:
     """Returns which of `[A]` annotations stay (a bool mask), or None for all of them.
 
     Annotations of one instance by one annotator are duplicates.
@@ -275,7 +276,7 @@ def rows_to_keep(
     if rule == "all":
         return None
     cells = len(instance_names) * max(len(annotator_names), 1)
-    keys: NDArray[Any] = instances.astype(np.uint32 if cells < 2**32 else np.int64)
+    keys: Array = instances.astype(np.uint32 if cells < 2**32 else np.int64)
     np.multiply(keys, keys.dtype.type(len(annotator_names)), out=keys)
     np.add(keys, annotators.astype(keys.dtype), out=keys)
     extra = duplicates(keys, rule)
@@ -295,7 +296,7 @@ def rows_to_keep(
     return keep
 
 
-def dense_codes(matrix: ArrayLike) -> NDArray[np.int64]:
+def dense_codes(matrix: ArrayLike) -> Indices:
     """Returns an `[N, R]` matrix of labels with -1 for missing ones as int64.
 
     Raises:
@@ -325,7 +326,7 @@ def dense_codes(matrix: ArrayLike) -> NDArray[np.int64]:
     return np.asarray(array, dtype=np.int64)
 
 
-def vote_matrix(counts: ArrayLike) -> NDArray[Any]:
+def vote_matrix(counts: ArrayLike) -> Array:
     """Returns `[N, C]` vote counts as an array.
 
     Raises:
@@ -347,7 +348,7 @@ def vote_matrix(counts: ArrayLike) -> NDArray[Any]:
     return votes
 
 
-def _check_cells(matrix: NDArray[Any], least: int, side: str, expected: str) -> None:
+def _check_cells(matrix: Array, least: int, side: str, expected: str) -> None:
     """Raises RowError for the first cell that is no whole number from `least`."""
     bad = matrix < least
     if matrix.dtype.kind == "f":
@@ -358,8 +359,8 @@ def _check_cells(matrix: NDArray[Any], least: int, side: str, expected: str) -> 
 
 
 def encode_labels(
-    labels: ArrayLike | Sequence[Hashable], class_names: NDArray[Any], title: str = "labels"
-) -> NDArray[np.int64]:
+    labels: ArrayLike | Sequence[Hashable], class_names: Array, title: str = "labels"
+) -> Indices:
     """Turns labels (class names) into class codes `[M]`.
 
     Raises:

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from neucrowd_tf.annotations.codes import (
     MISSING,
@@ -32,6 +32,7 @@ from neucrowd_tf.annotations.codes import (
     vote_matrix,
 )
 from neucrowd_tf.annotations.views import AnnotationViews
+from neucrowd_tf.declare.types import Array, Frame
 from neucrowd_tf.errors import DataError, warn
 from neucrowd_tf.names import as_name_array, roles_of, spelt
 
@@ -107,13 +108,13 @@ class Annotations(AnnotationViews):
     @classmethod
     def from_arrays(
         cls,
-        tasks: Any,
-        workers: Any,
-        labels: Any,
+        tasks: object,
+        workers: object,
+        labels: object,
         *,
-        instance_names: Any = None,
-        annotator_names: Any = None,
-        class_names: Any = None,
+        instance_names: Names | None = None,
+        annotator_names: Names | None = None,
+        class_names: Names | None = None,
         duplicates: Duplicates = "error",
     ) -> Annotations:
         """Returns annotations from three `[A]` sequences of hashable ids.
@@ -149,9 +150,9 @@ class Annotations(AnnotationViews):
         matrix: ArrayLike,
         *,
         num_classes: int | None = None,
-        instance_names: Any = None,
-        annotator_names: Any = None,
-        class_names: Any = None,
+        instance_names: Names | None = None,
+        annotator_names: Names | None = None,
+        class_names: Names | None = None,
     ) -> Annotations:
         """Returns annotations from an `[N, R]` integer array with -1 for missing labels.
 
@@ -180,7 +181,11 @@ class Annotations(AnnotationViews):
 
     @classmethod
     def from_votes(
-        cls, counts: ArrayLike, *, instance_names: Any = None, class_names: Any = None
+        cls,
+        counts: ArrayLike,
+        *,
+        instance_names: Names | None = None,
+        class_names: Names | None = None,
     ) -> Annotations:
         """Returns annotations from `[N, C]` vote counts of unknown annotators (the hotel data).
 
@@ -209,15 +214,15 @@ class Annotations(AnnotationViews):
     @classmethod
     def from_frame(
         cls,
-        frame: Any,
+        frame: Frame,
         *,
         task: str | None = None,
         worker: str | None = None,
         label: str | None = None,
         duplicates: Duplicates = "error",
-        instance_names: Any = None,
-        annotator_names: Any = None,
-        class_names: Any = None,
+        instance_names: Names | None = None,
+        annotator_names: Names | None = None,
+        class_names: Names | None = None,
     ) -> Annotations:
         """Returns annotations from a frame with one row per label (crowd-kit's form).
 
@@ -274,7 +279,7 @@ class Annotations(AnnotationViews):
         )
 
     @classmethod
-    def from_wide_frame(cls, frame: Any, *, class_names: Any = None) -> Annotations:
+    def from_wide_frame(cls, frame: Frame, *, class_names: Names | None = None) -> Annotations:
         """Returns annotations from a frame with a row per instance and a column per annotator.
 
         NaN is a missing label (cleanlab's form). Whole floats become ints, as NaN turns a column of
@@ -338,7 +343,7 @@ class Annotations(AnnotationViews):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         """Returns `[N]` the majority's class names (of equally many votes the first class).
 
         Scikit-learn's searches split by them, and its scorers compare predictions with them.
@@ -352,7 +357,7 @@ class Annotations(AnnotationViews):
                 f" of {spelt(self.instance_names[~self.annotated][0])}. Leave such instances out:"
                 " rows = annotations.annotated; x[rows], annotations[rows]"
             )
-        majority: NDArray[Any] = self.class_names[self.vote_counts().argmax(axis=1)]
+        majority: Array = self.class_names[self.vote_counts().argmax(axis=1)]
         return np.asarray(majority, dtype=dtype)
 
     # ----------------------------------------------------------------- parts of it
@@ -376,14 +381,14 @@ class Annotations(AnnotationViews):
         instances = np.repeat(np.arange(len(index), dtype=np.int32), lengths)
         return self._at(chosen, _instances=instances, **side)
 
-    def _with(self, **fields: Any) -> Annotations:
+    def _with(self, **fields: object) -> Annotations:
         """Returns a copy with some fields changed, which nothing checks; without cached values."""
         changed = object.__new__(Annotations)
         for name in AnnotationViews.__annotations__:
             setattr(changed, name, fields[name] if name in fields else getattr(self, name))
         return changed
 
-    def _at(self, chosen: NDArray[Any], **fields: Any) -> Annotations:
+    def _at(self, chosen: Array, **fields: object) -> Annotations:
         """Returns the annotations at positions `chosen`, with some fields changed besides."""
         columns = ["_instances", "_annotators", "_labels"]
         if self._generated is not None:
@@ -391,7 +396,11 @@ class Annotations(AnnotationViews):
         return self._with(**{name: getattr(self, name)[chosen] for name in columns} | fields)
 
     def replace(
-        self, *, instance_names: Any = None, annotator_names: Any = None, class_names: Any = None
+        self,
+        *,
+        instance_names: Names | None = None,
+        annotator_names: Names | None = None,
+        class_names: Names | None = None,
     ) -> Annotations:
         """Returns the annotations with other names for the same instances, annotators or classes.
 
@@ -407,7 +416,9 @@ class Annotations(AnnotationViews):
         }
         return self._with(**fields, named=self.named or instance_names is not None)
 
-    def align(self, instance_names: Any = None, class_names: Any = None) -> Annotations:
+    def align(
+        self, instance_names: Names | None = None, class_names: Names | None = None
+    ) -> Annotations:
         """Returns the annotations over other instances or classes, matched by name.
 
         They are in the order of the names; those that are new have no labels.
@@ -438,7 +449,7 @@ class Annotations(AnnotationViews):
             return self
         return self._with(num_annotators=len(all_names), annotator_names=as_name_array(all_names))
 
-    def _moved(self, side: str, names: NDArray[Any]) -> Annotations:
+    def _moved(self, side: str, names: Array) -> Annotations:
         """Returns the annotations over the instances (or classes) of these names."""
         if side == "instance":
             axis, size, field = (0, "num_instances", "_instances")
@@ -496,7 +507,7 @@ class Annotations(AnnotationViews):
         )
 
 
-def _frame(value: Any) -> Any:
+def _frame(value: object) -> Frame:
     """Returns a DataFrame, or raises DataError."""
     frame = as_frame(value)
     if frame is None:

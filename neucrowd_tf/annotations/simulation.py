@@ -12,12 +12,13 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from neucrowd_tf.annotations.codes import Names
 from neucrowd_tf.annotations.core import Annotations
+from neucrowd_tf.declare.types import Floats, Indices
 from neucrowd_tf.errors import DataError
 
 # One stream of random numbers for each kind of draw, so that none repeats another's under the same
@@ -32,7 +33,7 @@ def _generator(seed: int, stream: int) -> np.random.Generator:
     return np.random.default_rng([seed, 0x51A, stream])
 
 
-def from_skills(skills: ArrayLike) -> NDArray[np.float64]:
+def from_skills(skills: ArrayLike) -> Floats:
     """Turns P(correct) by annotator and class into confusion matrices.
 
     Mistakes are spread evenly over the other classes.
@@ -58,7 +59,7 @@ def from_skills(skills: ArrayLike) -> NDArray[np.float64]:
 
 def mislabelling_annotators(
     num_annotators: int, num_classes: int, seed: int, *, mean_rate: float | None = None
-) -> NDArray[np.float64]:
+) -> Floats:
     """Draws annotators who mislabel every instance with the same probability.
 
     Each annotator has one probability, from a normal distribution with mean and standard deviation
@@ -89,7 +90,7 @@ def mislabelling_annotators(
 
 def class_skill_annotators(
     num_annotators: int, num_classes: int, seed: int, *, low: float = 0.4, high: float = 0.9
-) -> NDArray[np.float64]:
+) -> Floats:
     """Draws annotators whose P(correct) differs by class, uniform in `(low, high)`.
 
     Returns:
@@ -105,7 +106,7 @@ def class_skill_annotators(
 
 def split_annotators(
     num_annotators: int, num_classes: int, seed: int, *, low: float = 0.22, high: float = 0.9
-) -> NDArray[np.float64]:
+) -> Floats:
     """Draws, for each class, a majority of annotators with P(correct) `high`; others have `low`.
 
     The defaults give nine annotators of two classes the share of certain instances of ICED's table
@@ -121,7 +122,7 @@ def split_annotators(
 
 def confusion_annotators(
     num_annotators: int, num_classes: int, seed: int, *, accuracy: float = 0.75
-) -> NDArray[np.float64]:
+) -> Floats:
     """Draws a whole confusion matrix for each annotator.
 
     Rows are from a Dirichlet distribution of mass 10 around `accuracy` on the diagonal.
@@ -146,7 +147,7 @@ def spammers(
     seed: int,
     *,
     kind: Literal["uniform", "constant"] = "uniform",
-) -> NDArray[np.float64]:
+) -> Floats:
     """Draws annotators whose labels do not depend on the true labels.
 
     They give every class equally often, or always one class.
@@ -162,7 +163,7 @@ def spammers(
     return np.repeat(np.eye(num_classes)[favourite][:, None, :], num_classes, axis=1)
 
 
-def adversaries(num_annotators: int, num_classes: int, seed: int) -> NDArray[np.float64]:
+def adversaries(num_annotators: int, num_classes: int, seed: int) -> Floats:
     """Draws annotators who give one fixed wrong class for each true class.
 
     They do so with a probability uniform in (0.6, 0.95).
@@ -183,7 +184,7 @@ def adversaries(num_annotators: int, num_classes: int, seed: int) -> NDArray[np.
 
 def assignment(
     num_instances: int, num_annotators: int, seed: int, rates: ArrayLike
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[Indices, Indices]:
     """Draws which instances each annotator labels.
 
     Annotator r labels each instance with probability `rates[r]`, independently. An instance that no
@@ -279,12 +280,8 @@ def simulate(
 
 
 def _dependent(
-    uniforms: NDArray[np.float64],
-    instances: NDArray[np.int64],
-    num_instances: int,
-    seed: int,
-    dependence: float,
-) -> NDArray[np.float64]:
+    uniforms: Floats, instances: Indices, num_instances: int, seed: int, dependence: float
+) -> Floats:
     """Returns uniform numbers `[A]` that share a normal difficulty within each instance."""
     import tensorflow_probability as tfp
 

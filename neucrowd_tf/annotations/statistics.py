@@ -8,23 +8,20 @@ Everything is computed from the vote counts `[N, C]` or from the sparse triples;
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from neucrowd_tf.annotations.agreement import agreement_coefficients, counts_of
 from neucrowd_tf.annotations.codes import unmasked
 from neucrowd_tf.annotations.core import Annotations
+from neucrowd_tf.declare.types import Array, Fields, Floats, Indices, Mask
 from neucrowd_tf.errors import DataError
 
 EQUAL = 1e-9  # probabilities that differ by less tie
 NEARLY = 0.95  # of the largest probability: so much ties if the votes tie
 
 
-def known_codes(
-    annotations: Annotations, truth: ArrayLike, title: str = "truth"
-) -> NDArray[np.int64]:
+def known_codes(annotations: Annotations, truth: ArrayLike, title: str = "truth") -> Indices:
     """Returns `[N]` class codes with -1 for unknown, checked against the annotations.
 
     Raises:
@@ -53,7 +50,7 @@ def sparsity(annotations: Annotations) -> float:
     return float("nan")
 
 
-def majority_shares(annotations: Annotations | ArrayLike) -> NDArray[np.float64]:
+def majority_shares(annotations: Annotations | ArrayLike) -> Floats:
     """Returns `[N, C]`: 1 at the class with most votes.
 
     Classes that tie share it evenly; instances without votes have zeros.
@@ -64,7 +61,7 @@ def majority_shares(annotations: Annotations | ArrayLike) -> NDArray[np.float64]
     return top / np.maximum(top.sum(axis=1, keepdims=True), 1)
 
 
-def top_classes(probas: NDArray[Any], votes: NDArray[Any] | None = None) -> NDArray[np.bool_]:
+def top_classes(probas: Array, votes: Array | None = None) -> Mask:
     """Returns `[N, C]` which classes are the most probable ones of their row, several if they tie.
 
     Args:
@@ -80,9 +77,7 @@ def top_classes(probas: NDArray[Any], votes: NDArray[Any] | None = None) -> NDAr
     return np.asarray(tied)
 
 
-def class_shares(
-    annotations: Annotations | ArrayLike, truth: ArrayLike | None = None
-) -> NDArray[np.float64]:
+def class_shares(annotations: Annotations | ArrayLike, truth: ArrayLike | None = None) -> Floats:
     """Returns each class's share of the instances, `[C]`.
 
     The shares are by true labels if these are passed, otherwise by majority vote (ties shared).
@@ -124,9 +119,7 @@ def imbalance_ratio(class_counts: ArrayLike) -> float:
     return float("nan")
 
 
-def annotator_accuracy(
-    annotations: Annotations, truth: ArrayLike
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def annotator_accuracy(annotations: Annotations, truth: ArrayLike) -> tuple[Floats, Indices]:
     """Scores each annotator against given class codes.
 
     Args:
@@ -150,7 +143,7 @@ def annotator_accuracy(
         return np.where(labels > 0, correct / labels, np.nan), labels
 
 
-def leave_one_out_agreement(annotations: Annotations) -> NDArray[np.float64]:
+def leave_one_out_agreement(annotations: Annotations) -> Floats:
     """Returns `[R]` the share of the other labels on an annotator's instances that equal its own.
 
     NaN if there is no other label.
@@ -164,7 +157,7 @@ def leave_one_out_agreement(annotations: Annotations) -> NDArray[np.float64]:
     return np.divide(agreed, pairs, out=np.full(size, np.nan), where=pairs > 0)
 
 
-def annotator_confusion(annotations: Annotations, truth: ArrayLike) -> NDArray[np.int64]:
+def annotator_confusion(annotations: Annotations, truth: ArrayLike) -> Indices:
     """Returns counts `[R, C, C]` with axes (annotator, true class, observed class).
 
     Instances without a true label are left out.
@@ -179,13 +172,13 @@ def annotator_confusion(annotations: Annotations, truth: ArrayLike) -> NDArray[n
     return counts.reshape(-1, classes, classes)
 
 
-def _mean(values: NDArray[Any]) -> float:
+def _mean(values: Array) -> float:
     if len(values):
         return float(values.mean())
     return float("nan")
 
 
-def describe(annotations: Annotations, truth: ArrayLike | None = None) -> dict[str, Any]:
+def describe(annotations: Annotations, truth: ArrayLike | None = None) -> Fields:
     """Returns a crowd's statistics by name.
 
     The values can be written as JSON; undefined ones are NaN.
@@ -206,7 +199,7 @@ def describe(annotations: Annotations, truth: ArrayLike | None = None) -> dict[s
     total = int(per_instance.sum())
     annotators = annotations.num_annotators
     agreement = agreement_coefficients(counts)
-    described: dict[str, Any] = {
+    described: Fields = {
         "num_instances": annotations.num_instances,
         "num_annotators": annotators,
         "num_classes": annotations.num_classes,

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from neucrowd_tf.annotations.codes import as_frame, factorize, matched, numbered, unmasked
 from neucrowd_tf.annotations.core import Annotations
+from neucrowd_tf.declare.types import Array, Features, Floats, Floats32, Frame, Indices
 from neucrowd_tf.errors import DataError, warn
 from neucrowd_tf.names import SECOND_ITEM, as_name_array, folded, roles_of, spelt
 
@@ -32,7 +33,7 @@ Names = NDArray[Any] | None
 
 
 def split_names(
-    table: Any, subject: str, columns: Names = None, tasks: Collection[Any] = ()
+    table: object, subject: str, columns: Names = None, tasks: Collection[object] = ()
 ) -> tuple[Any, Names]:
     """Returns a table without a column of item ids, and the names of its rows (None: no names).
 
@@ -104,7 +105,7 @@ def split_names(
     return frame.drop(columns=ids[0]), as_name_array(column)
 
 
-def arrange_columns(frame: Any, columns: Names, subject: str) -> Any:
+def arrange_columns(frame: Frame, columns: Names, subject: str) -> Any:
     """Returns a frame's columns in the order of training.
 
     Raises:
@@ -135,7 +136,7 @@ def arrange_columns(frame: Any, columns: Names, subject: str) -> Any:
     return frame[wanted]
 
 
-def column_names(frame: Any, subject: str = "features") -> Names:
+def column_names(frame: Frame, subject: str = "features") -> Names:
     """Returns the names of a frame's columns, None of what has none.
 
     Raises:
@@ -150,7 +151,7 @@ def column_names(frame: Any, subject: str = "features") -> Names:
     return as_name_array(columns)
 
 
-def _unlike(rows: NDArray[Any], names: NDArray[Any]) -> bool:
+def _unlike(rows: Array, names: Array) -> bool:
     """Whether names are the same as others, in another order."""
     first = list(map(str, rows.tolist()))
     second = list(map(str, names.tolist()))
@@ -201,7 +202,7 @@ def align_labels(labels: Any, table: Any, rows: Names, subject: str = "labels") 
 # --------------------------------------------------------------------------- numbers
 
 
-def check_features(features: Any, subject: str = "features") -> NDArray[Any]:
+def check_features(features: Features, subject: str = "features") -> Array:
     """Returns features as finite numbers `[N, d]` of their own precision, or float32 `[N, ...]`.
 
     Args:
@@ -224,7 +225,7 @@ def check_features(features: Any, subject: str = "features") -> NDArray[Any]:
     return as_single(array, subject)
 
 
-def _texts_as_array(features: Any) -> NDArray[Any]:
+def _texts_as_array(features: Features) -> Array:
     """Returns texts as an array; NumPy would make the text "nan" of NaN in a list."""
     if isinstance(features, (list, tuple)) and any(isinstance(text, str) for text in features):
         texts = np.empty(len(features), dtype=object)
@@ -233,7 +234,7 @@ def _texts_as_array(features: Any) -> NDArray[Any]:
     return np.asarray(features)
 
 
-def is_text(features: Any) -> bool:
+def is_text(features: Features) -> bool:
     """Whether features are texts: one dimension, of strings, bytes or missing ones."""
     array = _texts_as_array(features)
     if array.ndim != 1 or array.dtype.kind not in "OUST":
@@ -245,7 +246,7 @@ def is_text(features: Any) -> bool:
     return not numbers and any(isinstance(value, (str, bytes)) for value in values)
 
 
-def check_texts(features: Any, subject: str = "texts") -> NDArray[Any]:
+def check_texts(features: Features, subject: str = "texts") -> Array:
     """Returns texts `[N]` as an array of `str`.
 
     Raises:
@@ -271,9 +272,7 @@ def check_texts(features: Any, subject: str = "texts") -> NDArray[Any]:
     return texts
 
 
-def as_single(
-    array: NDArray[Any], subject: str, scaling: NDArray[np.float64] | None = None
-) -> NDArray[np.float32]:
+def as_single(array: Array, subject: str, scaling: Floats | None = None) -> Floats32:
     """Returns finite numbers as float32, first rescaled in float64 if there is a `rescaling`.
 
     Raises:
@@ -289,14 +288,14 @@ def as_single(
     return single
 
 
-def _row_blocks(array: NDArray[Any]) -> Iterator[slice]:
+def _row_blocks(array: Array) -> Iterator[slice]:
     """Yields rows of about 8 MB, so that what is computed of a matrix needs no copy of it."""
     rows = max(1, (1 << 20) // max(math.prod(array.shape[1:]), 1))
     for start in range(0, len(array), rows):
         yield slice(start, start + rows)
 
 
-def _check_finite(values: NDArray[Any], array: NDArray[Any], subject: str) -> None:
+def _check_finite(values: Array, array: Array, subject: str) -> None:
     """Raises DataError for values that are not finite; `array` has the numbers to show."""
     for rows in _row_blocks(values):
         finite = np.isfinite(values[rows])
@@ -305,11 +304,15 @@ def _check_finite(values: NDArray[Any], array: NDArray[Any], subject: str) -> No
             raise _not_finite(array, (rows.start + row, *further), subject)
 
 
-def rescaling(features: NDArray[Any]) -> NDArray[np.float64] | None:
+def rescaling(features: Array) -> Floats | None:
     """Returns the middle and half the range `[2, d]` of columns that float32 cannot hold.
 
     These are columns whose values it moves by more than `LOST` (seconds of an epoch), or that it
     does not reach. Others have 0 and 1. None: float32 holds all columns.
+
+    Raises:
+        DataError: a number that float32 does not reach, so far from the others of its column that
+            they would become equal.
     """
     if (features.dtype.itemsize <= 4 and features.dtype.kind == "f") or features.ndim != 2:
         return None
@@ -326,6 +329,7 @@ def rescaling(features: NDArray[Any]) -> NDArray[np.float64] | None:
     middle = high / 2 + low / 2
     half = high / 2 - low / 2
     varies = half > len(exact) * np.finfo(np.float64).eps * np.abs(middle)
+    _check_reached(features, np.flatnonzero(~np.isfinite(moved)))
     representable = np.where(varies, moved <= LOST * half, np.isfinite(moved))
     if representable.all():
         return None
@@ -334,7 +338,23 @@ def rescaling(features: NDArray[Any]) -> NDArray[np.float64] | None:
     )
 
 
-def _as_numbers(features: Any, subject: str) -> NDArray[Any]:
+def _check_reached(features: Array, columns: Indices) -> None:
+    """Raises DataError for a number that float32 does not reach among others that it holds."""
+    most = np.finfo(np.float32).max
+    for column in columns:
+        sizes = np.abs(features[:, column].astype(np.float64))
+        reached = sizes[(sizes > 0) & (sizes <= most)]
+        if len(reached) and reached.max() < LOST * sizes.max():
+            row = int(sizes.argmax())
+            place = _shown((row, int(column)))
+            raise DataError(
+                f"features: {place}: {features[row, column]} is out of reach of float32"
+                f" ({most:.3g}), and the other numbers of the column would become equal beside it."
+                " Correct it, or take the logarithm of the column."
+            )
+
+
+def _as_numbers(features: Features, subject: str) -> Array:
     if hasattr(features, "toarray"):  # a sparse matrix
         features = features.toarray()
     frame = as_frame(features)
@@ -356,7 +376,7 @@ def _as_numbers(features: Any, subject: str) -> NDArray[Any]:
     return array
 
 
-def _not_finite(array: NDArray[Any], position: tuple[int, ...], subject: str) -> DataError:
+def _not_finite(array: Array, position: tuple[int, ...], subject: str) -> DataError:
     return DataError(
         f"{subject}: {_shown(position)}: expected a finite number, received {array[position]}"
     )
@@ -424,7 +444,7 @@ def as_annotations(annotations: Any, num_classes: int | None = None) -> Annotati
 
 
 def align_annotations(
-    features: Any, annotations: Any, num_classes: int | None = None, columns: Names = None
+    features: Features, annotations: object, num_classes: int | None = None, columns: Names = None
 ) -> tuple[Any, Annotations]:
     """Returns features without ids, and annotations with an instance for each row, in their order.
 
@@ -450,7 +470,7 @@ def align_annotations(
     return table, _aligned(crowd, rows, int(np.shape(table)[0]), annotations)
 
 
-def _aligned(crowd: Annotations, rows: Names, size: int, annotations: Any) -> Annotations:
+def _aligned(crowd: Annotations, rows: Names, size: int, annotations: object) -> Annotations:
     """Returns the annotations of rows, see `align_annotations`."""
     tasks = crowd.instance_names
     if crowd is annotations:

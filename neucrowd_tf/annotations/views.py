@@ -6,9 +6,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from neucrowd_tf.declare.types import Array, Codes32, Indices, Mask
 from neucrowd_tf.errors import DataError, IdentitiesError
 
 if TYPE_CHECKING:
@@ -21,14 +21,14 @@ class AnnotationViews:
     num_instances: int
     num_annotators: int
     num_classes: int
-    instance_names: NDArray[Any]
-    annotator_names: NDArray[Any]
-    class_names: NDArray[Any]
-    _instances: NDArray[np.int32]
-    _annotators: NDArray[np.int32]
-    _labels: NDArray[np.int32]
-    _generated: NDArray[np.bool_] | None
-    _votes: NDArray[np.int32] | None
+    instance_names: Array
+    annotator_names: Array
+    class_names: Array
+    _instances: Codes32
+    _annotators: Codes32
+    _labels: Codes32
+    _generated: Mask | None
+    _votes: Codes32 | None
     named: bool
 
     # ----------------------------------------------------------------- what is held
@@ -47,25 +47,25 @@ class AnnotationViews:
             )
 
     @property
-    def instances(self) -> NDArray[np.int32]:
+    def instances(self) -> Codes32:
         """`[A]` instance codes."""
         self.require_identities("this operation")
         return self._instances
 
     @property
-    def annotators(self) -> NDArray[np.int32]:
+    def annotators(self) -> Codes32:
         """`[A]` annotator codes."""
         self.require_identities("this operation")
         return self._annotators
 
     @property
-    def labels(self) -> NDArray[np.int32]:
+    def labels(self) -> Codes32:
         """`[A]` class codes."""
         self.require_identities("this operation")
         return self._labels
 
     @property
-    def generated(self) -> NDArray[np.bool_]:
+    def generated(self) -> Mask:
         """`[A]` True where a method made the annotation up."""
         if self._generated is None:
             return np.zeros(len(self._labels), dtype=bool)
@@ -87,7 +87,7 @@ class AnnotationViews:
 
     # ----------------------------------------------------------------- derived
 
-    def vote_counts(self) -> NDArray[np.int32]:
+    def vote_counts(self) -> Codes32:
         """Returns `[N, C]` int32: how many labels of each class each instance has."""
         if self._votes is not None:
             return self._votes.copy()
@@ -105,16 +105,16 @@ class AnnotationViews:
         return counts.reshape(self.num_instances, self.num_classes)
 
     @cached_property
-    def annotated(self) -> NDArray[np.bool_]:
+    def annotated(self) -> Mask:
         """`[N]` True where an instance has at least one label."""
         return self.vote_counts().sum(axis=1) > 0
 
-    def labels_per_annotator(self) -> NDArray[np.int64]:
+    def labels_per_annotator(self) -> Indices:
         """Returns `[R]`: how many labels each annotator gave."""
         return np.bincount(self.annotators, minlength=self.num_annotators)
 
     @cached_property
-    def _by_instance(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _by_instance(self) -> tuple[Indices, Indices]:
         """Row pointers `[N + 1]` and the order that sorts the triples by instance."""
         pointers = np.zeros(self.num_instances + 1, dtype=np.int64)
         np.cumsum(np.bincount(self._instances, minlength=self.num_instances), out=pointers[1:])
@@ -150,7 +150,7 @@ class AnnotationViews:
             shape=(self.num_instances, self.num_annotators * self.num_classes),
         )
 
-    def to_dense(self, dtype: Any = np.int64) -> NDArray[Any]:
+    def to_dense(self, dtype: Any = np.int64) -> Array:
         """Returns `[N, R]` labels, -1 if missing; of several of one annotator see `to_sparse`."""
         return np.asarray(self.to_sparse().toarray(), dtype=dtype) - 1
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from neucrowd_tf.declare.types import Array, Estimator, Indices
 from neucrowd_tf.errors import UsageError
 
 Scale: TypeAlias = Literal["nominal", "ordinal", "interval"]
 Ties: TypeAlias = Literal["random", "first", "prior"]
 
 
-def majority_labels(votes: NDArray[Any], ties: Ties = "random", seed: int = 0) -> NDArray[np.int64]:
+def majority_labels(votes: Array, ties: Ties = "random", seed: int = 0) -> Indices:
     """Returns `[N]` the class with the most votes of each row of `votes` `[N, C]`.
 
     Args:
@@ -44,18 +44,18 @@ def majority_labels(votes: NDArray[Any], ties: Ties = "random", seed: int = 0) -
     return labels
 
 
-def medians(probas: NDArray[Any]) -> NDArray[np.int64]:
+def medians(probas: Array) -> Indices:
     """Returns `[N]` the middle class of distributions `[N, C]`: of least expected distance."""
     return np.asarray((np.cumsum(probas, axis=1) < 0.5 - 1e-9).sum(axis=1))
 
 
-def scale_of(estimator: Any) -> Scale:
+def scale_of(estimator: Estimator) -> Scale:
     """Returns the scale of the classes that an estimator predicts."""
     scale: Scale = getattr(estimator, "scale", "nominal")
     return scale
 
 
-def decided(probas: NDArray[Any], scale: str) -> NDArray[np.int64]:
+def decided(probas: Array, scale: str) -> Indices:
     """Returns `[N]` the predicted classes: the most probable, or of ordered classes the medians."""
     if scale == "ordinal":
         return medians(probas)

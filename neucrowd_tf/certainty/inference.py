@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import shlex
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,7 @@ from neucrowd_tf.aggregation.families import (
     named_models,
     related,
 )
+from neucrowd_tf.aggregation.ordinal import OrdinalConsensus, nearest_to_gold
 from neucrowd_tf.aggregation.shrunk_dawid_skene import LEAST_COUNT, ShrunkDawidSkene
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.tables import as_annotations
@@ -52,6 +54,10 @@ LEFT_OUT = (
 MORE_VOTES = (
     "Items with gold labels have more votes than the others, so they do not show how often the"
     " others' labels are right. Use a file that names annotators."
+)
+BY_GROUPS = (
+    "On gold items two opposed groups of annotators differ more often than on others. Gold labels"
+    " show which group is right, but not how often other labels are: the figure above is a model's."
 )
 UNLIKE = (
     "This crowd is unlike the crowds that the probabilities were calibrated on: {}. The interval is"
@@ -82,6 +88,7 @@ class Inference:
         people: the inference from people's labels alone; None without models or without people.
         base: the aggregator before gold labels taught; `model` without them.
         opposed: groups of annotators of whom votes do not show which is right.
+        by_groups: whether gold items are mostly those on which opposed groups differ.
     """
 
     crowd: Annotations
@@ -97,6 +104,7 @@ class Inference:
     without_gold: Estimate | None = None
     base: Aggregator | None = None
     opposed: OpposedGroups | None = None
+    by_groups: bool = False
 
     @property
     def labels(self) -> NDArray[np.int64]:
@@ -153,6 +161,8 @@ class Inference:
                 f"accuracy of the labels of items without gold labels: {shown(self.accuracy)}, 80%"
                 f" interval, if the gold items were drawn at random. Class shares: {shares}."
             )
+        if self.by_groups:
+            lines.append(BY_GROUPS)
         if self.without_gold is not None:
             lines.append(f"accuracy of the labels without --gold: {shown(self.without_gold)}.")
         names = list(map(str, self.crowd.annotator_names.tolist()))
@@ -223,6 +233,7 @@ def infer(
     Gold labels are fixed, teach how right annotators and consensus are (see
     `neucrowd_tf.certainty.teaching`), and calibrate the probabilities. How right the labels of
     other items are follows from gold items, each of which is labelled without its own gold label.
+    Of ordered classes they choose the method (`aggregation.ordinal.nearest_to_gold`).
 
     People's intervals contain those of people alone: votes may not show whether people or models
     are right where they differ.
@@ -251,6 +262,14 @@ def infer(
     if models and (alone := crowd.select(~named[crowd.annotators])).num_annotations:
         people = infer(alone, method, gold, seed, ties=ties, skills=skills)
 
+    plain = crowd if codes is None else like_other_items(crowd, codes)
+    taught = codes is not None and plain is not None and bool((codes >= 0).any())
+    make: Callable[[], Aggregator] = functools.partial(make_aggregator, method, seed, ties)
+    if method == "ordinal" and taught and plain is not None and codes is not None:
+        make = functools.partial(
+            OrdinalConsensus, only=nearest_to_gold(plain, codes, seed), seed=seed
+        )
+
     def fitted(crowd: Annotations, gold: NDArray[np.int64] | None = None) -> Aggregator:
         """Returns the method with each family counted once, and models behind people."""
         if people is None:
@@ -261,22 +280,15 @@ def infer(
             reused = None
         else:
             reused = before
-        result = fit_with_families(
-            lambda: make_aggregator(method, seed, ties), crowd, once, gold, reused
-        )
+        result = fit_with_families(make, crowd, once, gold, reused)
         if before is None:
             return result
-        independent = not any((one.members & named).any() for one in once)
-        first = annotators_first(
-            result.probas_, crowd, named, before.probas_, independent=independent
-        )
+        first = annotators_first(result.probas_, crowd, named, before.probas_)
         return with_probas(result, crowd, first)
 
     calibration = Calibration.learned(method)
     left_out = 0
     agreement = estimates = without_gold = None
-    plain = crowd if codes is None else like_other_items(crowd, codes)
-    taught = codes is not None and plain is not None and bool((codes >= 0).any())
     model = base = fitted(plain) if taught and plain is not None else fitted(crowd, codes)
     if codes is None:
         codes = np.full(crowd.num_instances, -1, dtype=np.int64)
@@ -303,8 +315,11 @@ def infer(
         judged = annotator_skills(crowd, certainty)
     else:
         judged = None
+    by_groups = estimates is not None and drawn_by_groups(crowd, codes)
+    if by_groups:
+        estimates = without_gold = None
     opposed = None
-    if crowd.has_identities and estimates is None:
+    if crowd.has_identities and estimates is None and not by_groups:
         if people is None:
             opposed = opposed_groups(crowd)
         else:
@@ -333,7 +348,25 @@ def infer(
         without_gold,
         base,
         opposed,
+        by_groups,
     )
+
+
+def drawn_by_groups(crowd: Annotations, gold: NDArray[np.int64]) -> bool:
+    """Returns whether opposed groups differ on gold items more often than on others, surely.
+
+    Args:
+        crowd: the annotations.
+        gold: `[N]` class codes, -1 if unknown.
+    """
+    groups = opposed_groups(crowd) if crowd.has_identities else None
+    if groups is None:
+        return False
+    differ = groups.differ(crowd)
+    marked = gold >= 0
+    share = float(differ[crowd.annotated].mean())
+    error = np.sqrt(share * (1.0 - share) / max(int(marked.sum()), 1))
+    return bool(differ[marked].mean() > share + SIGNIFICANT * error)
 
 
 def posteriors_of(model: Aggregator) -> NDArray[np.float64]:

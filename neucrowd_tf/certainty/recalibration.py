@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from scipy.special import expit, logit
 
 from neucrowd_tf.annotations.statistics import EQUAL, top_classes
@@ -237,6 +236,8 @@ class Calibration:
             right: `[n]` whether each label is right, 0 or 1.
             weight: of each label.
         """
+        from scipy.optimize import minimize  # slow to load, and most commands do without
+
         design = np.stack([np.ones(len(logits)), logits], axis=1)
         precision = np.linalg.inv(self.covariance)
 

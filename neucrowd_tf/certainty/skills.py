@@ -7,7 +7,6 @@ import dataclasses
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.stats import beta, binom
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.recalibration import Certainty, draws_for
@@ -17,6 +16,10 @@ Array = NDArray[np.float64]
 # Quantiles this far apart cover 83% of annotators' accuracies on public crowds
 # (results/calibration.csv): inferred labels and annotators share mistakes.
 SPREAD = 0.87
+# Standard deviation of an annotator's share of right labels about what inferred labels say, because
+# of mistakes that annotators share, where gold labels show the crowd's accuracy. With it 80% of
+# annotators' intervals hold on the public crowds of `benchmarks.certainty`.
+SHARED_MISTAKES = 0.03
 FEW_LABELS = 10  # fewer say nothing about unreliability
 UNRELIABLE = 0.95  # least probability of that verdict
 # Where inferred labels may be this close to chance (0 is chance, 1 is all right), annotators cannot
@@ -114,9 +117,12 @@ def annotator_skills(crowd: Annotations, certainty: Certainty) -> Skills:
     shares = []
     skills = []
     below = []
+    common = 0.0 * counts
+    if certainty.calibration.fits:
+        common = SHARED_MISTAKES * counts
     sums, variances = right_sums(crowd, certainty, certainty.shifts[: draws_for(size)])
     for expected, variance in zip(sums.T, variances.T, strict=True):
-        spread = np.sqrt(np.maximum(variance, 0.0))
+        spread = np.sqrt(np.maximum(variance, 0.0) + common**2)
         count = np.clip(expected + spread * rng.standard_normal(size), 0.0, counts)
         mean = expected.sum() / max(counts.sum(), 1.0)
         mean = float(np.clip(mean, 1e-6, 1 - 1e-6))  # a beta needs both above 0
@@ -212,6 +218,8 @@ def random_labels_show(crowd: Annotations, certainty: Certainty) -> NDArray[np.b
         crowd: with identities.
         certainty: of its inferred labels.
     """
+    from scipy.stats import beta, binom  # slow to load, and `aggregate` does without skills
+
     size = crowd.num_annotators
     chance = 1.0 / crowd.num_classes
     counts = crowd.labels_per_annotator().astype(np.float64)

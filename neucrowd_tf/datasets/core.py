@@ -9,10 +9,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.types import Array, Indices
 from neucrowd_tf.errors import DataError
 
 UNKNOWN = -1
@@ -47,9 +45,9 @@ class Split:
     that cross-validation over pooled rows can train on them; a plain split leaves them alone.
     """
 
-    features: NDArray[Any]
-    labels: NDArray[np.int64]
-    names: NDArray[Any]
+    features: Array
+    labels: Indices
+    names: Array
     annotations: Annotations | None = None
 
     def __post_init__(self) -> None:
@@ -91,11 +89,11 @@ class CrowdDataset:
     """
 
     name: str
-    features: NDArray[Any]
+    features: Array
     annotations: Annotations
     test: Split
     validation: Split | None = None
-    truth: NDArray[np.int64] | None = None
+    truth: Indices | None = None
     card: Card = dataclasses.field(default_factory=lambda: Card("unnamed"))
     validation_is_truth: bool = True
     test_is_truth: bool = True
@@ -113,14 +111,14 @@ class CrowdDataset:
                 raise DataError(f"{self.name}: {problem}")
 
     @property
-    def class_names(self) -> NDArray[Any]:
+    def class_names(self) -> Array:
         return self.annotations.class_names
 
     @property
     def num_classes(self) -> int:
         return self.annotations.num_classes
 
-    def validation_pair(self) -> tuple[NDArray[Any], NDArray[Any], str] | None:
+    def validation_pair(self) -> tuple[Array, Array, str] | None:
         """Returns what `fit(validation=...)` takes, or None.
 
         That is features, labels (as class names) and their kind, "truth" or "votes".
@@ -133,7 +131,7 @@ class CrowdDataset:
             kind = "votes"
         return held.features, self.class_names[held.labels], kind
 
-    def test_pair(self) -> tuple[NDArray[Any], NDArray[Any]]:
+    def test_pair(self) -> tuple[Array, Array]:
         """Returns what `score` takes: the test features and labels (as class names)."""
         return self.test.features, self.class_names[self.test.labels]
 

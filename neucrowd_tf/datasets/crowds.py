@@ -5,15 +5,14 @@ Splits are stratified. The module decides which labels each split may hold.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.datasets.core import Card, CrowdDataset, Split
 from neucrowd_tf.datasets.splits import stratified_sample
+from neucrowd_tf.declare.types import Array, Indices
 
 
 def sklearn_seed(seed: int, *stream: int) -> int:
@@ -24,9 +23,7 @@ def sklearn_seed(seed: int, *stream: int) -> int:
     return int(np.random.default_rng([seed, 0xDA7A, *stream]).integers(2**31))
 
 
-def stratified_parts(
-    labels: ArrayLike, shares: tuple[float, ...], seed: int
-) -> list[NDArray[np.int64]]:
+def stratified_parts(labels: ArrayLike, shares: tuple[float, ...], seed: int) -> list[Indices]:
     """Splits rows at random into parts whose classes have the shares of the whole.
 
     Args:
@@ -39,7 +36,7 @@ def stratified_parts(
     """
     codes = np.asarray(labels)
     rest = np.arange(len(codes))
-    parts: list[NDArray[np.int64]] = []
+    parts: list[Indices] = []
     for stream, share in enumerate(shares[1:]):
         chosen = stratified_sample(codes[rest], round(share * len(codes)), seed, stream)
         parts.append(rest[chosen])
@@ -49,10 +46,10 @@ def stratified_parts(
 
 def with_simulated_crowd(
     name: str,
-    features: NDArray[Any],
-    truth: NDArray[np.int64],
+    features: Array,
+    truth: Indices,
     annotations: Annotations,
-    parts: list[NDArray[np.int64]],
+    parts: list[Indices],
     *,
     seed: int,
     card: Card,
@@ -73,7 +70,7 @@ def with_simulated_crowd(
     truth = truth.astype(np.int64)
     train, validation, test = parts
 
-    def split(rows: NDArray[np.int64], labels: NDArray[np.int64]) -> Split:
+    def split(rows: Indices, labels: Indices) -> Split:
         crowd = annotations[rows]
         return Split(features[rows], labels, crowd.instance_names, crowd)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from neucrowd_tf.declare.declarations import whole
 from neucrowd_tf.declare.flag_parsing import from_values
@@ -37,7 +37,7 @@ class TableFiles:
     ignore_columns: Annotated[tuple[str, ...], "Columns of --features to leave out."] = ()
 
     @classmethod
-    def of(cls, **values: Any) -> Self:
+    def of(cls, **values: object) -> Self:
         """Returns the files with these values, which belong together; texts are read as flags are.
 
         Raises:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.types import Array, Floats
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.features import FeatureTable
 from neucrowd_tf.io.files.reading import ending
@@ -77,7 +76,7 @@ def _advice(names: Sequence[str], name: str) -> str:
     return "Remove it"
 
 
-def _standard(columns: NDArray[Any]) -> NDArray[np.float64]:
+def _standard(columns: Array) -> Floats:
     """Returns columns without their means and of unit length; constant ones are zeros."""
     values = columns.astype(np.float64) - columns.mean(axis=0, dtype=np.float64)
     length = np.sqrt((values**2).sum(axis=0))

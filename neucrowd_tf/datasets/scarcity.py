@@ -6,13 +6,13 @@ import dataclasses
 from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations.thinning import flip_labels, keep_share, limit_labels
 from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.datasets.core import UNKNOWN, CrowdDataset
 from neucrowd_tf.datasets.splits import stratified_sample
 from neucrowd_tf.declare.declarations import number, whole
+from neucrowd_tf.declare.types import Indices
 from neucrowd_tf.errors import DataError
 
 
@@ -71,7 +71,7 @@ class Scarcity:
         return dataset.replace(annotations=crowd, validation=validation)
 
 
-def _of_rows(dataset: CrowdDataset, rows: NDArray[np.int64]) -> CrowdDataset:
+def _of_rows(dataset: CrowdDataset, rows: Indices) -> CrowdDataset:
     if dataset.truth is None:
         truth = None
     else:
@@ -92,7 +92,7 @@ def long_tail_sizes(largest: int, num_classes: int, ratio: float) -> list[int]:
     ]
 
 
-def _long_tailed(dataset: CrowdDataset, ratio: float, seed: int) -> NDArray[np.int64]:
+def _long_tailed(dataset: CrowdDataset, ratio: float, seed: int) -> Indices:
     """Returns the rows of a long tail whose largest class has the size of the rarest one."""
     truth = dataset.truth
     if truth is None or (truth == UNKNOWN).any():

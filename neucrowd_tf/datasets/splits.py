@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from neucrowd_tf.declare.types import Indices
 
 
-def stratified_sample(
-    labels: ArrayLike, size: int, seed: int, stream: int = 0
-) -> NDArray[np.int64]:
+def stratified_sample(labels: ArrayLike, size: int, seed: int, stream: int = 0) -> Indices:
     """Draws `size` row numbers, stratified by class.
 
     A class with a single row is accepted.

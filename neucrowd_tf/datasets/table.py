@@ -5,10 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations, spelt
 from neucrowd_tf.annotations.votes import majority_labels
@@ -17,6 +15,7 @@ from neucrowd_tf.datasets.files import TableFiles
 from neucrowd_tf.datasets.leaks import check_apart, check_no_leak
 from neucrowd_tf.datasets.splits import stratified_sample
 from neucrowd_tf.declare.dataset_registration import register_dataset
+from neucrowd_tf.declare.types import Indices
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.features import FeatureTable, read_features, read_texts
 from neucrowd_tf.io.gold import read_true_labels
@@ -36,7 +35,7 @@ FIELDS = tuple(field.name for field in dataclasses.fields(TableFiles))
     simulated=True,
     options=(*FIELDS, *FLAGS),
 )
-def load(data_dir: Path | None = None, seed: int = 0, **options: Any) -> CrowdDataset:
+def load(data_dir: Path | None = None, seed: int = 0, **options: object) -> CrowdDataset:
     """Loads a user's tables.
 
     With `test_features` and `test_truth` those are the test split. Otherwise a fifth of the items
@@ -104,7 +103,7 @@ def _read(files: TableFiles, path: Path, options: TableOptions) -> FeatureTable:
 
 def _true_labels(
     path: Path, items: Sequence[str], crowd: Annotations, options: TableOptions, files: TableFiles
-) -> NDArray[np.int64]:
+) -> Indices:
     """Returns the class codes of true labels, -1 for items without one."""
     classes = [str(name) for name in crowd.class_names.tolist()]
     return read_true_labels(path, items, classes, options, drop=files.unmatched == "drop")
@@ -145,9 +144,7 @@ def _published_test(
     return Split(rows, labels, typed_names(items))
 
 
-def _drawn_rows(
-    crowd: Annotations, truth: NDArray[np.int64] | None, seed: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _drawn_rows(crowd: Annotations, truth: Indices | None, seed: int) -> tuple[Indices, Indices]:
     """Returns the rows of the test split and their labels."""
     size = max(1, round(TEST_SHARE * crowd.num_instances))
     if truth is not None:

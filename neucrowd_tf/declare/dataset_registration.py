@@ -36,7 +36,7 @@ class Dataset:
     module: str = ""
 
     def load(
-        self, data_dir: str | Path | None = None, seed: int = 0, **options: Any
+        self, data_dir: str | Path | None = None, seed: int = 0, **options: object
     ) -> CrowdDataset:
         """Returns the `CrowdDataset` from `data_dir`, or from the cache (downloaded once)."""
         return self.loader(None if data_dir is None else Path(data_dir), seed, **options)

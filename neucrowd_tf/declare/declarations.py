@@ -37,6 +37,7 @@ from typing import Annotated, Any, Literal, TypeVar, dataclass_transform
 
 import numpy as np
 
+from neucrowd_tf.declare.types import Estimator
 from neucrowd_tf.errors import UsageError
 
 Kind = TypeVar("Kind", bound=type)
@@ -61,13 +62,13 @@ class Constraint:
         expected = f"{self.expected} or {other.expected}"
         return Constraint(expected, lambda x: self.holds(x) or other.holds(x))
 
-    def check(self, name: str, value: Any) -> None:
+    def check(self, name: str, value: object) -> None:
         """Raises UsageError, which begins with the argument's name, unless the constraint holds."""
         if not self.holds(value):
             raise UsageError(f"{name}: expected {self.expected}, received {value!r:.200}")
 
 
-def _is_whole(value: Any) -> bool:
+def _is_whole(value: object) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
@@ -79,7 +80,7 @@ def _is_number(value: Any) -> bool:
     return number and abs(value) <= sys.float_info.max
 
 
-def _is_list(value: Any) -> bool:
+def _is_list(value: object) -> bool:
     return isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, (str, bytes))
 
 
@@ -188,7 +189,7 @@ def estimator(kind: Kind) -> Kind:
     return kind
 
 
-def declared(kind: Any) -> list[Declaration]:
+def declared(kind: object) -> list[Declaration]:
     """Returns the arguments of an estimator or its class, or the flags of a command.
 
     Positional ones come first, then the class's own, then those of its bases.
@@ -198,11 +199,9 @@ def declared(kind: Any) -> list[Declaration]:
 
 @functools.cache
 def _declared(kind: type) -> tuple[Declaration, ...]:
-    depth = {
-        name: level
-        for level, base in enumerate(kind.__mro__)
-        for name in inspect.get_annotations(base)
-    }
+    depth: dict[str, int] = {}
+    for level, base in enumerate(kind.__mro__):
+        depth |= dict.fromkeys(inspect.get_annotations(base), level)
     fields = [field for field in dataclasses.fields(kind) if field.init]  # type: ignore[arg-type]
     fields.sort(key=lambda field: (bool(field.kw_only), depth.get(field.name, 0)))
     return tuple(_declaration(kind, field) for field in fields)
@@ -213,7 +212,7 @@ def _declared(kind: type) -> tuple[Declaration, ...]:
 _types = functools.cache(functools.partial(inspect.get_annotations, eval_str=True, locals={}))
 
 
-def _declaration(kind: type, field: dataclasses.Field[Any]) -> Declaration:
+def _declaration(kind: type, field: dataclasses.Field[object]) -> Declaration:
     """Returns a field's declaration: the nearest type, the nearest rule and meaning."""
     owners = [base for base in kind.__mro__ if field.name in inspect.get_annotations(base)]
     hints = [_types(base)[field.name] for base in owners]
@@ -248,7 +247,7 @@ def _declaration(kind: type, field: dataclasses.Field[Any]) -> Declaration:
     )
 
 
-def _implied(kinds: Sequence[Any]) -> Constraint | None:
+def _implied(kinds: Sequence[object]) -> Constraint | None:
     """Returns the rule that types imply if each is bool or a Literal of words."""
     rules: list[Constraint] = []
     for kind in kinds:
@@ -261,7 +260,7 @@ def _implied(kinds: Sequence[Any]) -> Constraint | None:
     return functools.reduce(Constraint.__or__, rules)
 
 
-def _documented(text: str, kind: Any) -> str:
+def _documented(text: str, kind: object) -> str:
     """Returns the docstring with "Args:" before its first other section."""
     lines = []
     for argument in declared(kind):
@@ -281,7 +280,7 @@ def _documented(text: str, kind: Any) -> str:
     return "\n\n".join(section for section in parts if section)
 
 
-def check_arguments(estimator: Any) -> None:
+def check_arguments(estimator: Estimator) -> None:
     """Checks the arguments of an estimator and converts numbers to Python's types.
 
     NumPy's numbers become Python's, and whole ones floats if the annotation says so: Keras accepts

@@ -14,17 +14,19 @@ import contextlib
 import csv
 import dataclasses
 import inspect
+import itertools
 import json
 import os
 import re
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from absl import flags as absl_flags
 
 from neucrowd_tf.declare.declarations import Constraint, Declaration, declared, number
+from neucrowd_tf.declare.types import NamedValues
 from neucrowd_tf.errors import UsageError
 
 Values = TypeVar("Values")
@@ -122,8 +124,8 @@ def _absl_flags(kind: type) -> absl_flags.FlagValues:
 def _entry_kinds(flag: Declaration) -> tuple[Any, ...]:
     """Returns the types of the entries of a tuple: `tuple` if these are tuples themselves."""
     tuples = [kind for kind in flag.kinds if typing.get_origin(kind) is tuple]
-    entries = [entry for kind in tuples for entry in typing.get_args(kind) if entry is not ...]
-    return tuple(typing.get_origin(entry) or entry for entry in entries)
+    entries = itertools.chain.from_iterable(map(typing.get_args, tuples))
+    return tuple(typing.get_origin(entry) or entry for entry in entries if entry is not ...)
 
 
 def parse_value(text: str) -> Any:
@@ -211,13 +213,13 @@ def _entries(text: str) -> tuple[str, ...]:
 
 def pair(text: str) -> tuple[str, Any]:
     """Returns the name and the value of `name=value`; ValueError for any other text."""
-    name, sign, value = (side.strip() for side in text.partition("="))
+    name, sign, value = map(str.strip, text.partition("="))
     if not sign or not re.fullmatch(r"(\w+\.)?[A-Za-z]\w*", name):
         raise ValueError("must be name=value")
     return name, parse_value(value)
 
 
-def from_values(kind: type[Values], values: Mapping[str, Any]) -> Values:
+def from_values(kind: type[Values], values: NamedValues) -> Values:
     """Returns flags from values of Python; texts are parsed as on a command line.
 
     None stands for the default.
@@ -239,7 +241,7 @@ def from_values(kind: type[Values], values: Mapping[str, Any]) -> Values:
     return kind(**converted)
 
 
-def _convert(flag: Declaration, value: Any) -> Any:
+def _convert(flag: Declaration, value: object) -> Any:
     entries = _entry_kinds(flag)
     if isinstance(value, list | tuple) and entries:
         if float in entries:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+import itertools
+from collections.abc import Mapping
 
 from neucrowd_tf.declare.declarations import declared
+from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.errors import UsageError
 
 
-def nested_names(kind: Any) -> list[str]:
+def nested_names(kind: object) -> list[str]:
     """Returns the options of an estimator's nested configurations, such as those of its network.
 
     An estimator declares `nested`: configuration classes by name for each argument that takes such
@@ -17,13 +19,17 @@ def nested_names(kind: Any) -> list[str]:
     """
     names: dict[str, None] = {}
     for kinds in getattr(kind, "nested", {}).values():
-        names |= dict.fromkeys(field.name for each in kinds.values() for field in declared(each))
+        names |= dict.fromkeys(_options(kinds))
     return list(names)
 
 
-def nest(
-    kind: Any, values: dict[str, Any], presets: dict[str, Any] | None = None
-) -> dict[str, Any]:
+def _options(kinds: Mapping[str, type]) -> list[str]:
+    """Returns the names of what several configuration classes declare."""
+    declarations = itertools.chain.from_iterable(map(declared, kinds.values()))
+    return [declaration.name for declaration in declarations]
+
+
+def nest(kind: object, values: Fields, presets: Fields | None = None) -> Fields:
     """Returns arguments of an estimator with the options of nested configurations moved into these.
 
     Args:
@@ -38,7 +44,7 @@ def nest(
     if not isinstance(merged.get("optimizer", ""), str) and "learning_rate" not in values:
         merged.pop("learning_rate", None)  # the optimizer has its own
     for name, kinds in getattr(kind, "nested", {}).items():
-        every = {field.name for each in kinds.values() for field in declared(each)}
+        every = _options(kinds)
         options = {option: merged.pop(option) for option in list(merged) if option in every}
         default = next(field.default for field in declared(kind) if field.name == name)
         value = merged.get(name, default)

@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar
 
+from neucrowd_tf.declare.types import NamedValues
+
 Factory = TypeVar("Factory", bound=Callable[..., Any])
 
 
@@ -35,13 +37,13 @@ class Registered:
     name: str
     factory: Callable[..., Any]
     summary: str
-    defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    defaults: NamedValues = dataclasses.field(default_factory=dict)
     requires_identities: bool = False
     trains_network: bool = True
     max_classes: int | None = None
     uses_truth: bool = False
-    presets: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
-    stronger: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
+    presets: Mapping[str, NamedValues] = dataclasses.field(default_factory=dict)
+    stronger: Mapping[str, NamedValues] = dataclasses.field(default_factory=dict)
     space: Mapping[str, tuple[Any, ...]] = dataclasses.field(default_factory=dict)
     changes: str = ""
     module: str = ""

@@ -14,7 +14,7 @@ import importlib.resources
 import importlib.util
 import inspect
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,6 +27,7 @@ from neucrowd_tf.declare.nested import nest, nested_names
 from neucrowd_tf.declare.registration import Registered
 from neucrowd_tf.declare.registration import register_method as register_method
 from neucrowd_tf.declare.settings import frozen
+from neucrowd_tf.declare.types import Fields, NamedValues
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.names import did_you_mean
 
@@ -38,7 +39,7 @@ INDEX = "index.json"
 class Method(Registered):
     """A registered method, and how its estimators are made."""
 
-    def make(self, *, dataset: str | None = None, bases: str = "papers", **hparams: Any) -> Any:
+    def make(self, *, dataset: str | None = None, bases: str = "papers", **hparams: object) -> Any:
         """Returns an estimator with the method's defaults, the dataset's preset and `hparams`.
 
         Later ones override earlier ones. With `bases="stronger"` the dataset's stronger base, if
@@ -58,7 +59,7 @@ class Method(Registered):
 
         return Ensemble(estimator, size=size, seed=arguments.get("seed", 0))
 
-    def _arguments(self, values: dict[str, Any], presets: dict[str, Any]) -> dict[str, Any]:
+    def _arguments(self, values: Fields, presets: Fields) -> Fields:
         """Returns the factory's arguments, with options of networks in their configurations.
 
         Where `estimator` names a method, what the factory does not declare belongs to that method,
@@ -152,9 +153,7 @@ def _indexed() -> dict[str, None]:
 _INDEXED = _indexed()
 
 
-def _divided(
-    options: Mapping[str, Any], names: Collection[str]
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def _divided(options: NamedValues, names: Collection[str]) -> tuple[Fields, Fields]:
     """Returns the options that have none of these names, and those that have."""
     others = {name: value for name, value in options.items() if name not in names}
     return others, {name: value for name, value in options.items() if name in names}
@@ -170,8 +169,8 @@ def register_index(package: str) -> None:
     _INDEXED[package] = None
 
 
-def _table(kind: Kind) -> dict[str, Any]:
-    tables: dict[Kind, dict[str, Any]] = {
+def _table(kind: Kind) -> Fields:
+    tables: dict[Kind, Fields] = {
         "method": registration.METHODS,
         "dataset": dataset_registration.DATASETS,
         "suite": dataset_registration.SUITES,
@@ -179,21 +178,21 @@ def _table(kind: Kind) -> dict[str, Any]:
     return dict(tables[kind])
 
 
-def registered(kind: Kind) -> dict[str, Any]:
+def registered(kind: Kind) -> Fields:
     """Returns what the imported modules have registered, by name."""
     return {name: _opened(listed) for name, listed in _table(kind).items()}
 
 
-def _opened(listed: Any) -> Any:
+def _opened(listed: object) -> Any:
     """Returns an entry; a registered method with what makes its estimators."""
     if isinstance(listed, Registered):
         return Method(**vars(listed))
     return listed
 
 
-def entries(kind: Kind) -> dict[str, Any]:
+def entries(kind: Kind) -> Fields:
     """Returns what is registered by name, or the index's `Entry` of what is not imported yet."""
-    indexed: dict[str, Any] = {}
+    indexed: Fields = {}
     for package in _INDEXED:
         indexed |= read_index(package)[kind]
     return indexed | _table(kind)

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from neucrowd_tf.declare.types import Array, Floats32
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.cache import cache_dir
 from neucrowd_tf.saving.persistent import Persistent
@@ -31,24 +31,22 @@ class Encoder(Persistent, BaseEstimator):
     digest_: str
     _vectors: dict[bytes, bytes]
 
-    def fit(self, items: Any = None) -> Any:
+    def fit(self, items: object = None) -> Any:
         """Finds the network and takes its digest; nothing is learned."""
         raise NotImplementedError
 
-    def _find_network(self, items: Any) -> None:
+    def _find_network(self, items: object) -> None:
         """Finds the network of a loaded encoder; raises DataError if it is another one."""
         if not hasattr(self, "_vectors"):
             before = getattr(self, "digest_", None)
             if before not in (None, self.fit(items).digest_):
                 raise DataError(f"{self.source}: another encoder than the model was trained with.")
 
-    def _encoded(self, items: list[Any]) -> Iterator[NDArray[np.float32]]:
+    def _encoded(self, items: list[Any]) -> Iterator[Floats32]:
         """Yields the vectors of items that are in no cache, with progress."""
         raise NotImplementedError
 
-    def _cached(
-        self, keys: Sequence[bytes], items: Sequence[Any] | NDArray[Any]
-    ) -> NDArray[np.float32]:
+    def _cached(self, keys: Sequence[bytes], items: Sequence[object] | Array) -> Floats32:
         """Returns the vectors `[M, d]` of items with these digests, from the cache if possible.
 
         Raises:

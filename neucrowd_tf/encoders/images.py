@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from tqdm import tqdm
 
 from neucrowd_tf.declare.declarations import check_arguments, estimator, fitted, text
+from neucrowd_tf.declare.types import Array, Floats32, Layer, Network
 from neucrowd_tf.encoders.base import Encoder
 from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.saving.transaction import transaction
@@ -72,7 +72,7 @@ class ImageEncoder(Encoder):
             self.digest_ = total.hexdigest()
         return self
 
-    def transform(self, images: NDArray[Any]) -> NDArray[np.float32]:
+    def transform(self, images: Array) -> Floats32:
         """Returns vectors `[M, d]` of images of one size, from the cache if they are there.
 
         Raises:
@@ -85,12 +85,12 @@ class ImageEncoder(Encoder):
         images = np.asarray(images, np.float32)
         return self._cached([hashlib.sha256(image.tobytes()).digest() for image in images], images)
 
-    def layer(self) -> Any:
+    def layer(self) -> Layer:
         """Returns the Keras model from images to their vectors."""
         self._find_network(np.zeros((1, *self.shape_), np.float32))
         return self._model
 
-    def _encoded(self, images: list[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
+    def _encoded(self, images: list[Floats32]) -> Iterator[Floats32]:
         model = self.layer()
         with tqdm(total=len(images), desc="encoding images", disable=None, leave=False) as bar:
             for start in range(0, len(images), BATCH):
@@ -99,7 +99,7 @@ class ImageEncoder(Encoder):
                 bar.update(len(block))
 
 
-def _application(source: str, shape: tuple[int, ...]) -> tuple[Any, Any]:
+def _application(source: str, shape: tuple[int, ...]) -> tuple[Network, Network]:
     """Returns a network of Keras Applications without its top, and its model of raw images."""
     import keras
 

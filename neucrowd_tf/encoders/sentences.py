@@ -9,14 +9,14 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from tqdm import tqdm
 
 from neucrowd_tf.aggregation.blas import one_blas_thread
 from neucrowd_tf.declare.declarations import check_arguments, estimator, fitted, text
+from neucrowd_tf.declare.types import Array, Fields, Floats32
 from neucrowd_tf.encoders.base import Encoder
 from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.io.files.reading import digest
@@ -28,7 +28,7 @@ TOKENIZER = "tokenizer.json"
 # Where Hugging Face and sentence-transformers write how token vectors are pooled, and the length.
 CONFIGS = ("config.json", "sentence_bert_config.json", "1_Pooling/config.json")
 LONGEST = 512  # tokens, if no file says
-Encode = Callable[[str], "NDArray[np.float32]"]
+Encode = Callable[[str], "Floats32"]
 
 
 @estimator
@@ -57,7 +57,7 @@ class SentenceEncoder(Encoder):
     takes: ClassVar[str] = "texts"
     digest_: str = fitted()
 
-    def fit(self, texts: Any = None) -> SentenceEncoder:
+    def fit(self, texts: object = None) -> SentenceEncoder:
         """Finds the network and takes its digest; nothing is learned.
 
         Raises:
@@ -86,7 +86,7 @@ class SentenceEncoder(Encoder):
         digests = "".join(digest(path) if path.is_file() else "-" for path in files)
         self.digest_ = hashlib.sha256(digests.encode()).hexdigest()
 
-    def transform(self, texts: Sequence[str] | NDArray[Any]) -> NDArray[np.float32]:
+    def transform(self, texts: Sequence[str] | Array) -> Floats32:
         """Returns vectors `[M, d]`, from the cache if they are there.
 
         Raises:
@@ -98,7 +98,7 @@ class SentenceEncoder(Encoder):
     def layer(self) -> None:
         """Returns None: the network is no part of an exported model, which takes vectors."""
 
-    def _encoded(self, texts: list[str]) -> Iterator[NDArray[np.float32]]:
+    def _encoded(self, texts: list[str]) -> Iterator[Floats32]:
         if self._encode is None:
             self._encode = _of_folder(Path(self.source))
         bar = tqdm(total=len(texts), desc="encoding texts", disable=None, leave=False)
@@ -108,7 +108,7 @@ class SentenceEncoder(Encoder):
                 yield _unit(vector)
 
 
-def _unit(vector: NDArray[Any]) -> NDArray[np.float32]:
+def _unit(vector: Array) -> Floats32:
     """Returns a vector of length 1 in the same direction."""
     return np.asarray(vector / max(float(np.linalg.norm(vector)), 1e-12), np.float32)
 
@@ -127,7 +127,7 @@ def _of_folder(folder: Path) -> Encode:
         raise UsageError(
             f"--encoder={folder}: needs {error.name}. Install it with: pip install .[encoder]"
         ) from None
-    config: dict[str, Any] = {}
+    config: Fields = {}
     try:
         for path in (folder / name for name in CONFIGS):
             if path.is_file():
@@ -149,7 +149,7 @@ def _of_folder(folder: Path) -> Encode:
     first = bool(config.get("pooling_mode_cls_token"))
     wanted = [node.name for node in session.get_inputs()]
 
-    def encode(text: str) -> NDArray[np.float32]:
+    def encode(text: str) -> Floats32:
         tokens = tokenizer.encode(text)
         arrays = {
             "input_ids": tokens.ids,

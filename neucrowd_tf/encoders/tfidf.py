@@ -9,11 +9,10 @@ import hashlib
 import threading
 import unicodedata
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, hstack
 from sklearn.base import BaseEstimator
 from sklearn.decomposition import TruncatedSVD
@@ -22,7 +21,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from neucrowd_tf.annotations.tables import check_texts
 from neucrowd_tf.declare.declarations import check_arguments, estimator, fitted, none, whole
-from neucrowd_tf.errors import DataError
+from neucrowd_tf.declare.types import Array, Fields, Floats, Floats32, Layer, NamedValues
+from neucrowd_tf.errors import DataError, one_at_a_time
 from neucrowd_tf.saving.persistent import Persistent
 from neucrowd_tf.saving.transaction import transaction
 
@@ -71,13 +71,13 @@ def normalise(text: str) -> str:
 
 
 # The methods that are tried on a fold share its texts, and counting n-grams is most of the work.
-_REMEMBERED: OrderedDict[Hashable, dict[str, Any]] = OrderedDict()
+_REMEMBERED: OrderedDict[Hashable, Fields] = OrderedDict()
 _MOST = 16
 _MOST_BYTES = 1 << 28
 _LOCK = threading.RLock()
 
 
-def _remembered(key: Hashable, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def _remembered(key: Hashable, make: Callable[[], Fields]) -> Fields:
     """Returns the arrays that `make` makes of what the key names: the last ones are kept."""
     with _LOCK:  # threads that need the same arrays wait for the one that makes them
         result = _REMEMBERED[key] = _REMEMBERED.pop(key, {}) or make()
@@ -86,14 +86,19 @@ def _remembered(key: Hashable, make: Callable[[], dict[str, Any]]) -> dict[str, 
     return result
 
 
-def _bytes(arrays: Mapping[str, Any]) -> int:
+def _bytes(arrays: NamedValues) -> int:
     """Returns the size of arrays and of sparse matrices' values."""
-    return sum(getattr(array, "data", array).nbytes for array in arrays.values())
+    size = 0
+    for array in arrays.values():
+        if isinstance(array, csr_matrix):
+            array = array.data
+        size += array.nbytes
+    return size
 
 
 def _vectoriser(kind: str, most: int | None = None, least: int = 1) -> TfidfVectorizer:
     """Returns scikit-learn's vectoriser of words, or of the characters within words."""
-    chosen: dict[str, Any] = (
+    chosen: Fields = (
         {"analyzer": "word", "token_pattern": r"\S+", "ngram_range": WORDS}
         if kind == "word"
         else {"analyzer": "char_wb", "ngram_range": CHARACTERS}
@@ -103,7 +108,8 @@ def _vectoriser(kind: str, most: int | None = None, least: int = 1) -> TfidfVect
     )
 
 
-def _weighted(fitted: Mapping[str, Any], texts: Sequence[str]) -> csr_matrix:
+@one_at_a_time()
+def _weighted(fitted: NamedValues, texts: Sequence[str]) -> csr_matrix:
     """Returns TF-IDF `[N, V + W]`, both halves of length 1, by the results of a fit."""
     blocks = []
     for kind in KINDS:
@@ -137,13 +143,13 @@ class TextFeatures(Persistent, BaseEstimator):
     terms: Annotated[int, whole(1), "most n-grams of each kind; frequent ones first."] = 20_000
     seed: Annotated[int, whole(0), "seed of the decomposition."] = 0
 
-    word_terms_: NDArray[Any] = fitted()
-    word_weights_: NDArray[np.float64] = fitted()
-    character_terms_: NDArray[Any] = fitted()
-    character_weights_: NDArray[np.float64] = fitted()
-    components_: NDArray[np.float32] | None = fitted()
+    word_terms_: Array = fitted()
+    word_weights_: Floats = fitted()
+    character_terms_: Array = fitted()
+    character_weights_: Floats = fitted()
+    components_: Floats32 | None = fitted()
 
-    def fit(self, texts: Sequence[str] | NDArray[Any]) -> TextFeatures:
+    def fit(self, texts: Sequence[str] | Array) -> TextFeatures:
         """Learns n-grams, weights and the reduction from texts `[N]`.
 
         Raises:
@@ -162,7 +168,8 @@ class TextFeatures(Persistent, BaseEstimator):
                 self.components_ = reduced["components_"]
         return self
 
-    def _terms(self, texts: list[str]) -> dict[str, Any]:
+    @one_at_a_time()
+    def _terms(self, texts: list[str]) -> Fields:
         """Returns the n-grams and their weights."""
         if len(texts) > FEW_TEXTS:
             least = 2
@@ -170,7 +177,7 @@ class TextFeatures(Persistent, BaseEstimator):
             least = 1
         if not any(normalise(text) for text in texts):
             raise DataError("texts: expected letters or digits in one of them, received none")
-        results: dict[str, Any] = {}
+        results: Fields = {}
         for kind in KINDS:
             vectoriser = _vectoriser(kind, self.terms, least)
             try:
@@ -188,15 +195,16 @@ class TextFeatures(Persistent, BaseEstimator):
         key = (*texts, hashlib.sha256(b"".join((terms, *ends))).hexdigest())
         return _remembered(key, lambda: {"weights": _weighted(vars(self), texts)})["weights"]
 
-    def _reduction(self, texts: list[str]) -> dict[str, Any]:
+    def _reduction(self, texts: list[str]) -> Fields:
         """Returns the components."""
         weighted = self._weights(texts)
         size = min(self.size, weighted.shape[1], max(1, weighted.shape[0] - 1))
-        reduced = TruncatedSVD(size, n_iter=4, random_state=self.seed).fit(weighted)
+        with one_at_a_time():
+            reduced = TruncatedSVD(size, n_iter=4, random_state=self.seed).fit(weighted)
         significant = reduced.singular_values_ > LEAST * reduced.singular_values_[0]
         return {"components_": reduced.components_[significant].T.astype(np.float32)}
 
-    def transform(self, texts: Sequence[str] | NDArray[Any]) -> Any:
+    def transform(self, texts: Sequence[str] | Array) -> Any:
         """Returns features `[M, k]`; a text without a known n-gram becomes zeros.
 
         Without a reduction they are a sparse matrix `[M, V + W]`.
@@ -208,7 +216,7 @@ class TextFeatures(Persistent, BaseEstimator):
             return weighted.copy()
         return np.asarray(weighted @ self.components_, dtype=np.float32)
 
-    def layer(self, components: NDArray[np.float32] | None = None) -> Any:
+    def layer(self, components: Floats32 | None = None) -> Layer:
         """Returns a Keras layer from a string tensor `[M]` to features `[M, k]`.
 
         It computes what `transform` does, or multiplies TF-IDF by other components `[V + W, k]`.

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from neucrowd_tf.annotations import Annotations, agreement
 from neucrowd_tf.certainty.agreement_intervals import agreement_intervals, titles
+from neucrowd_tf.declare.types import Mask
 from neucrowd_tf.io.tables.writing import cell, to_csv
 from neucrowd_tf.io.values import numbers_of
 
@@ -51,7 +52,7 @@ def pairs(annotations: Annotations, least: int = MANY_SHARED) -> list[Pair]:
     labels = annotations.labels[compared]
     shape = (annotations.num_instances, len(chosen))
 
-    def matrix(mask: NDArray[np.bool_]) -> csr_matrix:
+    def matrix(mask: Mask) -> csr_matrix:
         return csr_matrix((np.ones(mask.sum()), (rows[mask], columns[mask])), shape=shape)
 
     labelled = matrix(np.ones(len(rows), dtype=bool))
@@ -67,8 +68,9 @@ def pairs(annotations: Annotations, least: int = MANY_SHARED) -> list[Pair]:
     total = shared[first, second]
     observed = same[first, second] / total
     kappa = agreement.chance_corrected(observed, chance[first, second] / total**2)
-    columns_of = (chosen[first], chosen[second], total.astype(int), observed, kappa)
-    result = [Pair(*row) for row in zip(*(c.tolist() for c in columns_of), strict=True)]
+    who = (chosen[first].tolist(), chosen[second].tolist())
+    figures = (total.astype(int).tolist(), observed.tolist(), kappa.tolist())
+    result = list(map(Pair, *who, *figures))
     return sorted(result, key=lambda pair: (np.nan_to_num(pair.kappa, nan=2.0), -pair.shared))
 
 
@@ -101,10 +103,8 @@ def agreement_csvs(annotations: Annotations, scale: agreement.Scale = "nominal")
     items = agreement.item_agreement(votes)
     coefficients = [(title, scale, *map(float, measured[name])) for name, title in names.items()]
     sizes = zip(annotations.class_names.tolist(), votes.sum(axis=0).tolist(), strict=True)
-    classes = [
-        (*size, *(row[name] for name in agreement.COEFFICIENTS))
-        for size, row in zip(sizes, by_class, strict=True)
-    ]
+    coefficients_of = operator.itemgetter(*agreement.COEFFICIENTS)
+    classes = [(*size, *coefficients_of(row)) for size, row in zip(sizes, by_class, strict=True)]
     columns = (annotations.instance_names.tolist(), votes.sum(axis=1).tolist(), items)
     tables: dict[str, tuple[tuple[str, ...], Iterable[Sequence[Any]]]] = {
         "coefficients.csv": (("coefficient", "scale", "value", "low", "high"), coefficients),
@@ -115,7 +115,7 @@ def agreement_csvs(annotations: Annotations, scale: agreement.Scale = "nominal")
         people = annotations.annotator_names.tolist()
         rows = ((people[p.first], people[p.second], *p[2:]) for p in pairs(annotations, 1))
         tables["pairs.csv"] = (("annotator_1", "annotator_2", "items", "percent", "kappa"), rows)
-    return {
-        name: to_csv(header, (map(cell, row) for row in rows))
-        for name, (header, rows) in tables.items()
-    }
+    texts: dict[str, str] = {}
+    for name, (header, lines) in tables.items():
+        texts[name] = to_csv(header, (map(cell, line) for line in lines))
+    return texts

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from neucrowd_tf.annotations import Annotations, as_annotations, statistics
 from neucrowd_tf.certainty.inference import Inference
 from neucrowd_tf.certainty.skills import relative_agreement
+from neucrowd_tf.declare.types import Array, Estimator, Fields, Indices
 from neucrowd_tf.io.tables.writing import columns_csv, to_csv
 
 HEADER = (
@@ -41,7 +40,7 @@ def rank_annotators(annotations: Annotations | ArrayLike) -> pd.DataFrame:
     crowd.require_identities("the ranking of annotators")
     crowd = crowd.observed()
     relative, overlap = relative_agreement(crowd)
-    columns: dict[str, Any] = {
+    columns: Fields = {
         "num_labels": crowd.labels_per_annotator(),
         "overlap": overlap.astype(int),
         "agreement": statistics.leave_one_out_agreement(crowd),
@@ -53,7 +52,7 @@ def rank_annotators(annotations: Annotations | ArrayLike) -> pd.DataFrame:
     return table
 
 
-def annotators_csv(inference: Inference, predicted: NDArray[np.int64], estimator: Any) -> str:
+def annotators_csv(inference: Inference, predicted: Indices, estimator: Estimator) -> str:
     """Returns annotators.csv: a row per annotator; no rows without identities.
 
     The columns are:
@@ -78,7 +77,7 @@ def annotators_csv(inference: Inference, predicted: NDArray[np.int64], estimator
     size = crowd.num_annotators
     classes = crowd.num_classes
     labels = np.where(crowd.annotated | (inference.gold >= 0), inference.labels, -1)
-    columns: dict[str, NDArray[Any]] = {
+    columns: dict[str, Array] = {
         "annotator": crowd.annotator_names,
         "num_labels": crowd.labels_per_annotator().astype(int),
         "skill": skills.skill,

@@ -6,7 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
+from neucrowd_tf.errors import one_at_a_time
 
+
+@one_at_a_time()
 def mean_roc_auc(codes: NDArray[np.integer], probabilities: NDArray[np.floating]) -> float:
     """Returns the area under the ROC curve.
 

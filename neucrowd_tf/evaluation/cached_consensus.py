@@ -6,13 +6,13 @@ import dataclasses
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.aggregation.families import PEOPLE, Sources, named_families
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.agreement import Scale
 from neucrowd_tf.certainty import Calibration, Certainty
 from neucrowd_tf.certainty.inference import METHOD, Inference, infer
+from neucrowd_tf.declare.types import Array, Indices
 from neucrowd_tf.errors import quietly
 from neucrowd_tf.io.files.arrays import array_digest
 
@@ -35,7 +35,7 @@ def consensus_method(crowd: Annotations, scale: Scale = "nominal") -> str:
 
 def inferred(
     crowd: Annotations,
-    gold: NDArray[np.int64] | None = None,
+    gold: Indices | None = None,
     sources: Sources = PEOPLE,
     scale: Scale = "nominal",
 ) -> Inference:
@@ -48,7 +48,7 @@ def inferred(
         scale: of the classes; ordered ones get ordered labels.
     """
     method = consensus_method(crowd, scale)
-    arrays: list[NDArray[Any]] = [crowd.vote_counts()]
+    arrays: list[Array] = [crowd.vote_counts()]
     if crowd.has_identities:
         arrays = [crowd.instances, crowd.annotators, crowd.labels]
     if gold is not None:
@@ -71,7 +71,7 @@ def inferred(
 
 def certainty_without_gold(
     crowd: Annotations,
-    gold: NDArray[np.int64] | None = None,
+    gold: Indices | None = None,
     sources: Sources = PEOPLE,
     scale: Scale = "nominal",
 ) -> Certainty:

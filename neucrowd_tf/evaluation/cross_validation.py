@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from typing import Any
+import itertools
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from neucrowd_tf.annotations import Annotations, as_name_array
 from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.datasets import UNKNOWN, CrowdDataset, Split
+from neucrowd_tf.declare.types import Array, Indices
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.training.folds import stratified_folds
 
 VALIDATION = 0.2  # share of the annotated rows outside the test fold
 
 
-def first_of_each(features: NDArray[Any]) -> NDArray[np.intp]:
+def first_of_each(features: Array) -> NDArray[np.intp]:
     """Returns the positions of the rows (or texts) that equal no earlier row, in order."""
     if features.ndim == 1:
         keys = features.tolist()
@@ -45,13 +46,16 @@ def concatenate(parts: Sequence[Annotations]) -> Annotations:
                 f"cross-validation: expected the classes {first.class_names.tolist()}, received"
                 f" {crowd.class_names.tolist()}"
             )
-    names = as_name_array([name for crowd in parts for name in crowd.instance_names.tolist()])
+    of_parts = (crowd.instance_names.tolist() for crowd in parts)
+    names = as_name_array(list(itertools.chain.from_iterable(of_parts)))
     if len(set(names.tolist())) != len(names):
         raise DataError("cross-validation: expected each task in one part only")
     if not first.has_identities:
         votes = np.vstack([crowd.vote_counts() for crowd in parts])
         return Annotations.from_votes(votes, instance_names=names, class_names=first.class_names)
-    annotators = dict.fromkeys(name for crowd in parts for name in crowd.annotator_names.tolist())
+    annotators: dict[Hashable, None] = {}
+    for crowd in parts:
+        annotators |= dict.fromkeys(crowd.annotator_names.tolist())
     table = pd.concat([crowd.to_frame() for crowd in parts])
     return Annotations.from_arrays(
         *(table[column] for column in table),
@@ -73,7 +77,7 @@ def whole_crowd(dataset: CrowdDataset) -> Annotations:
     return concatenate([dataset.annotations, *(crowd for crowd in crowds if crowd is not None)])
 
 
-def whole_truth(dataset: CrowdDataset) -> NDArray[np.int64] | None:
+def whole_truth(dataset: CrowdDataset) -> Indices | None:
     """Returns the true class codes of `whole_crowd`'s rows, -1 if unknown.
 
     None if the dataset has no truth of training rows.
@@ -90,7 +94,7 @@ def whole_truth(dataset: CrowdDataset) -> NDArray[np.int64] | None:
     return np.concatenate([dataset.truth, *labels]).astype(np.int64)
 
 
-def _test_rows(labels: NDArray[np.int64], folds: int, seed: int) -> list[NDArray[np.intp]]:
+def _test_rows(labels: Indices, folds: int, seed: int) -> list[NDArray[np.intp]]:
     """Returns the test rows of each fold, stratified by label."""
     labelled = np.flatnonzero(labels != UNKNOWN)
     rows = np.bincount(labels[labelled]).max(initial=0)
@@ -102,9 +106,7 @@ def _test_rows(labels: NDArray[np.int64], folds: int, seed: int) -> list[NDArray
     return [labelled[test] for test in stratified_folds(labels[labelled], folds, seed)]
 
 
-def _hold_out(
-    votes: NDArray[np.int64], rows: NDArray[np.intp], rng: np.random.Generator
-) -> NDArray[np.intp]:
+def _hold_out(votes: Indices, rows: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.intp]:
     """Returns `VALIDATION` of the annotated `rows`, stratified by their votes.
 
     At least one row of each class stays in training.
@@ -178,7 +180,7 @@ def fold_dataset(
         validation = outside[:0]
     train = np.setdiff1d(outside, validation)
 
-    def split(rows: NDArray[np.intp], codes: NDArray[np.int64]) -> Split:
+    def split(rows: NDArray[np.intp], codes: Indices) -> Split:
         return Split(features[rows], codes[rows], crowd[rows].instance_names, crowd[rows])
 
     return dataset.replace(

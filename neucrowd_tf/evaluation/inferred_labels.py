@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.aggregation.base import Codes
 from neucrowd_tf.aggregation.families import PEOPLE, Sources
@@ -15,6 +14,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.statistics import top_classes
 from neucrowd_tf.annotations.votes import decided, scale_of
 from neucrowd_tf.datasets import CrowdDataset
+from neucrowd_tf.declare.types import Array, Estimator, Floats, Indices, Mask
 from neucrowd_tf.evaluation.cached_consensus import certainty_without_gold, inferred
 from neucrowd_tf.evaluation.cross_validation import annotated_parts, whole_crowd
 from neucrowd_tf.evaluation.without_truth import joint_probas
@@ -37,12 +37,12 @@ class InferredLabels:
     """
 
     crowd: Annotations
-    probas: NDArray[np.float64]
-    model: NDArray[np.float64]
-    held_out: NDArray[np.bool_]
-    num_tied: NDArray[np.int64]
-    labels: NDArray[np.int64]
-    model_labels: NDArray[np.int64]
+    probas: Floats
+    model: Floats
+    held_out: Mask
+    num_tied: Indices
+    labels: Indices
+    model_labels: Indices
 
     def columns(self) -> dict[str, Iterable[Any]]:
         """Returns the columns of labels.csv; votes are listed by class, the commonest first."""
@@ -51,17 +51,16 @@ class InferredLabels:
         rows = np.arange(len(self.probas))
         best = self.labels
         model = self.model_labels
-        orders = np.argsort(-votes, axis=1, kind="stable")
+        listed: list[str] = []
+        for counts, order in zip(votes, np.argsort(-votes, axis=1, kind="stable"), strict=True):
+            listed.append("; ".join(f"{names[c]}: {counts[c]}" for c in order if counts[c]))
         return {
             "task": self.crowd.instance_names,
             "label": names[best],
             "probability": self.probas[rows, best],
             "num_labels": votes.sum(axis=1),
             "num_tied": self.num_tied,
-            "votes": [
-                "; ".join(f"{names[c]}: {counts[c]}" for c in order if counts[c])
-                for counts, order in zip(votes, orders, strict=True)
-            ],
+            "votes": listed,
             "model_label": names[model],
             "model_probability": self.model[rows, model],
             "model_held_out": np.where(self.held_out, "yes", "no"),
@@ -80,8 +79,8 @@ class InferredLabels:
 
 
 def held_out_predictions(
-    dataset: CrowdDataset, estimator: Any, training: NDArray[Any]
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    dataset: CrowdDataset, estimator: Estimator, training: Array
+) -> tuple[Floats, Mask]:
     """Returns a method's predictions of `whole_crowd`'s instances, held out where possible.
 
     Predictions are held out in the other splits, and for training instances if the method keeps
@@ -111,8 +110,8 @@ def held_out_predictions(
 
 def infer_labels(
     dataset: CrowdDataset,
-    estimator: Any,
-    training: NDArray[Any],
+    estimator: Estimator,
+    training: Array,
     gold: Codes | None = None,
     sources: Sources = PEOPLE,
 ) -> InferredLabels:

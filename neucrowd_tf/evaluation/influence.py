@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from neucrowd_tf.aggregation.base import Array, Codes
+from neucrowd_tf.aggregation.base import Codes
+from neucrowd_tf.declare.types import Floats, Mask
 
 
-def instance_values(metric: str, truth: Codes, probabilities: Array) -> Array:
+def instance_values(metric: str, truth: Codes, probabilities: Floats) -> Floats:
     """Returns `[M]` what each test instance adds to a metric; their mean is the metric.
 
     For a metric that is not a mean over instances, a value is the metric plus the instance's
@@ -29,11 +29,11 @@ def instance_values(metric: str, truth: Codes, probabilities: Array) -> Array:
     return VALUES[metric](np.asarray(truth), np.asarray(probabilities, dtype=np.float64))
 
 
-def _correct(truth: Codes, scores: Array) -> Array:
+def _correct(truth: Codes, scores: Floats) -> Floats:
     return (scores.argmax(axis=1) == truth).astype(np.float64)
 
 
-def _recalls(truth: Codes, scores: Array) -> Array:
+def _recalls(truth: Codes, scores: Floats) -> Floats:
     codes, which, support = np.unique(truth, return_inverse=True, return_counts=True)
     correct = _correct(truth, scores)
     recall = np.bincount(which, correct) / support
@@ -41,7 +41,7 @@ def _recalls(truth: Codes, scores: Array) -> Array:
     return recall.mean() + weight * (correct - recall[which])
 
 
-def _f1(truth: Codes, scores: Array) -> Array:
+def _f1(truth: Codes, scores: Floats) -> Floats:
     size = scores.shape[1]
     actual = np.eye(size)[truth]
     predicted = np.eye(size)[scores.argmax(axis=1)]
@@ -54,12 +54,12 @@ def _f1(truth: Codes, scores: Array) -> Array:
     return np.asarray(score[occurs].mean() + len(truth) * influence.mean(axis=1))
 
 
-def _auc(truth: Codes, scores: Array) -> Array:
+def _auc(truth: Codes, scores: Floats) -> Floats:
     codes = [1] if scores.shape[1] == 2 else np.unique(truth)
     return np.mean([_placements(truth == code, scores[:, code]) for code in codes], axis=0)
 
 
-def _placements(positive: NDArray[np.bool_], score: Array) -> Array:
+def _placements(positive: Mask, score: Floats) -> Floats:
     """Returns `[M]` a curve's area and its instances' influence on it.
 
     An instance's placement is the share of the other side that it is ordered correctly against.
@@ -81,19 +81,19 @@ def _placements(positive: NDArray[np.bool_], score: Array) -> Array:
     return np.asarray(area + weight * (placed - area))
 
 
-def _log_losses(truth: Codes, scores: Array) -> Array:
+def _log_losses(truth: Codes, scores: Floats) -> Floats:
     tiny = np.finfo(np.float64).eps  # as scikit-learn clips
     likely = scores[np.arange(len(truth)), truth] / scores.sum(axis=1)
     return -np.log(np.clip(likely, tiny, 1.0 - tiny))
 
 
-def _brier_scores(truth: Codes, scores: Array) -> Array:
+def _brier_scores(truth: Codes, scores: Floats) -> Floats:
     size = scores.shape[1]
     squares = np.square(scores - np.eye(size)[truth]).sum(axis=1)
     return np.asarray(squares / 2 if size == 2 else squares)
 
 
-VALUES: dict[str, Callable[[Codes, Array], Array]] = {
+VALUES: dict[str, Callable[[Codes, Floats], Floats]] = {
     "accuracy": _correct,
     "balanced_accuracy": _recalls,
     "f1": _f1,

@@ -6,9 +6,10 @@ import dataclasses
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import stats
 
+from neucrowd_tf.declare.types import Floats, Indices
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.evaluation.influence import VALUES, instance_values
 
@@ -128,9 +129,7 @@ def crossed_interval(differences: ArrayLike) -> Interval:
     return _student(float(mean), error, freedom_of_sum, 0.95)
 
 
-def metric_intervals(
-    truth: NDArray[np.int64], probabilities: NDArray[np.float64]
-) -> dict[str, Interval]:
+def metric_intervals(truth: Indices, probabilities: Floats) -> dict[str, Interval]:
     """Returns a 95% interval over test instances for each metric that has one.
 
     It is Wilson's for accuracy, and for the others Student's of `instance_values`. It covers

@@ -6,21 +6,19 @@ Every metric is defined for splits in which some class does not occur; the docst
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn import metrics as sk
 
-from neucrowd_tf.errors import DataError
+from neucrowd_tf.declare.types import Array, Fields, Floats, Indices
+from neucrowd_tf.errors import DataError, one_at_a_time
 from neucrowd_tf.evaluation.auc_and_log_loss import mean_log_loss, mean_roc_auc
 
 CALIBRATION_BINS = 10
 
 
-def check_predictions(
-    codes: ArrayLike, probabilities: ArrayLike
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def check_predictions(codes: ArrayLike, probabilities: ArrayLike) -> tuple[Indices, Floats]:
     """Returns codes `[M]` as int64 and probabilities `[M, C]` as float64, both checked.
 
     The values are unchanged: scaling the rows could break ties between scores.
@@ -56,6 +54,7 @@ def log_loss(codes: ArrayLike, probabilities: ArrayLike) -> float:
     return mean_log_loss(truth, scores)
 
 
+@one_at_a_time()
 def brier_score(codes: ArrayLike, probabilities: ArrayLike) -> float:
     """Returns the Brier score on scikit-learn's scale.
 
@@ -67,9 +66,7 @@ def brier_score(codes: ArrayLike, probabilities: ArrayLike) -> float:
     return float(np.mean(np.sum((scores - np.eye(scores.shape[1])[truth]) ** 2, axis=1)))
 
 
-def calibration_error(
-    confidence: NDArray[np.float64], correct: NDArray[Any], bins: int = CALIBRATION_BINS
-) -> float:
+def calibration_error(confidence: Floats, correct: Array, bins: int = CALIBRATION_BINS) -> float:
     """Returns the expected calibration error over equal bins of confidence.
 
     The error is the gap between mean confidence and accuracy in a bin, weighted with the bin's
@@ -93,12 +90,13 @@ def expected_calibration_error(codes: ArrayLike, probabilities: ArrayLike) -> fl
     return calibration_error(scores.max(axis=1), scores.argmax(axis=1) == truth)
 
 
+@one_at_a_time()
 def classification_metrics(
     codes: ArrayLike,
     probabilities: ArrayLike,
     *,
-    class_names: Sequence[Hashable] | NDArray[Any] | None = None,
-) -> dict[str, Any]:
+    class_names: Sequence[Hashable] | Array | None = None,
+) -> Fields:
     """Scores predicted probabilities.
 
     The predicted class is the most probable one, the first of several equal ones.
@@ -127,7 +125,7 @@ def classification_metrics(
         truth, predicted, labels=np.arange(num_classes), zero_division=0
     )
     occurs = support > 0
-    result: dict[str, Any] = {
+    result: Fields = {
         "accuracy": float(np.mean(truth == predicted)),
         "balanced_accuracy": float(recall[occurs].mean()),
         "f1": float(f1[occurs | (np.bincount(predicted, minlength=num_classes) > 0)].mean()),
@@ -141,9 +139,10 @@ def classification_metrics(
     names = range(num_classes) if class_names is None else list(class_names)
     if len(names) != num_classes:
         raise DataError(f"metrics: expected {num_classes} class names, received {len(names)}")
-    columns = {"precision": precision, "recall": recall, "f1": f1, "support": support}
-    result["per_class"] = {
-        str(name): {title: column[c].item() for title, column in columns.items()}
-        for c, name in enumerate(names)
-    }
+    per_class: Fields = {}
+    figures = (precision.tolist(), recall.tolist(), f1.tolist(), support.tolist())
+    for name, *row in zip(names, *figures, strict=True):
+        titles = ("precision", "recall", "f1", "support")
+        per_class[str(name)] = dict(zip(titles, row, strict=True))
+    result["per_class"] = per_class
     return result

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import entropy
 
 from neucrowd_tf.aggregation.families import PEOPLE, Sources
 from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.datasets import UNKNOWN, CrowdDataset, Split
+from neucrowd_tf.declare.types import Array, Estimator, Fields, Indices
 from neucrowd_tf.evaluation.cross_validation import whole_crowd
 from neucrowd_tf.evaluation.metrics import classification_metrics
 from neucrowd_tf.evaluation.soft_labels import perspectivist_error, soft_label_scores
@@ -26,9 +24,7 @@ from neucrowd_tf.evaluation.without_truth import (
 SHARES = tuple(round(0.1 * tenth, 1) for tenth in range(1, 11))
 
 
-def score_split(
-    split: Split, probabilities: NDArray[Any], class_names: NDArray[Any]
-) -> dict[str, Any]:
+def score_split(split: Split, probabilities: Array, class_names: Array) -> Fields:
     """Returns the metrics over the labelled rows, and their number as "size"."""
     rows = np.flatnonzero(split.labels >= 0)
     if not len(rows):
@@ -41,11 +37,11 @@ def score_split(
 
 def score_test(
     dataset: CrowdDataset,
-    probabilities: NDArray[Any],
-    estimator: Any = None,
-    gold: NDArray[np.int64] | None = None,
+    probabilities: Array,
+    estimator: Estimator = None,
+    gold: Indices | None = None,
     sources: Sources = PEOPLE,
-) -> tuple[NDArray[np.int64], dict[str, Any]]:
+) -> tuple[Indices, Fields]:
     """Returns the labels `[M]` of the test rows, and the scores of predictions for metrics.json.
 
     Predictions are scored by the truth; else by the crowd's posterior and gold labels; else, if
@@ -101,7 +97,7 @@ def score_test(
 
 
 def soft_scores(
-    dataset: CrowdDataset, probabilities: NDArray[Any], estimator: Any = None
+    dataset: CrowdDataset, probabilities: Array, estimator: Estimator = None
 ) -> dict[str, float]:
     """Returns the scores against test rows' vote shares, and against each annotator's labels.
 
@@ -129,8 +125,8 @@ def soft_scores(
 
 
 def evaluate(
-    dataset: CrowdDataset, estimator: Any, probabilities: NDArray[Any], seed: int
-) -> dict[str, Any]:
+    dataset: CrowdDataset, estimator: Estimator, probabilities: Array, seed: int
+) -> Fields:
     """Returns the content of evaluation.json.
 
     Args:
@@ -146,7 +142,7 @@ def evaluate(
         `label_majority_vote`: the accuracy of majority votes, None without any; and the result of
             the estimator's own method.
     """
-    figures: dict[str, Any] = {}
+    figures: Fields = {}
     truth = dataset.truth
     if truth is not None and (truth >= 0).any():
         rows = np.flatnonzero(truth >= 0)
@@ -165,7 +161,7 @@ def evaluate(
     return figures
 
 
-def accuracy_of_surest(probabilities: NDArray[Any], truth: NDArray[np.int64]) -> list[float]:
+def accuracy_of_surest(probabilities: Array, truth: Indices) -> list[float]:
     """Returns the accuracy over the instances with the lowest entropy, for each of `SHARES`.
 
     References:

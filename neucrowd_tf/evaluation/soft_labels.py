@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.spatial.distance import jensenshannon
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.types import Array
 
 LEAST = 1e-12
 
@@ -44,7 +43,7 @@ def soft_label_scores(votes: ArrayLike, probabilities: ArrayLike) -> dict[str, f
     }
 
 
-def perspectivist_error(crowd: Annotations, answers: NDArray[Any]) -> float:
+def perspectivist_error(crowd: Annotations, answers: Array) -> float:
     """Returns the mean over annotators of the share of their labels that are predicted wrongly.
 
     Args:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax, logsumexp, softmax
 
-from neucrowd_tf.aggregation.base import Array, Codes
+from neucrowd_tf.aggregation.base import Codes
 from neucrowd_tf.aggregation.families import PEOPLE, Sources, with_shares
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty import Certainty, Estimate
@@ -20,6 +18,7 @@ from neucrowd_tf.certainty.prediction_powered import (
     prediction_powered_mean,
     prediction_powered_share,
 )
+from neucrowd_tf.declare.types import Array, Fields, Floats
 from neucrowd_tf.evaluation.cached_consensus import certainty_without_gold
 from neucrowd_tf.evaluation.metrics import (
     calibration_error,
@@ -57,7 +56,7 @@ SHARPENED = 4.0  # power of probabilities whose means are nearly the shares of l
 MOST_FITTED = 5_000  # rows that the predictions' temperature is fitted to
 
 
-def expected_metrics(posterior: Array, probabilities: NDArray[Any]) -> dict[str, float]:
+def expected_metrics(posterior: Floats, probabilities: Array) -> dict[str, float]:
     """Returns the expected accuracy, log loss, Brier score and calibration error of predictions.
 
     The predicted class is the most probable one. It is correct with its probability in the
@@ -80,7 +79,7 @@ def expected_metrics(posterior: Array, probabilities: NDArray[Any]) -> dict[str,
     }
 
 
-def scaled_predictions(likelihoods: Array, probabilities: NDArray[Any]) -> Array:
+def scaled_predictions(likelihoods: Floats, probabilities: Array) -> Floats:
     """Returns `[M, C]` log probabilities of the classes given predictions, scaled to the crowd.
 
     g(p) = softmax(t log p + b), with t and b by maximum likelihood of the crowd's labels,
@@ -96,10 +95,10 @@ def scaled_predictions(likelihoods: Array, probabilities: NDArray[Any]) -> Array
     likely = np.log(np.clip(likelihoods[every], 1e-300, None))
     some = logs[every]
 
-    def shares(values: Array, rows: Array) -> Array:
+    def shares(values: Floats, rows: Floats) -> Floats:
         return np.asarray(log_softmax(np.exp(values[0]) * rows + values[1:], axis=1))
 
-    def loss(values: Array) -> tuple[float, Array]:
+    def loss(values: Floats) -> tuple[float, Floats]:
         model = shares(values, some)
         joint = logsumexp(likely + model, axis=1)
         pull = np.exp(likely + model - joint[:, None]) - np.exp(model)
@@ -112,7 +111,7 @@ def scaled_predictions(likelihoods: Array, probabilities: NDArray[Any]) -> Array
     return shares(best.x, logs)
 
 
-def posteriors(certainty: Certainty, rows: Codes, probabilities: NDArray[Any]) -> Iterator[Array]:
+def posteriors(certainty: Certainty, rows: Codes, probabilities: Array) -> Iterator[Floats]:
     """Yields `[M, C]` probabilities of the true classes, given labels and predictions.
 
     Each follows from a draw of the crowd's shift and of the weight w of the predictions:
@@ -155,11 +154,11 @@ class Judgement:
         balanced: whether shares are means over classes.
     """
 
-    posterior: Array
+    posterior: Floats
     gold: Codes
     predicted: Mapping[str, Codes]
-    draws: Mapping[str, Array]
-    blind: Array
+    draws: Mapping[str, Floats]
+    blind: Floats
     balanced: bool = False
 
     def distance(self, name: str) -> float:
@@ -200,7 +199,7 @@ class Judgement:
 def judge(
     certainty: Certainty,
     rows: Codes,
-    probabilities: NDArray[Any],
+    probabilities: Array,
     predicted: Mapping[str, Codes] | None = None,
     gold: Codes | None = None,
     *,
@@ -218,7 +217,7 @@ def judge(
     if gold is None:
         gold = np.full(len(rows), -1, dtype=np.int64)
     drawn: dict[str, list[float]] = {name: [] for name in predicted}
-    blind: Array = np.zeros(probabilities.shape)
+    blind: Floats = np.zeros(probabilities.shape)
     rng = np.random.default_rng(3)
     places = np.arange(len(rows))
     for posterior in posteriors(certainty, rows, probabilities):
@@ -236,7 +235,7 @@ def judge(
     return Judgement(posterior, gold, predicted, draws, blind, balanced)
 
 
-def joint_probas(certainty: Certainty, rows: Codes, probabilities: NDArray[Any]) -> Array:
+def joint_probas(certainty: Certainty, rows: Codes, probabilities: Array) -> Floats:
     """Returns `[M, C]` probabilities of the labels that crowd and predictions together infer.
 
     The labels are those of the joint posterior, among which classes have their shares among the
@@ -265,12 +264,12 @@ def joint_probas(certainty: Certainty, rows: Codes, probabilities: NDArray[Any])
 def score_without_truth(
     crowd: Annotations,
     rows: Codes,
-    probabilities: NDArray[Any],
+    probabilities: Array,
     *,
     gold: Codes | None = None,
-    class_names: NDArray[Any] | None = None,
+    class_names: Array | None = None,
     sources: Sources = PEOPLE,
-) -> tuple[dict[str, Any], Array]:
+) -> tuple[Fields, Floats]:
     """Scores predictions of instances whose labels the predictor has not seen.
 
     Args:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -17,6 +18,7 @@ from neucrowd_tf.io.column_names import SHOWN, is_missing
 from neucrowd_tf.io.column_values import are_many, repeats
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.io.times import seconds_of
 from neucrowd_tf.io.values import (
     bin_names,
     check_classes,
@@ -89,6 +91,7 @@ class CodedLabels:
         self.labels = Coded.of(self._one_label_cells())
         self.rows = np.arange(len(self.items.codes))
         self.pairs: tuple[tuple[str, str], ...] | None = None
+        self._seconds = self._seconds_of_rows()
         if columns.counts is None:
             self._leave_out_missing()
             self.sizes = len(self.labels.codes), len(self.items.names)
@@ -98,6 +101,22 @@ class CodedLabels:
             self._check()
             if columns.wrong is not None:
                 raise columns.wrong
+
+    def _seconds_of_rows(self) -> NDArray[np.float64] | None:
+        if not len(self.columns.times):
+            return None
+        dated = Coded.of(self.columns.times)
+        seconds = seconds_of(dated.names)
+        if seconds is None:
+            return None
+        return seconds[dated.codes]
+
+    @property
+    def times(self) -> NDArray[np.float64] | None:
+        """Seconds since 1970 of each label, NaN if it is missing; None if the file has none."""
+        if self._seconds is None:
+            return None
+        return self._seconds[self.rows]
 
     def _check_repeats(self) -> None:
         """Raises DataError if many labels would be dropped that a column tells apart."""
@@ -110,14 +129,17 @@ class CodedLabels:
     def _one_label_cells(self) -> Any:
         """Returns the column of labels; a list of one label is the label."""
         labels = self.columns.labels
-        if self.options.first:
-            most = 1
-        else:
-            most = None
         if isinstance(labels, tuple):
             return labels
-        cells = (tuple(cell[:most]) if isinstance(cell, list) else (cell,) for cell in labels)
-        return [cell[0] if len(cell) == 1 else cell for cell in cells]
+        cells: list[Any] = []
+        for cell in labels:
+            if isinstance(cell, str):
+                cells.append(cell)
+            elif len(cell) == 1 or (cell and self.options.first):
+                cells.append(cell[0])
+            else:
+                cells.append(tuple(cell))
+        return cells
 
     def _leave_out_missing(self) -> None:
         """Leaves out labels that are missing, or without item or annotator, and counts them."""
@@ -126,22 +148,22 @@ class CodedLabels:
         labels = self.labels
         coded = columns.coded and options.missing is None
         several = options.multi_label is not None and columns.rows_are_answers
-        without_class = [several and has_no_class(name) for name in labels.names]
-        missing = [
-            isinstance(name, str)
-            and not (several and has_no_class(name))
-            and (is_missing(name, options) or (coded and name == "-1"))
-            for name in labels.names
-        ]
-        if none := int(np.array(without_class, dtype=bool)[labels.codes].sum()):
+        missing = np.zeros(len(labels.names), dtype=bool)
+        without_class = np.zeros(len(labels.names), dtype=bool)
+        for at, name in enumerate(labels.names):
+            if several and has_no_class(name):
+                without_class[at] = True
+            elif isinstance(name, str):
+                missing[at] = is_missing(name, options) or (coded and name == "-1")
+        if none := int(without_class[labels.codes].sum()):
             self.notes.append(f"{none:,} answers have no class: they are a no to each class.")
-        texts = [text for text, absent in zip(labels.names, missing, strict=True) if absent]
-        used = ~np.array(missing, dtype=bool)[labels.codes]
+        texts = [labels.names[at] for at in np.flatnonzero(missing)]
+        used = ~missing[labels.codes]
         if not used.all() and not columns.annotators_in_columns:
             listed = ", ".join(map(repr, texts))
             self.notes.append(f"{int((~used).sum()):,} labels are missing ({listed}).")
         if options.missing is None and not options.bins:
-            self.notes += nothing_said(labels.names, labels.counts(), [t for t in texts if t])
+            self.notes += nothing_said(labels.names, labels.counts(), list(filter(None, texts)))
         for side, word in ((self.items, "item"), (self.annotators, "annotator")):
             nameless = [at for at, name in enumerate(side.names) if not name.strip()]
             if nameless and (empty := np.isin(side.codes, nameless) & used).any():
@@ -178,19 +200,16 @@ class CodedLabels:
         """Makes bins of ratings, and a yes/no question of each class of several in a cell."""
         options = self.options
         place = self.place(self.labels)
-        names = self.labels.names
-        # In JSON a text is one label.
-        single = [self.columns.structured and isinstance(name, str) for name in names]
-        chosen = [name for name in names if isinstance(name, tuple)]
+        layout = self.columns.layout
         if options.multi_label is None:
-            points = decimal_points(names)
-            if points != names:
+            points = decimal_points(self.labels.names)
+            if points != self.labels.names:
+                first = self.labels.names[0]
                 self.labels = self.labels.renamed(points)
-                self.notes.append(f"Commas are decimal: {names[0]} is read as {points[0]}.")
-                names = self.labels.names
-                single = [self.columns.structured and isinstance(name, str) for name in names]
-            check_ranking(self.path, self.columns.layout, chosen)
-            cells = ["" if alone else name for alone, name in zip(single, names, strict=True)]
+                self.notes.append(f"Commas are decimal: {first} is read as {points[0]}.")
+            names = self.labels.names
+            check_ranking(self.path, layout, [name for name in names if isinstance(name, tuple)])
+            cells = ["" if self._is_one_label(name) else name for name in names]
             self.notes += check_several(self.path, cells, place)
             if not options.exact_names:
                 self.labels = self.labels.renamed(without_point(names))
@@ -198,19 +217,22 @@ class CodedLabels:
                 binned = bin_names(self.path, self.labels.names, options.bins)
                 self.labels = self.labels.renamed(binned)
             return
-        parted = [
-            [name]
-            if alone and name
-            else split_cell(self.path, name, options.multi_label, place(at))
-            for at, (alone, name) in enumerate(zip(single, names, strict=True))
-        ]
-        check_ranking(self.path, self.columns.layout, [cell for cell in parted if cell])
-        used = list(dict.fromkeys(label for cell in parted for label in cell))
+        parted = []
+        for at, name in enumerate(self.labels.names):
+            if name and self._is_one_label(name):
+                parted.append([name])
+            else:
+                parted.append(split_cell(self.path, name, options.multi_label, place(at)))
+        check_ranking(self.path, layout, list(filter(None, parted)))
+        used = list(dict.fromkeys(itertools.chain.from_iterable(parted)))
         check_names(self.path, "label", used, lambda at: "", options)
         classes = classes_of(self.path, used, options, lambda at: "")
-        ones = np.array([[name in cell for name in classes] for cell in parted], dtype=np.int64)
         width = len(classes)
-        self.pairs = tuple((item, name) for item in self.items.names for name in classes)
+        code_of = {name: code for code, name in enumerate(classes)}
+        ones = np.zeros((len(parted), width), dtype=np.int64)
+        for row, cell in enumerate(parted):
+            ones[row, [code_of[name] for name in cell]] = 1
+        self.pairs = tuple(itertools.product(self.items.names, classes))
         self.items = Coded(
             [f"{item} [{name}]" for item, name in self.pairs],
             (self.items.codes[:, None] * width + np.arange(width)).ravel(),
@@ -220,8 +242,12 @@ class CodedLabels:
         self.rows = self.rows[repeated]
         self.labels = Coded(["no", "yes"], ones[self.labels.codes].ravel())
         self.options = dataclasses.replace(options, classes=("no", "yes"))
-        listed = ", ".join(classes[:SHOWN]) + ", ..." * (len(classes) > SHOWN)
-        self.notes.append(f"Each of {len(classes)} classes is a yes/no question: {listed}.")
+        listed = ", ".join(classes[:SHOWN]) + ", ..." * (width > SHOWN)
+        self.notes.append(f"Each of {width} classes is a yes/no question: {listed}.")
+
+    def _is_one_label(self, name: Any) -> bool:
+        """Whether a cell is one label whatever is in it: in JSON a text is."""
+        return self.columns.structured and isinstance(name, str)
 
     def _check(self) -> None:
         """Raises DataError for names and labels that cannot be used."""
@@ -245,6 +271,15 @@ class CodedLabels:
         keys = self.items.codes * len(self.annotators.names) + self.annotators.codes
         counted = np.ones(len(keys), dtype=bool)
         extra = duplicates(keys, rule)
+        used: str = rule
+        if rule == "last" and len(extra) and self.times is not None:
+            oldest_first = np.argsort(
+                np.nan_to_num(self.times, nan=-np.inf), kind="stable"
+            )  # missing times come first
+            older = np.sort(oldest_first[duplicates(keys[oldest_first], rule)])
+            if not np.array_equal(older, np.sort(extra)):
+                extra = older
+                used = f"the newest by {self.columns.roles.get('time', 'their times')}"
         if len(extra) and rule == "error":
             row = int(extra[0])
             item = self.items.names[self.items.codes[row]]
@@ -252,7 +287,7 @@ class CodedLabels:
             place = self.columns.place(int(self.rows[row]))
             raise error("duplicate_pair", self.path, place, item=item, annotator=annotator)
         if len(extra):
-            line = f"Duplicate (item, annotator) pairs: {len(extra):,}, {rule} used (--duplicates)."
+            line = f"Duplicate (item, annotator) pairs: {len(extra):,}, {used} used (--duplicates)."
             self.notes.insert(0, line)
             counted[extra] = rule == "all"
         return counted

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import re
 import tomllib
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Sequence
 from pathlib import Path
 
 from neucrowd_tf.io.checks import error
@@ -20,44 +22,42 @@ _WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="u
 # Names that may mean a role: never used without being asked for, but proposed.
 SECOND = {role: frozenset(names) for role, names in _WORDS["second"].items()}
 SECOND["task"] |= SECOND_ITEM
-_STATUS, _GOLD, _SUMMARY, _ID, _MODEL, _PERSON, _QUESTION, _TEXT, _PART, _TOTAL, _WHICH = (
-    re.compile("|".join(_WORDS["patterns"][name]))
-    for name in (
-        *("status", "gold", "summary", "id", "model", "person", "question", "text"),
-        *("part", "total", "which_model"),
-    )
-)
+_AGAIN = [re.compile(pattern, re.IGNORECASE) for pattern in _WORDS["patterns"]["again"]]
 _TIMES = [re.compile(pattern) for pattern in _WORDS["patterns"]["time"]]
 
 
-def is_status(column: str) -> bool:
-    """Whether a column's name says that it is about how a label was given."""
-    return _STATUS.fullmatch(folded(column)) is not None
+def _bare(name: str) -> str:
+    return name.strip()
 
 
-def is_gold(column: str) -> bool:
-    """Whether a column's name says that it has true labels."""
-    return _GOLD.fullmatch(re.sub(r"\W+", "_", column.strip().lower())) is not None
+def _in_words(name: str) -> str:
+    return re.sub(r"\W+", "_", _bare(name).lower())
 
 
-def is_summary(column: str) -> bool:
-    """Whether a column's name says that it sums up the labels of a row."""
-    return _SUMMARY.fullmatch(column.strip()) is not None
+def _named(kind: str, form: Callable[[str], str] = folded) -> Callable[[str], bool]:
+    """Returns a function that says whether a name, in a form, is as a pattern of the file says."""
+    pattern = re.compile("|".join(_WORDS["patterns"][kind]))
+
+    def is_named(name: str) -> bool:
+        return pattern.fullmatch(form(name)) is not None
+
+    return is_named
 
 
-def is_total(item: str) -> bool:
-    """Whether an item's name says that its row sums up the rows above."""
-    return _TOTAL.fullmatch(item.strip()) is not None
-
-
-def is_id(column: str) -> bool:
-    """Whether a column's name is that of an id or of the row's number, or is missing."""
-    return _ID.fullmatch(column.strip()) is not None
-
-
-def is_model(annotator: str) -> bool:
-    """Whether an annotator is named as a model."""
-    return _MODEL.fullmatch(annotator.strip()) is not None
+# Whether a column's name says
+is_status = _named("status")  # that it is about how a label was given
+is_gold = _named("gold", _in_words)  # that it has true labels
+is_summary = _named("summary", _bare)  # that it sums up the labels of a row
+is_id = _named("id", _bare)  # that it has ids or the row's number, or says nothing
+is_which_model = _named("which_model")  # that it tells which model an output is of
+is_person = _named("person")  # that it names annotators
+is_question = _named("question")  # that it names questions
+is_text = _named("text")  # that it has what is labelled
+is_part = _named("part")  # that it names a part of the items: a batch, a document
+# Whether the name of an item is that of a row that sums up those above, and of an annotator that of
+# a model.
+is_total = _named("total", _bare)
+is_model = _named("model", _bare)
 
 
 def are_answers(columns: Sequence[str]) -> bool:
@@ -71,45 +71,65 @@ def is_judge(column: str) -> bool:
     return is_model(column) and not is_which_model(column)
 
 
-def is_which_model(column: str) -> bool:
-    """Whether a column's name says that it tells which model an output is of."""
-    return _WHICH.fullmatch(folded(column)) is not None
-
-
-def is_person(column: str) -> bool:
-    """Whether a column's name says that it names annotators."""
-    return _PERSON.fullmatch(folded(column)) is not None
-
-
-def is_question(column: str) -> bool:
-    """Whether a column's name says that it names questions."""
-    return _QUESTION.fullmatch(folded(column)) is not None
-
-
-def is_text(column: str) -> bool:
-    """Whether a column's name says that it has what is labelled."""
-    return _TEXT.fullmatch(folded(column)) is not None
-
-
-def is_part(column: str) -> bool:
-    """Whether a column's name says that it names a part of the items: a batch, a document."""
-    return _PART.fullmatch(folded(column)) is not None
-
-
-def time_columns(columns: Sequence[str]) -> list[str]:
+@functools.lru_cache
+def time_columns(columns: tuple[str, ...]) -> list[str]:
     """Returns the columns that are named as times, those first that are used first."""
+    named = []
+    for pattern in _TIMES:
+        named += [column for column in columns if pattern.fullmatch(folded(column))]
+    return named
+
+
+def unlike_names(names: Sequence[str]) -> list[str]:
+    """Returns the names that are no annotators' beside numbered ones: `rater1, rater2, checked`."""
+    stems = [re.sub(r"([\W_]|(?<=[a-z]))([A-Z]|\d+)$|\d+$", "", name) for name in names]
+    stem, count = Counter(stems).most_common(1)[0]
+    if count < 2 or stem in names:
+        return []
     return [
-        column
-        for pattern in _TIMES
-        for column in columns
-        if pattern.fullmatch(folded(column)) is not None
+        name
+        for name, own in zip(names, stems, strict=True)
+        if own != stem and not is_person(name) and not is_model(name)
     ]
+
+
+def repeated_codings(names: Sequence[str]) -> list[str]:
+    """Returns the names that are another one's with a word for a further coding: `ann_second`.
+
+    A number is such a word only if another name has another start: `ann, ann_2, bob`.
+    """
+    again = []
+    every = set(names)
+    for name in names:
+        for pattern in _AGAIN:
+            coding = pattern.fullmatch(name)
+            if coding is None or coding["name"] not in every:
+                continue
+            others = [other for other in names if not other.startswith(coding["name"])]
+            if others or not coding["word"].isdigit():
+                again.append(name)
+    return again
 
 
 def is_second(column: str, role: str) -> bool:
     """Whether a column's name may mean a role."""
     name = folded(column)
     return name in SECOND[role] or (role == "label" and re.fullmatch(r"label\d+", name) is not None)
+
+
+def without(names: Iterable[str], others: Container[str]) -> list[str]:
+    """Returns the names that are not among others."""
+    return [name for name in names if name not in others]
+
+
+def second_tier(columns: Iterable[str], role: str) -> list[str]:
+    """Returns the columns whose names may mean a role."""
+    return [column for column in columns if is_second(column, role)]
+
+
+def called_id(columns: Iterable[str]) -> list[str]:
+    """Returns the columns that are called id and nothing else."""
+    return [column for column in columns if folded(column) == "id"]
 
 
 def is_missing(text: str, options: TableOptions) -> bool:
@@ -154,7 +174,7 @@ def named_columns(path: Path, columns: Sequence[str], names: Sequence[str], flag
             near = difflib.get_close_matches(name, columns, len(columns), 0.0)
             listed = ", ".join(map(repr, near[:SHOWN])) + ", ..." * (len(near) > SHOWN)
             raise error("no_column", path, column=name, flag=flag, columns=listed)
-        chosen += [column for column in hits if column not in chosen]
+        chosen += without(hits, chosen)
     return chosen
 
 
@@ -174,14 +194,16 @@ def crossed(columns: Sequence[str]) -> tuple[list[str], list[str]] | None:
         start, end = columns[0][: at.start()], columns[0][at.start() :]
         if not start:
             continue
-        lasts = [
-            name[len(start) :]
-            for name in columns
-            if re.match(rf"{re.escape(start)}([\W_]|$)", name)
-        ]
-        firsts = [name[: len(name) - len(end)] for name in columns if name.endswith(end)]
-        firsts = [first for first in firsts if {first + last for last in lasts} <= {*columns}]
-        names = [first + last for first in firsts for last in lasts]
+        begins = re.compile(rf"{re.escape(start)}([\W_]|$)")
+        lasts = [name[len(start) :] for name in columns if begins.match(name)]
+        firsts = []
+        names = []
+        for name in columns:
+            first = name[: len(name) - len(end)]
+            joined = [first + last for last in lasts]
+            if name.endswith(end) and {*joined} <= {*columns}:
+                firsts.append(first)
+                names += joined
         if len(firsts) > 1 and len(lasts) > 1 and sorted(names) == sorted(columns):
             return firsts, lasts
     return None

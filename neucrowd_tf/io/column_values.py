@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neucrowd_tf.io.checks import error
+from neucrowd_tf.io.column_names import without
 from neucrowd_tf.io.table import Table
 
 ROUNDED = 0.051  # a mean with one digit may be so far from the exact one
@@ -117,7 +118,7 @@ def telling_columns(table: Table, keys: NDArray[np.int64], rows: NDArray[np.int6
         if len(chosen) == MOST_JOINED or not best or sizes[best] == repeats(joined(chosen))[1]:
             return []
         chosen.append(best)
-    needed = [c for c in chosen if not tell([other for other in chosen if other != c])]
+    needed = [column for column in chosen if not tell(without(chosen, [column]))]
     return [c for c in table.columns if c in (needed if tell(needed) else chosen)]
 
 
@@ -220,22 +221,3 @@ def is_one_hot(table: Table, columns: Sequence[str]) -> bool:
         return False
     rows = zip(*(table[column] for column in columns), strict=True)
     return all(row.count("1") == 1 for row in rows)
-
-
-def sums_of(table: Table) -> tuple[str, list[str]]:
-    """Returns a column that neighbouring columns sum to in every row, and these columns."""
-    numbers: dict[str, Any] = {}
-    for column in table.columns:
-        texts, codes = table.codes(column)
-        if len(texts) <= 1000 and all(re.fullmatch(r"\d{1,6}", text) for text in texts):
-            numbers[column] = np.array([int(text) for text in texts])[codes]
-    names = list(numbers)
-    for total in names if len(table) > 1 else ():
-        addends = [name for name in names if name != total]
-        for first in range(len(addends)):
-            running = np.zeros(len(table), dtype=np.int64)
-            for last in range(first, len(addends)):
-                running = running + numbers[addends[last]]
-                if last > first and running.any() and (running == numbers[total]).all():
-                    return total, addends[first : last + 1]
-    return "", []

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from neucrowd_tf.annotations.tables import rescaling
 from neucrowd_tf.errors import UsageError, warn
 from neucrowd_tf.io.checks import broken, error
-from neucrowd_tf.io.column_names import is_gold
+from neucrowd_tf.io.column_names import is_gold, without
 from neucrowd_tf.io.files.npy import read_npy
 from neucrowd_tf.io.files.reading import ending, open_text
 from neucrowd_tf.io.items import item_columns, item_ids, options_beside, read_beside
@@ -110,12 +110,14 @@ def read_texts(path: Path, options: TableOptions = DEFAULTS) -> tuple[NDArray[An
     """
     table, options = read_beside(path, options)
     items = item_ids(table, options)
-    column = next((c for name in TEXTS for c in table.columns if c.casefold() == name), None)
-    if column is None:
+    lower = {column.casefold(): column for column in reversed(table.columns)}
+    named = list(filter(lower.__contains__, TEXTS))
+    if not named:
         columns = ", ".join(table.columns)
         advice = f"Name the texts' column {TEXTS[0]}."
         listed = f"The columns are {columns}"
         raise error("missing_role", path, roles="text", columns=listed, advice=advice)
+    column = lower[named[0]]
     texts = np.array(table[column], dtype=object)
     if not any(text.strip() for text in table[column]):
         raise broken(path, f"all texts in column {column!r} are empty")
@@ -172,17 +174,18 @@ def _feature_columns(table: Table, item: Sequence[str], ignore: Sequence[str]) -
         if name not in table.columns or name in item:
             raise UsageError(f"--ignore_columns: {table.path}: no column of features {name!r}")
     numbered = {f"column {place}" for place in range(1, len(table.columns) + 1)}
-    names = [name for name in table.columns if name not in (*item, *ignore)]
+    names = without(table.columns, (*item, *ignore))
     if nameless := [name for name in names if name in numbered or name.startswith(INDEX)]:
         warn(f"{table.path}: {nameless[0]} has no name and is not read.", stacklevel=3)
-        names = [name for name in names if name not in nameless]
+        names = without(names, nameless)
     roles = roles_of(names)
     kinds = [("an annotator", roles["worker"]), ("a label", roles["label"])]
     kinds.append(("true labels", [name for name in names if is_gold(name)]))
-    for kind, name in [(kind, name) for kind, named in kinds for name in named]:
-        problem = f"column {name!r} is named as {kind}"
-        advice = f"Leave it out with --ignore_columns={shlex.quote(name)}, or rename it"
-        raise error("leak", table.path, problem=problem, advice=advice)
+    for kind, named in kinds:
+        if named:
+            problem = f"column {named[0]!r} is named as {kind}"
+            advice = f"Leave it out with --ignore_columns={shlex.quote(named[0])}, or rename it"
+            raise error("leak", table.path, problem=problem, advice=advice)
     if not names:
         raise broken(table.path, f"{item[0]!r} is the only column")
     return names

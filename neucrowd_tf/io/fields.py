@@ -2,7 +2,8 @@
 
 A part of a path is a key, or `*` for every key: a path of items or annotators may end there, which
 gives the key itself (`scores.*`), or go on (`scores.*.value`); a path of labels that ends there
-gives the keys whose values are true. Lists of objects become a row per object; lists of one length
+gives the keys whose values are true; without annotators it gives annotators and their labels,
+unless all values are true or false. Lists of objects become a row per object; lists of one length
 beside each other (`users`, `labels`) become a row per entry.
 """
 
@@ -12,19 +13,23 @@ import dataclasses
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from neucrowd_tf.io.checks import broken, error
-from neucrowd_tf.io.column_names import few, is_id, is_person, is_second
+from neucrowd_tf.io.column_names import few, is_id, is_person, is_second, without
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.io.table import JOINT, Table, cell_text
+from neucrowd_tf.io.table import JOINT, Table, cell_text, table_of_records
 from neucrowd_tf.names import ROLES, roles_of
 
 ANY = "*"
 ONE = "?"
+FLAGS = ("task_column", "worker_column", "label_column")
+VALUE = "(value)"  # the part of a path that is the value itself, after `*`
 MOST_LOOKED_AT = 100  # records whose fields are looked for
 MOST_DEPTH = 8  # of fields that are looked for
 FALSE = (None, False, 0, "", "false")  # values of keys that were not chosen
@@ -49,18 +54,16 @@ class Field(NamedTuple):
     is_list: bool
 
 
-def fields_of(records: Iterable[Record]) -> list[Field]:
-    """Returns the values within the first records."""
-    fields = (
-        field
-        for _, record in zip(range(MOST_LOOKED_AT), records, strict=False)
-        for field in _fields(record, "", (), MOST_DEPTH)
-    )
-    return list(dict.fromkeys(fields))
+def fields_of(records: Sequence[tuple[str, Record]]) -> list[Field]:
+    """Returns the values within the first of some records, each with its place."""
+    fields: dict[Field, None] = {}
+    for _, record in records[:MOST_LOOKED_AT]:
+        fields.update(dict.fromkeys(_fields(record, "", (), MOST_DEPTH)))
+    return list(fields)
 
 
 def _fields(value: Any, path: str, lists: tuple[str, ...], depth: int) -> Iterator[Field]:
-    if isinstance(value, list) and any(isinstance(entry, dict) for entry in value):
+    if isinstance(value, list) and dict in map(type, value):
         for entry in value:
             yield from _fields(entry, path, (*lists, path), depth)
     elif isinstance(value, dict) and depth:
@@ -88,18 +91,20 @@ class _Reader:
         Raises:
             ValueError: lists of different lengths beside each other.
         """
-        if isinstance(value, list) and any(paths.values()):
-            return [row for entry in value for row in self.rows(entry, paths)]
-        if not any(paths.values()):
-            if value is ABSENT:
-                return [dict.fromkeys(paths)]
+        at_end = not any(paths.values()) or set(paths.values()) == {(VALUE,)}
+        if at_end and value is ABSENT:
+            return [dict.fromkeys(paths)]
+        if at_end:
             self.seen.update(paths)
-            spread = isinstance(value, list) and not self.names.isdisjoint(paths)
+        spread = isinstance(value, list) and not (at_end and self.names.isdisjoint(paths))
+        if at_end:
             return [dict.fromkeys(paths, entry) for entry in (value if spread else [value])]
-        if isinstance(value, dict):
-            keyed = value
-        else:
-            keyed = {}
+        rows: list[Row] = []
+        if spread:
+            for entry in value:
+                rows += self.rows(entry, paths)
+            return rows
+        keyed = value if isinstance(value, dict) else {}
         groups = []
         for key, within in _grouped(keyed, paths).items():
             if key == ANY:
@@ -110,19 +115,16 @@ class _Reader:
 
     def _of_any_key(self, keyed: Record, paths: Paths) -> list[Row]:
         """Returns the rows of the keys that `*` stands for."""
-        here = [path for path, parts in paths.items() if not parts]
-        self.seen.update(here)
         below = {path: parts for path, parts in paths.items() if parts}
+        here = paths.keys() - below.keys()
+        self.seen.update(here)
         if not below and self.names.isdisjoint(here):
             chosen = [key for key, value in keyed.items() if value not in FALSE]
             return [dict.fromkeys(here, chosen)]
         rows = []
         for key, value in keyed.items():
-            if below:
-                within = self.rows(value, below)
-            else:
-                within = [{}]
-            rows += [dict.fromkeys(here, key) | row for row in within]
+            for row in self.rows(value, below) if below else [{}]:
+                rows.append(dict.fromkeys(here, key) | row)
         return rows
 
 
@@ -130,35 +132,30 @@ def _grouped(keyed: Record, paths: Paths) -> dict[str, dict[str, tuple[str, ...]
     """Returns the paths within each key; a key may have points itself."""
     groups: dict[str, dict[str, tuple[str, ...]]] = {}
     for path, parts in paths.items():
-        sizes = range(len(parts), 0, -1)
-        size = next((size for size in sizes if ".".join(parts[:size]) in keyed), 1)
+        size = len(parts)
+        while size > 1 and ".".join(parts[:size]) not in keyed:
+            size -= 1
         groups.setdefault(".".join(parts[:size]), {})[path] = parts[size:]
     return groups
 
 
 def _side_by_side(groups: Sequence[list[Row]]) -> list[Row]:
     """Returns rows of the fields of one object: lists run in parallel, single values repeat."""
-    sizes = {len(rows) for rows in groups if len(rows) != 1}
-    if sizes:
-        size = sizes.pop()
-    else:
-        size = 1
+    sizes = set(map(len, groups)) - {1}
+    size = sizes.pop() if sizes else 1
     if sizes:
         raise ValueError("lists of different lengths")
-    joined: list[Row] = [{} for _ in range(size)]
+    columns: Row = {}  # a list of values, one for each row
     for rows in groups:
-        for field, value in rows[0].items() if len(rows) == 1 else ():
-            parallel = isinstance(value, list) and size > 1
-            if parallel and len(value) != size:
+        for field in rows[0] if rows else ():
+            values = [row[field] for row in rows]
+            if len(rows) == 1:
+                parallel = isinstance(values[0], list) and size > 1
+                values = values[0] if parallel else values * size
+            if len(values) != size:
                 raise ValueError("lists of different lengths")
-            for at, row in enumerate(joined):
-                if parallel:
-                    row[field] = value[at]
-                else:
-                    row[field] = value
-        for row, more in zip(joined, rows if len(rows) == size > 1 else (), strict=False):
-            row.update(more)
-    return joined
+            columns[field] = values
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def columns_of_fields(
@@ -177,10 +174,11 @@ def columns_of_fields(
         DataError: a field that no record has, or lists beside each other of different lengths.
     """
     flagged = {role: getattr(options, f"{role}_column") for role in ROLES}
-    named = [name for names in flagged.values() for name in names]
-    fields = fields_of(record for _, record in records)
-    reader = _Reader(frozenset((*flagged["task"], *flagged["worker"], *_keys(named))))
-    paths = {name: tuple(name.split(".")) for name in (*named, *_beside(named, fields))}
+    named = [*options.task_column, *options.worker_column, *options.label_column]
+    fields = fields_of(records)
+    keys = _keys(named)
+    reader = _Reader(frozenset((*options.task_column, *options.worker_column, *keys)))
+    paths = {name: tuple(name.split(".")) for name in (*named, *keys, *_beside(named, fields))}
     rows: list[Row] = []
     for place, record in records:
         try:
@@ -190,20 +188,50 @@ def columns_of_fields(
     for role, names in flagged.items():
         for name in names:
             if name not in reader.seen:
-                listed = few([field.path for field in fields])
+                listed = few(list(map(_path, fields)))
                 raise error("no_column", path, column=name, flag=f"{role}_column", columns=listed)
     if len(flagged["label"]) == 1 and not flagged["worker"]:
         votes = _votes(rows, flagged["task"], *flagged["label"])
         if votes is not None:
             return votes
-    columns = tuple(dict.fromkeys(key for row in rows for key in row))
-    cells = [[cell_text(_only(row.get(column))) for row in rows] for column in columns]
-    return Table(path, columns, cells)
+    for row in rows:
+        row.update(zip(row, map(_only, row.values()), strict=True))
+    return table_of_records(path, rows)
+
+
+def with_keys_as_annotators(
+    records: Sequence[tuple[str, Record]], options: TableOptions
+) -> TableOptions:
+    """Returns the options with the keys of `--label_column=scores.*` as annotators.
+
+    They are if nothing else names annotators and not all values are true or false.
+    """
+    label = ",".join(options.label_column)
+    last_keys = map(_last_key, fields_of(records))
+    if options.worker_column or not label.endswith(f".{ANY}") or roles_of(last_keys)["worker"]:
+        return options
+    keyed = f"{label}.{VALUE}"
+    for _, record in records:
+        for row in _Reader(frozenset()).rows(record, {keyed: tuple(keyed.split("."))}):
+            if row.get(keyed) not in (*FALSE, True, "true"):
+                return dataclasses.replace(options, worker_column=(label,), label_column=(keyed,))
+    return options
+
+
+def _path(field: Field) -> str:
+    return field.path
+
+
+def _last_key(field: Field) -> str:
+    return field.path.rpartition(".")[2]
 
 
 def _keys(named: Sequence[str]) -> list[str]:
     """Returns the paths of the keys that `*` stands for within other paths."""
-    return [name[: at.end() - 1] for name in named for at in re.finditer(r"(?<=\.)\*\.", name)]
+    keys = []
+    for name in named:
+        keys += [name[: at.end() - 1] for at in re.finditer(r"(?<=\.)\*\.", name)]
+    return without(dict.fromkeys(keys), named)
 
 
 def _beside(named: Sequence[str], fields: Sequence[Field]) -> list[str]:
@@ -212,10 +240,13 @@ def _beside(named: Sequence[str], fields: Sequence[Field]) -> list[str]:
     They may be items, and tell apart what would otherwise be two labels of one item and annotator.
     """
     lists = {field.lists for field in fields if field.path in named} | {()}
-    single = [field.path for field in fields if field.lists in lists and not field.is_list]
-    starts = tuple(f"{name.partition('.*')[0]}." for name in named)
-    others = [name for name in single if not name.startswith(starts)]
-    return [name for name in (*_keys(named), *others) if name not in named]
+    starts = tuple(name.partition(".*")[0] + "." for name in named)
+    beside = []
+    for path, in_lists, is_list in fields:
+        single = in_lists in lists and not is_list
+        if single and path not in named and not path.startswith(starts):
+            beside.append(path)
+    return beside
 
 
 def _only(value: Any) -> Any:
@@ -231,72 +262,87 @@ def _votes(rows: Sequence[Row], task: Sequence[str], label: str) -> LabelColumns
     A list of which no label occurs twice may be what one annotator chose, and is no votes.
     """
     values = [row[label] for row in rows if row[label] is not None]
-    if values and all(isinstance(value, dict) for value in values):
-        votes = [row[label] or {} for row in rows]
-    elif values and all(isinstance(value, list) for value in values):
-        votes = [Counter(filter(None, map(cell_text, row[label] or ()))) for row in rows]
-        if max((count for counts in votes for count in counts.values()), default=1) == 1:
-            return None
-    else:
+    kinds = set(map(type, values))
+    if kinds not in ({dict}, {list}):
         return None
-    items = [JOINT.join(cell_text(row[name]) for name in task) for row in rows]
-    if not task:
-        items = [str(number) for number in range(len(rows))]
-    entries = [(at, name, count) for at, of in enumerate(votes) for name, count in of.items()]
+    items = []
+    labels: list[str] = []
+    counts: list[int] = []
+    for number, row in enumerate(rows):
+        votes = row[label] or {}
+        if kinds == {list}:
+            votes = Counter(filter(None, map(cell_text, votes)))
+        labels += map(str, votes)
+        counts += map(int, votes.values())
+        item = JOINT.join(cell_text(row[name]) for name in task) if task else str(number)
+        items.append((item, len(votes)))
+    if kinds == {list} and max(counts, default=1) == 1:
+        return None
+    record_of = np.repeat(range(len(rows)), [size for _, size in items]).tolist()
+    names = [item for item, _ in items]
     return LabelColumns(
-        items=[items[at] for at, _, _ in entries],
+        items=[names[record] for record in record_of],
         annotators=[],
-        labels=[str(name) for _, name, _ in entries],
-        place=lambda row: f"record {entries[row][0] + 1}",
+        labels=labels,
+        place=lambda row: f"record {record_of[row] + 1}",
         layout="votes of each record",
         roles={"task": JOINT.join(task) or "the record's number", "label": label},
-        counts=[int(count) for _, _, count in entries],
-        rows=() if task else tuple(items),
+        counts=counts,
+        rows=() if task else tuple(names),
     )
 
 
 def proposals_of(fields: Sequence[Field]) -> list[dict[str, str]]:
     """Returns flags that may read records with these fields: those of tools, then likely names."""
-    paths = {field.path: field for field in fields}
     proposals: list[dict[str, str]] = []
     for layout in LAYOUTS.values():
-        labels = [layout["label"]]
-        if ONE in layout["label"]:
-            pattern = re.escape(layout["label"]).replace(r"\?", r"[^.]+").replace(r"\*", r"[^.]+")
-            hits = [path for path in paths if re.fullmatch(pattern, path)]
-            if layout["label"].endswith(ANY):
-                end = ".*"
-            else:
-                end = ""
-            labels = list(
-                dict.fromkeys(hit.rpartition(".")[0] + end if end else hit for hit in hits)
-            )
-        for label in labels:
+        for label_path in _labels_like(layout["label"], fields):
             flags = {f"{role}_column": layout[role] for role in ROLES if role in layout}
-            flags["label_column"] = label
-            with_question = {**flags, "question": layout.get("question", "")}
+            flags["label_column"] = label_path
             if "question" in layout:
-                proposals += [with_question, flags]
-            else:
-                proposals += [flags]
-
-    last = {path: path.rpartition(".")[2] for path in paths}
-    last |= {path: last[path].removesuffix("s") for path, field in paths.items() if field.is_list}
-
-    def named(role: str) -> list[str]:
-        hits = roles_of(last.values())[role]
-        return [path for path in paths if last[path] in hits or is_second(last[path], role)]
-
-    people = [path for path in paths if is_person(last[path])]
-    ids = [path for path in paths if is_id(last[path]) and path not in people]
-    proposals += [
-        {"task_column": task, "worker_column": worker, "label_column": label}
-        for worker in dict.fromkeys([*people, *named("worker")])
-        for task in sorted(dict.fromkeys([*named("task"), *ids]), key=lambda path: path.count("."))
-        for label in named("label")
-        if len({task, worker, label}) == 3 and _along(paths[worker], paths[label])
-    ]
+                proposals.append({**flags, "question": layout["question"]})
+            proposals.append(flags)
+    tasks: list[Field] = []
+    ids: list[Field] = []
+    people: list[Field] = []
+    workers: list[Field] = []
+    labels: list[Field] = []
+    for field in fields:
+        name = _last_key(field)
+        if field.is_list:
+            name = name.removesuffix("s")
+        roles = roles_of([name])
+        for role, chosen in (("task", tasks), ("worker", workers), ("label", labels)):
+            if roles[role] or is_second(name, role):
+                chosen.append(field)
+        if is_person(name):
+            people.append(field)
+        elif is_id(name):
+            ids.append(field)
+    by_depth = sorted(dict.fromkeys([*tasks, *ids]), key=_depth)
+    for worker in dict.fromkeys([*people, *workers]):
+        for task in by_depth:
+            for label in labels:
+                if len({task, worker, label}) == 3 and _along(worker, label):
+                    paths = zip(FLAGS, map(_path, (task, worker, label)), strict=True)
+                    proposals.append(dict(paths))
     return proposals
+
+
+def _labels_like(pattern: str, fields: Sequence[Field]) -> list[str]:
+    """Returns the paths of labels that a tool's pattern means in some records."""
+    if ONE not in pattern:
+        return [pattern]
+    key = r"[^.]+"
+    like = re.compile(re.escape(pattern).replace(r"\?", key).replace(r"\*", key))
+    labels = list(filter(like.fullmatch, map(_path, fields)))
+    if pattern.endswith(ANY):
+        labels = [label.rpartition(".")[0] + ".*" for label in labels]
+    return list(dict.fromkeys(labels))
+
+
+def _depth(field: Field) -> int:
+    return field.path.count(".")
 
 
 def _along(one: Field, other: Field) -> bool:

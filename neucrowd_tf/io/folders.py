@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -60,7 +61,7 @@ def joined(folder: Path, files: Sequence[Path], parts: Sequence[LabelColumns]) -
         layout=first.layout,
         roles=first.roles,
         reason=first.reason,
-        notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+        notes=tuple(dict.fromkeys(itertools.chain.from_iterable(part.notes for part in parts))),
         left_out=sum((part.left_out for part in parts), Counter()),
         unused=first.unused,
         times=_concatenated(times) if len(times) == len(parts) else (),

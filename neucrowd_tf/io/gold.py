@@ -10,13 +10,16 @@ from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.io.checks import broken, error
-from neucrowd_tf.io.column_names import few, flagged_columns, is_gold, is_missing, is_second
+from neucrowd_tf.io.column_names import few, flagged_columns, is_gold, is_missing, second_tier
 from neucrowd_tf.io.items import item_columns, matched, only_column, read_beside
 from neucrowd_tf.io.labels import report_on_stderr
 from neucrowd_tf.io.schema import DEFAULTS, TableOptions
 from neucrowd_tf.io.tables.writing import name_of
 from neucrowd_tf.io.values import binned
 from neucrowd_tf.names import roles_of
+
+DRAWN = "drawn"  # the column that says how the command `gold` drew an item
+RANDOM = "random"
 
 
 def read_true_labels(
@@ -48,8 +51,15 @@ def read_true_labels(
     hits = flagged_columns(table, options, "label") or roles_of(table.columns)["label"]
     golds = [column for column in table.columns if is_gold(column)]
     hits = hits or [column for column in golds if column == "true_label"] or golds
-    hits = hits or [column for column in table.columns if is_second(column, "label")]
+    hits = hits or second_tier(table.columns, "label")
     column = only_column(table, hits, "label", "label")
+    if DRAWN in table.columns:
+        others = [by for by in table.distinct(DRAWN) if by != RANDOM]
+        if others:
+            report_on_stderr(
+                f"{path.name}: items were drawn by {', '.join(others)}, not at random: accuracy and"
+                " class shares are those of such items, and not of the others."
+            )
     exact = set(items)
     codes = {name: code for code, name in enumerate(classes)}
     names = [name_of(name, exact) for name in ids]

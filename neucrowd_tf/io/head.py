@@ -169,7 +169,7 @@ class Head:
     def table(self, *, strict: bool = True) -> Table:
         """Returns the table; flat records of JSON are one too. See `read_table`."""
         if self.has_records:
-            return table_of_records(self.path, self.records())
+            return table_of_records(self.path, [record for _, record in self.records()])
         return read_table(self.path, self.options, strict=strict)
 
     def records(self) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -181,16 +181,18 @@ class Head:
             DataError: what is not JSON, or is not an object.
         """
         if self.kind in ("zip", "folder"):
-            return (
-                (f"{name}: {place}", record)
-                for name, text in self.members((".json", ""))
-                for place, record in records_of(parse_json(text, self.path / name), self.path)
-            )
+            return self._records_of_members()
         if self.kind == "parquet":
             return parquet_records(self.path)
         if self.kind == "lines":
             return records_of_lines(self.text, self.path)
         return records_of(self.value, self.path)
+
+    def _records_of_members(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        for name, text in self.members((".json", "")):
+            value = parse_json(text, self.path / name)
+            for place, record in records_of(value, self.path):
+                yield f"{name}: {place}", record
 
     def members(self, endings: Collection[str]) -> Iterator[tuple[str, str]]:
         """Yields name and text of each file of an archive or folder with one of these endings.
@@ -274,7 +276,8 @@ def unwrapped(value: Any) -> Any:
     columns = list(value.values())
     roles = sum(bool(names) for names in roles_of(list(value)).values())
     if roles > 1 and all(isinstance(of, dict) and of.keys() == columns[0].keys() for of in columns):
-        return [{name: of[row] for name, of in value.items()} for row in columns[0]]
+        rows = zip(*map(dict.values, columns), strict=True)
+        return [dict(zip(value, row, strict=True)) for row in rows]
     return value
 
 

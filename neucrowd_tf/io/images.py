@@ -55,9 +55,9 @@ def image_files(folder: Path) -> list[Path]:
     files = of_kinds(folder, IMAGES)
     if not files:
         raise broken(folder, f"it has no images ({', '.join(IMAGES)})")
-    twice = [name for name, times in Counter(path.stem for path in files).items() if times > 1]
-    if twice:
-        raise broken(folder, f"two images are named {twice[0]!r}")
+    (name, times), *_ = Counter(path.stem for path in files).most_common(1)
+    if times > 1:
+        raise broken(folder, f"two images are named {name!r}")
     return files
 
 
@@ -118,7 +118,8 @@ def image_folder(folder: str | Path, names: Sequence[Any], size: int) -> Any:
     """
     import tensorflow as tf
 
-    files = {name: path for path in image_files(Path(folder)) for name in (path.stem, path.name)}
+    paths_in = image_files(Path(folder))
+    files = {path.stem: path for path in paths_in} | {path.name: path for path in paths_in}
     missing = [name for name in names if str(name) not in files]
     if missing:
         raise DataError(f"{folder}: there is no image named {str(missing[0])!r}")

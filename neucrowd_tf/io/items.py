@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neucrowd_tf.io.checks import broken, error
-from neucrowd_tf.io.column_names import flagged_columns, is_second
+from neucrowd_tf.io.column_names import called_id, flagged_columns, is_second
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table, head_of, read_table
-from neucrowd_tf.names import ROLES, folded, roles_of
+from neucrowd_tf.names import roles_of
 
 
 def options_beside(path: Path, options: TableOptions) -> TableOptions:
@@ -26,11 +26,10 @@ def options_beside(path: Path, options: TableOptions) -> TableOptions:
     options = dataclasses.replace(options, header="first", separator=None)
     columns = head_of(path, options, 1).columns
     lower = {column.strip().casefold() for column in columns}
-    absent: Any = {
-        f"{role}_column": ()
-        for role in ROLES
-        if any(name.casefold() not in lower for name in getattr(options, f"{role}_column"))
-    }
+    absent: dict[str, Any] = {}
+    for flag in ("task_column", "worker_column", "label_column"):
+        if not {*map(str.casefold, getattr(options, flag))} <= lower:
+            absent[flag] = ()
     return dataclasses.replace(options, **absent)
 
 
@@ -55,9 +54,7 @@ def item_columns(table: Table, options: TableOptions) -> list[str]:
     if options.task_column:
         return flagged_columns(table, options, "task")
     named = roles_of(table.columns)["task"]
-    likely = [c for c in table.columns if folded(c) == "id"] or [
-        c for c in table.columns if is_second(c, "task")
-    ]
+    likely = called_id(table.columns) or [c for c in table.columns if is_second(c, "task")]
     return [only_column(table, named or likely, "task", "item")]
 
 

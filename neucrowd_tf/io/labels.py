@@ -15,10 +15,15 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError, UsageError, printable
 from neucrowd_tf.io.asking import Asked, Proposal
 from neucrowd_tf.io.checks import broken, error, unreadable
-from neucrowd_tf.io.coding import Coded, CodedLabels
+from neucrowd_tf.io.coding import CodedLabels
 from neucrowd_tf.io.column_names import few
 from neucrowd_tf.io.columns import LabelColumns
-from neucrowd_tf.io.fields import columns_of_fields, fields_of, proposals_of
+from neucrowd_tf.io.fields import (
+    columns_of_fields,
+    fields_of,
+    proposals_of,
+    with_keys_as_annotators,
+)
 from neucrowd_tf.io.files.npy import read_npy
 from neucrowd_tf.io.folders import joined, tables_in
 from neucrowd_tf.io.head import Head, unknown_keys
@@ -27,7 +32,6 @@ from neucrowd_tf.io.items import matched
 from neucrowd_tf.io.layouts import MOST_TRIED, columns_of, completed, of_matrix
 from neucrowd_tf.io.lines import class_line, lines_of
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.io.times import seconds_of
 from neucrowd_tf.io.values import check_ids, classes_of
 from neucrowd_tf.names import typed_names
 
@@ -138,6 +142,7 @@ def _by_path(head: Head, options: TableOptions) -> LabelColumns:
     else:
         records = list(head.records())
     if options.task_column or options.worker_column or options.label_column:
+        options = with_keys_as_annotators(records, options)
         table = columns_of_fields(head.path, records, options)
         if isinstance(table, LabelColumns):
             return table
@@ -153,7 +158,7 @@ def _by_path(head: Head, options: TableOptions) -> LabelColumns:
             return proposal
         return completed(table, flags, proposal)
 
-    fields = fields_of(record for _, record in records)
+    fields = fields_of(records)
     otherwise = (
         f"Its fields by path are {few([field.path for field in fields], MOST_FIELDS)}.",
         "Name them with --task_column, --worker_column and --label_column.",
@@ -185,11 +190,8 @@ def _reading(coded: CodedLabels, items: list[str] | None, unmatched: str) -> Rea
             duplicates="all" if coded.options.duplicates == "all" else "error",
         )
         class_counts = np.bincount(labels, minlength=len(classes))
-        if len(columns.times) and coded.pairs is None:
-            dated = Coded.of(columns.times)
-            seconds = seconds_of(dated.names)
-            if seconds is not None:
-                times = seconds[dated.codes[coded.rows[counted]]]
+        if coded.times is not None and coded.pairs is None:
+            times = coded.times[counted]
     else:
         counts = np.asarray(columns.counts)
         if not counts.any():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import os
 import re
 import shlex
@@ -18,7 +19,7 @@ from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.asking import Asked, Proposal, as_list
 from neucrowd_tf.io.checks import Rejection, broken, error
 from neucrowd_tf.io.coding import CodedLabels
-from neucrowd_tf.io.column_names import few, is_part, is_text, is_total
+from neucrowd_tf.io.column_names import few, is_part, is_text, is_total, without
 from neucrowd_tf.io.column_values import are_many, split_items
 from neucrowd_tf.io.columns import Column, LabelColumns
 from neucrowd_tf.io.roles import Roles, ask_about_repeats, decide
@@ -154,7 +155,7 @@ def _columns_of(table: Table, options: TableOptions) -> LabelColumns:
     if empty := [name for name in table.columns if name not in used and not table.distinct(name)]:
         notes += (f"Columns without values: {few(empty)}.",)
     times: Column = ()
-    others = [name for name in table.columns if name not in used]
+    others = without(table.columns, used)
     if roles.layout in ("long", "one_hot"):
         notes += _restarts(table, roles)
         width = 1
@@ -212,18 +213,15 @@ def _texts(table: Table, task: Sequence[str], columns: Sequence[str]) -> dict[st
     lengths: dict[str, float] = {}
     for column in columns:
         texts, codes = table.codes(column)
-        different = sum(map(bool, texts))
-        if different > 1:
-            pairs = len(np.unique(items * len(texts) + codes))
-        else:
-            pairs = 0
-        if pairs == size:  # one for each item
-            lengths[column] = sum(map(len, texts)) / len(texts)
-    named = [column for column in lengths if is_text(column)]
-    long = [column for column, length in lengths.items() if length >= LONG_TEXT]
-    if not named and not long:
+        several = len(texts) - texts.count("") > 1
+        if several and len(np.unique(items * len(texts) + codes)) == size:  # one for each item
+            length = sum(map(len, texts)) / len(texts)
+            if length >= LONG_TEXT or is_text(column):
+                lengths[column] = length
+    if not lengths:
         return {}
-    cells = table[named[0] if named else max(long, key=lengths.__getitem__)]
+    named = list(filter(is_text, lengths))
+    cells = table[named[0] if named else max(lengths, key=lengths.__getitem__)]
     ids = table.joined(task) if task else map(str, range(len(table)))
     return {item: text for item, text in zip(ids, cells, strict=True) if text}
 
@@ -307,7 +305,7 @@ def _of_cells(table: Table, roles: Roles) -> LabelColumns:
     if ids:
         items = table.joined(ids)
     else:
-        items = [str(row) for row in range(len(table))]
+        items = list(map(str, range(len(table))))
     cells = _interleaved(table, roles.label)
     annotators: Sequence[str] = list(roles.label) * len(table)
 
@@ -325,7 +323,7 @@ def _of_cells(table: Table, roles: Roles) -> LabelColumns:
     elif roles.layout == "pairs":
         annotators = _interleaved(table, roles.worker)
     return LabelColumns(
-        items=[item for item in items for _ in range(width)],
+        items=np.repeat(np.array(items, dtype=object), width).tolist(),
         annotators=annotators,
         labels=cells,
         place=place,
@@ -338,8 +336,8 @@ def _of_cells(table: Table, roles: Roles) -> LabelColumns:
 
 def _interleaved(table: Table, columns: Sequence[str]) -> list[str]:
     """Returns the cells of several columns, row by row."""
-    rows = zip(*(table[column] for column in columns), strict=True)
-    return [cell for row in rows for cell in row]
+    rows = zip(*map(table.__getitem__, columns), strict=True)
+    return list(itertools.chain.from_iterable(rows))
 
 
 def _class_of(column: str, columns: Sequence[str]) -> str:
@@ -351,18 +349,21 @@ def _class_of(column: str, columns: Sequence[str]) -> str:
     return column
 
 
-def _one_hot(table: Table, roles: Roles, options: TableOptions) -> list[str | list[str]]:
+def _one_hot(table: Table, roles: Roles, options: TableOptions) -> list[str] | list[list[str]]:
     """Returns the class of which the column is 1 in each row."""
     names = [_class_of(column, roles.label) for column in roles.label]
-    columns = [[cell.strip().lower() in ONES for cell in table[name]] for name in roles.label]
-    labels: list[str | list[str]] = []
-    for row, cells in enumerate(zip(*columns, strict=True)):
-        chosen = [name for name, is_one in zip(names, cells, strict=True) if is_one]
-        if len(chosen) != 1 and options.multi_label is None:
+    chosen: list[list[str]] = [[] for _ in range(len(table))]
+    for name, column in zip(names, roles.label, strict=True):
+        for cell, of_row in zip(table[column], chosen, strict=True):
+            if cell.strip().lower() in ONES:
+                of_row.append(name)
+    if options.multi_label is not None:
+        return chosen
+    for row, of_row in enumerate(chosen):
+        if len(of_row) != 1:
             listed = ", ".join(roles.label)
-            raise error("one_hot", table.path, table.place(row), count=len(chosen), columns=listed)
-        labels.append(chosen[0] if options.multi_label is None else chosen)
-    return labels
+            raise error("one_hot", table.path, table.place(row), count=len(of_row), columns=listed)
+    return list(itertools.chain.from_iterable(chosen))
 
 
 def of_matrix(matrix: NDArray[Any], path: Path) -> LabelColumns:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.io.coding import CodedLabels
-from neucrowd_tf.io.column_names import SHOWN, few, is_model
+from neucrowd_tf.io.column_names import SHOWN, few, is_model, repeated_codings
 from neucrowd_tf.io.roles import RUNNING, WORDS
 
 RAREST = 5  # classes that are shown besides the most frequent ones
@@ -62,6 +62,8 @@ def _sentences(coded: CodedLabels, crowd: Annotations, counts: NDArray[Any]) -> 
         flag = f"--model_annotator={shlex.quote(','.join(models))}"
         yield f"Annotators with names of models: {few(models)}."
         yield f"They count as people without {flag}."
+    if again := repeated_codings(annotators):
+        yield f"Annotators who may be further codings by others: {few(again)}."
     if columns.left_out:
         out = ", ".join(f"{count:,} {reason}" for reason, count in columns.left_out.items())
         yield f"Left out: {out}."

@@ -54,10 +54,10 @@ def predictions_csv(
     """
     names = [text_cell(name) for name in class_names.tolist()]
     columns = (tasks, labels, predicted, probabilities)
-    rows = (
-        [text_cell(task), "" if label < 0 else names[label], names[best], *map(number_cell, row)]
-        for task, label, best, row in zip(*(column.tolist() for column in columns), strict=True)
-    )
+    rows = []
+    for task, label, best, row in zip(*map(np.ndarray.tolist, columns), strict=True):
+        true = "" if label < 0 else names[label]
+        rows.append([text_cell(task), true, names[best], *map(number_cell, row)])
     shares = (f"p_{name}" for name in class_names.tolist())
     return to_csv(["task", column, "predicted", *shares], rows)
 

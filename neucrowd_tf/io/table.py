@@ -11,7 +11,7 @@ import itertools
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -145,6 +145,15 @@ class Table:
     def distinct(self, column: str) -> list[str]:
         """Returns the different texts of a column that are not empty."""
         return [text for text in self.codes(column)[0] if text]
+
+    def size(self, column: str) -> int:
+        """Returns how many different texts a column has that are not empty."""
+        texts, _ = self.codes(column)
+        return len(texts) - texts.count("")
+
+    def is_unique(self, columns: Sequence[str]) -> bool:
+        """Whether every row has another text in a column, or in several that are joined."""
+        return len(set(self.joined(columns))) == len(self)
 
 
 def separator_of(path: Path, line: str, options: TableOptions) -> str:
@@ -581,12 +590,13 @@ def cell_text(value: Any) -> str:
     return str(value)
 
 
-def table_of_records(path: Path, records: Iterable[tuple[str, dict[str, Any]]]) -> Table:
+def table_of_records(path: Path, records: Sequence[dict[str, Any]]) -> Table:
     """Returns flat records of JSON as a table; see `cell_text`."""
-    rows = [record for _, record in records]
-    columns = tuple(dict.fromkeys(str(key) for row in rows for key in row))
-    cells = [[cell_text(row.get(column)) for row in rows] for column in columns]
-    return Table(path, columns, cells)
+    columns = dict.fromkeys(map(str, itertools.chain.from_iterable(records)))
+    cells: list[Column] = []
+    for column in columns:
+        cells.append([cell_text(record.get(column)) for record in records])
+    return Table(path, tuple(columns), cells)
 
 
 def read_table(path: Path, options: TableOptions, *, strict: bool = True) -> Table:

@@ -24,7 +24,7 @@ def time_column(table: Table, columns: Sequence[str]) -> str | None:
         columns: those without another role.
 
     """
-    for column in time_columns(columns):
+    for column in time_columns(tuple(columns)):
         seconds = seconds_of(table.codes(column)[0])
         if seconds is not None and np.isfinite(seconds).any():
             return column

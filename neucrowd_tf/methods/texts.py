@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.base import clone
 
@@ -23,6 +23,7 @@ from neucrowd_tf.declare.declarations import (
     none,
     whole,
 )
+from neucrowd_tf.declare.types import Array, Estimator, Fields, Layer, Network
 from neucrowd_tf.encoders.tfidf import TextFeatures
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
@@ -36,7 +37,7 @@ ENCODER = none | Constraint(
 _OF_FEATURES = ("predict_annotators", "transform", "staged_predict_proba", "generate")
 
 
-def fitted_encoder(encoder: Any, items: NDArray[Any]) -> Any:
+def fitted_encoder(encoder: object, items: Array) -> Any:
     """Returns a fitted encoder as it is, else a copy of it that is fitted to texts or images."""
     if hasattr(encoder, "digest_"):
         return encoder
@@ -77,7 +78,7 @@ class TextClassifier(CrowdEstimator):
     seed: Annotated[int, whole(0), "of `TextFeatures`, and of an estimator whose own is 0."] = 0
 
     encoder_: Any = fitted()
-    estimator_: Any = fitted()
+    estimator_: Estimator = fitted()
 
     # Whose networks the estimator's fits share within `reused()`.
     _networks = _network = UNSET
@@ -156,13 +157,13 @@ class TextClassifier(CrowdEstimator):
         model._fit(dataclasses.replace(data, features=vectors, validation=pair), run)
         self.rows_ = data.rows
 
-    def projection(self) -> NDArray[Any]:
+    def projection(self) -> Array:
         """Returns `[V + W, k]` from TF-IDF to what `inference_model` takes."""
         if self._sparse:
             return self.estimator_.head_.folded()[0]
         return self.encoder_.components_
 
-    def _predict_proba(self, features: NDArray[Any]) -> NDArray[Any]:
+    def _predict_proba(self, features: Array) -> Array:
         vectors = self.encoder_.transform(features)
         if issparse(vectors) and self._sparse:
             return np.asarray(self.estimator_.head_.predict_proba(vectors))
@@ -181,7 +182,7 @@ class TextClassifier(CrowdEstimator):
                 return getattr(self.estimator_, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def evaluation(self, dataset: Any) -> dict[str, Any]:
+    def evaluation(self, dataset: Any) -> Fields:
         """Returns what the estimator's `evaluation` says of a `CrowdDataset` of texts."""
         if not hasattr(self.estimator_, "evaluation"):
             return {}
@@ -190,7 +191,7 @@ class TextClassifier(CrowdEstimator):
         encoded = dataset.replace(features=vectors, test=test, validation=None)
         return dict(self.estimator_.evaluation(encoded))
 
-    def _inference_model(self) -> Any:
+    def _inference_model(self) -> Network:
         if not self._sparse:
             return self.estimator_.inference_model()
         model = copy.copy(self.estimator_)
@@ -198,6 +199,6 @@ class TextClassifier(CrowdEstimator):
         model.feature_shape_ = (len(self.classes_),)
         return model.inference_model()
 
-    def text_layer(self) -> Any:
+    def text_layer(self) -> Layer:
         """Returns the layer from texts or images to vectors; None of a `SentenceEncoder`."""
         return self.encoder_.layer(*([self.projection()] if self._sparse else []))

@@ -7,6 +7,7 @@ from typing import Any
 
 import keras
 
+from neucrowd_tf.declare.types import KerasOptimizer, Network, Tensor
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.nn.keras_private import copy_decay
 from neucrowd_tf.nn.optimizers import FusedAdam
@@ -16,12 +17,11 @@ from neucrowd_tf.nn.standardise import constants
 # Primes above any number of layers: no two layers of neighbouring seeds share one, and except for
 # seed 0 a kernel's is not that of the masks beside it.
 _KERNEL_STRIDE = 1013
-_DROPOUT_STRIDE = 1009
-_BIAS_STRIDE = 1019
+DROPOUT_STRIDE = 1009
 
 
 def make_optimizer(
-    optimizer: Any, learning_rate: Any, *, always: bool = False
+    optimizer: KerasOptimizer, learning_rate: object, *, always: bool = False
 ) -> keras.optimizers.Optimizer:
     """Returns a new Keras optimizer.
 
@@ -61,7 +61,7 @@ def make_optimizer(
         ) from None
 
 
-def _schedule(rate: Any) -> Any:
+def _schedule(rate: Tensor) -> Tensor:
     """Returns a learning rate as Keras takes it; of a configuration the schedule."""
     if isinstance(rate, Mapping):
         return keras.optimizers.schedules.deserialize({"config": {}, **rate})
@@ -81,7 +81,11 @@ def check_activation(name: str) -> None:
 
 
 def embedding_model(
-    shape: tuple[int, ...], scaling: tuple[Any, Any], encoder: keras.Model, classify: Any, name: str
+    shape: tuple[int, ...],
+    scaling: tuple[Tensor, Tensor],
+    encoder: keras.Model,
+    classify: Network,
+    name: str,
 ) -> keras.Model:
     """Returns raw features -> standardise -> embed -> classify as one Keras model.
 
@@ -119,21 +123,16 @@ def build_encoder(config: Any, input_dim: int, seed: int = 0, name: str = "encod
     x = inputs
     for index, width in enumerate(units):
         if index and dropout:
-            masks = seed * _DROPOUT_STRIDE + index
+            masks = seed * DROPOUT_STRIDE + index
             x = keras.layers.Dropout(dropout, seed=masks, name=f"dropout_{index}")(x)
-        kernels: Any = keras.initializers.GlorotUniform(seed * _KERNEL_STRIDE + index)
+        kernels: Tensor = keras.initializers.GlorotUniform(seed * _KERNEL_STRIDE + index)
         if config.initializer == "normal":
             kernels = keras.initializers.RandomNormal(0.0, 0.05, seed * _KERNEL_STRIDE + index)
-        biases = keras.initializers.RandomNormal(0.0, 1.0, seed * _BIAS_STRIDE + index)
         x = keras.layers.Dense(
             width,
             activation=config.activation,
             kernel_initializer=kernels,
             kernel_regularizer=keras.regularizers.L2(config.l2) if config.l2 else None,
-            bias_initializer=biases if config.normal_biases else "zeros",
             name=f"dense_{index}",
         )(x)
-    if config.embedding_dropout and dropout:
-        masks = seed * _DROPOUT_STRIDE + len(units)
-        x = keras.layers.Dropout(dropout, seed=masks, name=f"dropout_{len(units)}")(x)
     return keras.Model(inputs, x, name=name)

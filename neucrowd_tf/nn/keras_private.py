@@ -6,71 +6,94 @@ line and not in wrong numbers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import contextlib
+from collections.abc import Iterator, Sequence
 
 import keras
+import numpy as np
+from keras.src.backend.common import global_state
+from keras.src.random import seed_generator
 from tensorflow.python.eager import context
+
+from neucrowd_tf.declare.types import KerasOptimizer, Layer, Network, Tensor
 
 _DECAY = ("_exclude_from_weight_decay", "_exclude_from_weight_decay_pattern")
 _LISTS = ("_trainable_variables", "_non_trainable_variables")
 
 
-def layers_of(model: Any) -> list[Any]:
+def layers_of(model: Network) -> list[Tensor]:
     """Returns the layers of a model or a layer, and theirs, without itself."""
     return list(model._flatten_layers(include_self=False))
 
 
-def own_variables(layer: Any) -> list[Any]:
+def own_variables(layer: Layer) -> list[Tensor]:
     """Returns the variables that a layer made itself, in the order of their making."""
-    return [variable for name in _LISTS for variable in getattr(layer, name, ())]
+    trained, others = _LISTS
+    return [*getattr(layer, trained, ()), *getattr(layer, others, ())]
 
 
-def maker_of(tensor: Any) -> tuple[Any, Any]:
+@contextlib.contextmanager
+def global_seeds_stay() -> Iterator[None]:
+    """Gives back the state of the generator from which this thread draws without a seed.
+
+    There is none before the first such draw, nor after `keras.utils.set_random_seed`.
+    """
+    name = seed_generator.GLOBAL_SEED_GENERATOR
+    generator = global_state.get_global_attribute(name)
+    state = None if generator is None else np.array(generator.state)
+    try:
+        yield
+    finally:
+        global_state.set_global_attribute(name, generator)
+        if generator is not None:
+            generator.state.assign(state)
+
+
+def maker_of(tensor: Tensor) -> tuple[Tensor, Tensor]:
     """Returns the layer that made a symbolic tensor, and what it made it from (or None)."""
     history = tensor._keras_history
     inputs = history.operation._inbound_nodes[history.node_index].input_tensors
     return history.operation, inputs[0] if inputs else None
 
 
-def learning_rate_of(optimizer: Any) -> Any:
+def learning_rate_of(optimizer: KerasOptimizer) -> Tensor:
     """Returns what an optimizer's rate is: a variable, or a schedule; None if it has none."""
     return getattr(optimizer, "_learning_rate", None)
 
 
-def trained_by(optimizer: Any) -> list[Any]:
+def trained_by(optimizer: KerasOptimizer) -> list[Tensor]:
     """Returns the variables that an optimizer was built for."""
     return list(optimizer._trainable_variables)
 
 
-def place_of(optimizer: Any, variable: Any) -> int:
+def place_of(optimizer: KerasOptimizer, variable: Tensor) -> int:
     """Returns the place of a variable among those of `trained_by`."""
     return int(optimizer._get_variable_index(variable))
 
 
-def moments_of(adam: Any, place: int) -> tuple[Any, Any]:
+def moments_of(adam: KerasOptimizer, place: int) -> tuple[Tensor, Tensor]:
     """Returns Adam's first and second moments of a variable by its place."""
     return adam._momentums[place], adam._velocities[place]
 
 
-def clipped(optimizer: Any, gradients: Sequence[Any]) -> list[Any]:
+def clipped(optimizer: KerasOptimizer, gradients: Sequence[Tensor]) -> list[Tensor]:
     """Returns gradients as an optimizer clips them."""
     return list(optimizer._clip_gradients(list(gradients)))
 
 
-def copy_decay(optimizer: Any, copy: Any) -> None:
+def copy_decay(optimizer: KerasOptimizer, copy: Tensor) -> None:
     """Gives a copy the variables without weight decay, which a configuration leaves out."""
     for name in _DECAY:
         if hasattr(optimizer, name):
             setattr(copy, name, getattr(optimizer, name))
 
 
-def forget_first_epoch(model: Any) -> None:
+def forget_first_epoch(model: Network) -> None:
     """Clears the first epoch that `BackupAndRestore` sets."""
     model._initial_epoch = None
 
 
-def first_epoch(model: Any) -> int | None:
+def first_epoch(model: Network) -> int | None:
     """Returns the epoch that `BackupAndRestore` has set, or None."""
     return model._initial_epoch  # type: ignore[no-any-return]
 

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 import numpy as np
-from numpy.typing import NDArray
 
+from neucrowd_tf.declare.types import Array
 from neucrowd_tf.nn.standardise import constants
 
 
 def linear_model(
-    shape: tuple[int, ...],
-    kernel: NDArray[Any],
-    bias: NDArray[Any],
-    mean: NDArray[Any],
-    scale: NDArray[Any],
+    shape: tuple[int, ...], kernel: Array, bias: Array, mean: Array, scale: Array
 ) -> keras.Model:
     """Returns a model of features `[M, *shape]`: standardise, then a dense softmax, in float32.
 

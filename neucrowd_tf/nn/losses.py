@@ -14,18 +14,19 @@ gradient zero, and examples that coincide have finite gradients.
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 from keras import ops
 
+from neucrowd_tf.declare.types import Fields, Shape, Tensor
 from neucrowd_tf.nn.miners import flat_labels, pair_masks, semihard_negatives
 from neucrowd_tf.nn.similarity import EPSILON, widened
 
 _FAR = 1e9
 
 
-def pairwise_distances(embeddings: Any, others: Any = None, *, squared: bool = False) -> Any:
+def pairwise_distances(
+    embeddings: Tensor, others: Tensor = None, *, squared: bool = False
+) -> Tensor:
     """Returns l2 distances `[B, M]` between rows of `[B, h]` and `[M, h]`.
 
     By default both are the same rows.
@@ -50,7 +51,7 @@ def pairwise_distances(embeddings: Any, others: Any = None, *, squared: bool = F
     return ops.sqrt(square)
 
 
-def contrastive_loss(distances: Any, same: Any, *, margin: float = 1.0) -> Any:
+def contrastive_loss(distances: Tensor, same: Tensor, *, margin: float = 1.0) -> Tensor:
     """Returns the contrastive loss of pairs, `[P]`.
 
     It is half the squared distance, or half the squared shortfall from the margin.
@@ -69,7 +70,9 @@ def contrastive_loss(distances: Any, same: Any, *, margin: float = 1.0) -> Any:
     return 0.5 * ops.where(ops.cast(same, "bool"), ops.square(distances), apart)
 
 
-def triplet_loss(positive_distances: Any, negative_distances: Any, *, margin: float = 1.0) -> Any:
+def triplet_loss(
+    positive_distances: Tensor, negative_distances: Tensor, *, margin: float = 1.0
+) -> Tensor:
     """Returns the triplet loss, `[T]`: max(0, d(anchor, positive) - d(anchor, negative) + margin).
 
     Args:
@@ -84,7 +87,7 @@ def triplet_loss(positive_distances: Any, negative_distances: Any, *, margin: fl
     return ops.maximum(near - far + margin, 0.0)
 
 
-def semihard_triplet_loss(labels: Any, embeddings: Any, *, margin: float = 1.0) -> Any:
+def semihard_triplet_loss(labels: Tensor, embeddings: Tensor, *, margin: float = 1.0) -> Tensor:
     """Returns each anchor's share of the semi-hard triplet loss of a batch, `[B]`.
 
     It is the triplet loss of every positive pair with its semi-hard negative, as TensorFlow Addons'
@@ -101,7 +104,7 @@ def semihard_triplet_loss(labels: Any, embeddings: Any, *, margin: float = 1.0) 
     return _shares(triplet_loss(distances, far, margin=margin), counted)
 
 
-def lifted_structured_loss(labels: Any, embeddings: Any, *, margin: float = 1.0) -> Any:
+def lifted_structured_loss(labels: Tensor, embeddings: Tensor, *, margin: float = 1.0) -> Tensor:
     """Returns each example's share of the lifted structured loss of a batch, `[B]`.
 
     A positive pair has half of max(0, J_ij) squared, J_ij = log(sum of exp(alpha - D) over the
@@ -125,7 +128,7 @@ def lifted_structured_loss(labels: Any, embeddings: Any, *, margin: float = 1.0)
     return _shares(halves, counted)
 
 
-def triplet_center_loss(labels: Any, distances: Any, *, margin: float = 1.0) -> Any:
+def triplet_center_loss(labels: Tensor, distances: Tensor, *, margin: float = 1.0) -> Tensor:
     """Returns the triplet-center loss, `[B]`.
 
     It is max(0, d(own center) + margin - d(nearest other center)).
@@ -150,7 +153,7 @@ def triplet_center_loss(labels: Any, distances: Any, *, margin: float = 1.0) -> 
     return ops.maximum(near + margin - other, 0.0)
 
 
-def _shares(losses: Any, counted: Any) -> Any:
+def _shares(losses: Tensor, counted: Tensor) -> Tensor:
     """Returns `[B]` each anchor's share of losses `[B, ...]`.
 
     Their mean is the mean over what counts, or 0 if nothing does.
@@ -177,13 +180,13 @@ class ClassCenters(keras.layers.Layer):
         He, Zhou, Zhou, Bai, Bai (2018): Triplet-center loss, section 3.2.
     """
 
-    def __init__(self, num_classes: int, seed: int = 0, **options: Any) -> None:
+    def __init__(self, num_classes: int, seed: int = 0, **options: object) -> None:
         super().__init__(**options)
         self.num_classes = num_classes
         self.seed = seed
         self.initializer = keras.initializers.RandomNormal(stddev=0.5, seed=seed)
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: Shape) -> None:
         self.centers = self.add_weight(
             shape=(self.num_classes, input_shape[-1]),
             initializer=self.initializer,
@@ -191,13 +194,13 @@ class ClassCenters(keras.layers.Layer):
             autocast=False,
         )
 
-    def call(self, embeddings: Any) -> Any:
+    def call(self, embeddings: Tensor) -> Tensor:
         return 0.5 * pairwise_distances(
             ops.cast(embeddings, self.centers.dtype), self.centers, squared=True
         )
 
-    def compute_output_shape(self, input_shape: Any) -> tuple[Any, int]:
+    def compute_output_shape(self, input_shape: Shape) -> tuple[Tensor, int]:
         return input_shape[0], self.num_classes
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Fields:
         return {**super().get_config(), "num_classes": self.num_classes, "seed": self.seed}

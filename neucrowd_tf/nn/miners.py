@@ -6,12 +6,12 @@ A miner looks at labels (and distances) and returns indices or masks; the losses
 
 from __future__ import annotations
 
-from typing import Any
-
 from keras import ops
 
+from neucrowd_tf.declare.types import Tensor
 
-def flat_labels(labels: Any) -> Any:
+
+def flat_labels(labels: Tensor) -> Tensor:
     """Returns labels as `[B]`, from `[B]` or `[B, 1]`.
 
     Compared as they are, labels `[B, 1]` would broadcast to `[B, B]`.
@@ -30,7 +30,7 @@ def flat_labels(labels: Any) -> Any:
     return labels
 
 
-def pair_masks(labels: Any) -> tuple[Any, Any]:
+def pair_masks(labels: Tensor) -> tuple[Tensor, Tensor]:
     """Returns which pairs `[B, B]` have the same label, and which have different ones.
 
     An example and itself are no pair.
@@ -45,7 +45,7 @@ def pair_masks(labels: Any) -> tuple[Any, Any]:
     return ops.logical_and(same, other), ops.logical_not(same)
 
 
-def semihard_negatives(distances: Any, labels: Any) -> tuple[Any, Any]:
+def semihard_negatives(distances: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """Returns the semi-hard negative of each anchor and positive.
 
     It is the nearest of the negatives that are farther from the anchor than the positive is; if

@@ -6,11 +6,10 @@ arithmetic.
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 import tensorflow as tf
 
+from neucrowd_tf.declare.types import Tensor
 from neucrowd_tf.nn.keras_private import moments_of, place_of
 
 
@@ -21,14 +20,14 @@ class FusedAdam(keras.optimizers.Adam):
     Under a distribution strategy, for sparse gradients and with `amsgrad` it is Keras' own.
     """
 
-    def apply(self, grads: Any, trainable_variables: Any = None) -> None:
+    def apply(self, grads: Tensor, trainable_variables: Tensor = None) -> None:
         """Applies gradients; the powers of both decays are made once for all variables."""
         step = tf.cast(tf.convert_to_tensor(self.iterations) + 1, tf.float32)
         powers = (tf.pow(self.beta_1, step), tf.pow(self.beta_2, step))
         object.__setattr__(self, "_powers", powers)  # not an attribute that Keras is to track
         super().apply(grads, trainable_variables)
 
-    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+    def update_step(self, gradient: Tensor, variable: Tensor, learning_rate: Tensor) -> None:
         if isinstance(variable, keras.Variable):
             target = variable.value
         else:

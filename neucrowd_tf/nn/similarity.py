@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 from keras import ops
+
+from neucrowd_tf.declare.types import Tensor
 
 EPSILON = 1e-12
 
 
-def widened(x: Any) -> Any:
+def widened(x: Tensor) -> Tensor:
     """Returns a tensor, as float32 if it is float16.
 
     float16 rounds `EPSILON` to 0 and cannot hold squares from 256 on.
@@ -22,7 +22,7 @@ def widened(x: Any) -> Any:
     return tensor
 
 
-def cosine_similarity(a: Any, b: Any) -> Any:
+def cosine_similarity(a: Tensor, b: Tensor) -> Tensor:
     """Returns the cosine between vectors along the last axis; 0 where one of them is zero.
 
     References:
@@ -35,7 +35,7 @@ def cosine_similarity(a: Any, b: Any) -> Any:
     return dot * ops.rsqrt(ops.maximum(norms, EPSILON))
 
 
-def euclidean_similarity(a: Any, b: Any, offset: float = 1.0) -> Any:
+def euclidean_similarity(a: Tensor, b: Tensor, offset: float = 1.0) -> Tensor:
     """Returns `offset - ||a - b||` along the last axis.
 
     The gradient at distance zero, where the norm has none, is zero.
@@ -47,7 +47,7 @@ def euclidean_similarity(a: Any, b: Any, offset: float = 1.0) -> Any:
     return offset - ops.sqrt(ops.maximum(squared, EPSILON))
 
 
-def similarity(name: str, a: Any, b: Any, offset: float = 1.0) -> Any:
+def similarity(name: str, a: Tensor, b: Tensor, offset: float = 1.0) -> Tensor:
     """Returns "cosine" or "euclidean" similarity."""
     if name == "cosine":
         return cosine_similarity(a, b)

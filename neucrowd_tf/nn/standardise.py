@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 from keras import ops
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from neucrowd_tf.declare.types import Array, Fields, Tensor
 
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
@@ -28,7 +28,7 @@ class Standardise(keras.layers.Layer):
         square_root: bool = False,
         *,
         name: str | None = None,
-        dtype: Any = "float32",
+        dtype: object = "float32",
         trainable: bool = False,
     ) -> None:
         super().__init__(name=name, dtype=dtype, trainable=trainable)
@@ -40,13 +40,13 @@ class Standardise(keras.layers.Layer):
         self.mean = self.add_weight(initializer="zeros", name="mean", **constant)
         self.scale = self.add_weight(initializer="ones", name="scale", **constant)
 
-    def call(self, features: Any) -> Any:
+    def call(self, features: Tensor) -> Tensor:
         x = ops.cast(features, self.compute_dtype)
         if self.square_root:
             x = ops.sign(x) * ops.sqrt(ops.abs(x))
         return (x - self.mean) / self.scale
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Fields:
         return {**super().get_config(), "square_root": self.square_root}
 
 
@@ -58,7 +58,7 @@ def constants(mean: ArrayLike, scale: ArrayLike, name: str, dtype: str = "float3
     return layer
 
 
-def rescaled(model: keras.Model, mean: NDArray[Any], scale: NDArray[Any]) -> keras.Model:
+def rescaled(model: keras.Model, mean: Array, scale: Array) -> keras.Model:
     """Returns a model of features `[M, d]` in float64, which are rescaled for `model`."""
     inputs = keras.Input((len(mean),), dtype="float64", name="features")
     x = constants(mean, scale, "rescale", "float64")(inputs)

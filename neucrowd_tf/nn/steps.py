@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import keras
 import tensorflow as tf
 
+from neucrowd_tf.declare.types import Strategy, Tensor
 from neucrowd_tf.nn.keras_private import clipped
 
 
 def take_step(
-    optimizer: keras.optimizers.Optimizer, gradients: Sequence[Any], variables: Sequence[Any]
+    optimizer: keras.optimizers.Optimizer, gradients: Sequence[Tensor], variables: Sequence[Tensor]
 ) -> None:
     """Does what `optimizer.apply` does, without what it leaves in memory.
 
@@ -63,7 +63,7 @@ def replicas() -> int:
     return int(context.num_replicas_in_sync)
 
 
-def share_of(data: Any) -> Any:
+def share_of(data: Tensor) -> Tensor:
     """Returns this replica's part of a batch, consecutive rows of it; numbers stay whole.
 
     A batch holds indices or random numbers, so that every process can make all of it and take its
@@ -74,7 +74,7 @@ def share_of(data: Any) -> Any:
         return data
     place = _place()
 
-    def share(rows: Any) -> Any:
+    def share(rows: Tensor) -> Tensor:
         if not rows.shape.rank:
             return rows
         if rows.shape[0] is None:
@@ -86,14 +86,14 @@ def share_of(data: Any) -> Any:
     return tf.nest.map_structure(share, data)
 
 
-def summed(value: Any) -> Any:
+def summed(value: Tensor) -> Tensor:
     """Returns the sum of a value over the replicas."""
     if replicas() == 1:
         return value
     return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, value)
 
 
-def agreed(strategy: Any, values: Mapping[str, float]) -> dict[str, float]:
+def agreed(strategy: Strategy, values: Mapping[str, float]) -> dict[str, float]:
     """Returns the first worker's values on all workers, which have to call this together.
 
     What is decided by the values is then decided alike, also on processors that round differently.
@@ -104,8 +104,8 @@ def agreed(strategy: Any, values: Mapping[str, float]) -> dict[str, float]:
 
 
 @functools.cache
-def _of_first(strategy: Any) -> Callable[[Any], Any]:
-    def reduced(local: Any) -> Any:
+def _of_first(strategy: Strategy) -> Callable[[Tensor], Tensor]:
+    def reduced(local: Tensor) -> Tensor:
         context = tf.distribute.get_replica_context()
         # A function's argument is on no device, which reducing asks for.
         if _place() == 0:
@@ -115,13 +115,13 @@ def _of_first(strategy: Any) -> Callable[[Any], Any]:
         return context.all_reduce(tf.distribute.ReduceOp.SUM, value)
 
     @tf.function(autograph=False, reduce_retracing=True)
-    def first(local: Any) -> Any:
+    def first(local: Tensor) -> Tensor:
         return strategy.experimental_local_results(strategy.run(reduced, args=(local,)))[0]
 
     return first  # type: ignore[no-any-return]
 
 
-def gradients(tape: tf.GradientTape, loss: Any, variables: Sequence[Any]) -> list[Any]:
+def gradients(tape: tf.GradientTape, loss: Tensor, variables: Sequence[Tensor]) -> list[Tensor]:
     """Returns the gradients of Keras variables, zeros for a variable that the loss does not touch.
 
     TensorFlow makes these zeros from its own variables only; from Keras' it raises an

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
+
+from neucrowd_tf.declare.types import Array, Codes32, Floats32, Tensor
 
 _SPACE = 32
-Terms = tuple[tuple[int, int], Sequence[str], NDArray[Any]]
+Terms = tuple[tuple[int, int], Sequence[str], Array]
 
 
 class TextVectors(keras.layers.Layer):
@@ -24,11 +24,7 @@ class TextVectors(keras.layers.Layer):
     """
 
     def __init__(
-        self,
-        table: NDArray[np.int32],
-        kinds: Sequence[Terms],
-        components: NDArray[np.float32],
-        **options: Any,
+        self, table: Codes32, kinds: Sequence[Terms], components: Floats32, **options: object
     ) -> None:
         """Makes the tables of n-grams.
 
@@ -57,7 +53,7 @@ class TextVectors(keras.layers.Layer):
         self.reductions = [tf.constant(block, tf.float32) for block in parts]
         self.built = True
 
-    def call(self, texts: Any) -> Any:
+    def call(self, texts: Tensor) -> Tensor:
         """Returns `[M, k]`."""
         codes = tf.strings.unicode_decode(texts, "UTF-8")
         flat = codes.flat_values
@@ -74,7 +70,7 @@ class TextVectors(keras.layers.Layer):
         of_word = tf.gather(words.value_rowids(), counted.value_rowids())
         return tf.cast(total + self._reduced(1, counted.flat_values, of_word, rows), tf.float32)
 
-    def _reduced(self, kind: int, grams: Any, rows: Any, size: Any) -> Any:
+    def _reduced(self, kind: int, grams: Tensor, rows: Tensor, size: Tensor) -> Tensor:
         """Returns `[size, k]` of n-grams and the rows they stand in."""
         reduction = self.reductions[kind]
         terms = tf.shape(reduction, tf.int64)[0]

@@ -5,14 +5,14 @@ It is how likely the positive is, given the anchor.
 
 from __future__ import annotations
 
-from typing import Any
-
 from keras import ops
+
+from neucrowd_tf.declare.types import Tensor
 
 
 def tuplet_log_likelihood(
-    similarities: Any, confidence: Any, *, eta: float, weight_inside: bool
-) -> Any:
+    similarities: Tensor, confidence: Tensor, *, eta: float, weight_inside: bool
+) -> Tensor:
     """Returns log p(positive | anchor) of each tuplet, `[..., n - 1] -> [...]`.
 
     Minus its sum over tuplets is the loss of both papers.

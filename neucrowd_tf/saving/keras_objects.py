@@ -14,6 +14,7 @@ from typing import Any
 
 import keras
 
+from neucrowd_tf.declare.types import Fields, Network
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.methods.crowd_layers.anno_reg import ConfusionHead
 from neucrowd_tf.methods.crowd_layers.annot_mix import AnnotMixHead
@@ -35,6 +36,7 @@ from neucrowd_tf.methods.crowd_layers.unionnet import UnionHead
 from neucrowd_tf.nn.losses import ClassCenters
 from neucrowd_tf.nn.optimizers import FusedAdam
 from neucrowd_tf.nn.standardise import Standardise
+from neucrowd_tf.training.state import why_not_made
 
 __all__ = [
     "AnnotMixHead",
@@ -60,10 +62,7 @@ __all__ = [
 ]
 
 
-_UNKNOWN = re.compile(r"Could not locate (?:class|function) '([^']+)'")
-
-
-def load_network(path: Path, packages: tuple[str, ...]) -> Any:
+def load_network(path: Path, packages: tuple[str, ...]) -> Network:
     """Loads a `.keras` file; of the modules that it names, those of `packages` are imported.
 
     Raises:
@@ -77,10 +76,10 @@ def load_network(path: Path, packages: tuple[str, ...]) -> Any:
     try:
         return keras.saving.load_model(path, compile=False, safe_mode=True)
     except (TypeError, ValueError) as error:
-        raise DataError(f"{path}: {_reason(error)}") from error
+        raise DataError(f"{path}: {why_not_made(error)}") from error
 
 
-def object_of(config: dict[str, Any]) -> Any:
+def object_of(config: Fields) -> Any:
     """Returns an optimizer or a schedule.
 
     Raises:
@@ -89,15 +88,4 @@ def object_of(config: dict[str, Any]) -> Any:
     try:
         return keras.saving.deserialize_keras_object(config, safe_mode=True)
     except (TypeError, ValueError) as error:
-        raise DataError(_reason(error)) from error
-
-
-def _reason(error: Exception) -> str:
-    """Returns why Keras cannot make an object, and what to do."""
-    if unknown := _UNKNOWN.search(str(error)):
-        return (
-            f"Keras does not know {unknown[1]}. Put @keras.saving.register_keras_serializable()"
-            " before its definition, and import the module that has it before you load. Or save and"
-            " load within keras.saving.custom_object_scope."
-        )
-    return str(error).strip().splitlines()[0]
+        raise DataError(why_not_made(error)) from error

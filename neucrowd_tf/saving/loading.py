@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from neucrowd_tf.annotations import Annotations, as_name_array
-from neucrowd_tf.declare.nested import nest
+from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.arrays import load_arrays
-from neucrowd_tf.io.files.records import Record
 
 FORMAT = 1
+REMEDY = "Fit and save it again; CHANGELOG.md has replacements of removed arguments."
 PLAIN = (bool, int, float, str, type(None))
 CLASSES: dict[str, type[Any]] = {}  # those that `Persistent` saves, by module and name
 
@@ -43,15 +43,22 @@ _MOVED = {
 }
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class SavedEstimator(Record):
-    """estimator.json of a saved estimator."""
+def _read(path: Path) -> Fields:
+    """Returns what estimator.json holds."""
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"{path}: {error}. {REMEDY}") from None
+    if not isinstance(record, dict):
+        raise DataError(f"{path}: not an object. {REMEDY}")
+    for name, kind in (("format", int), ("params", dict), ("attributes", dict)):
+        if not isinstance(record.get(name), kind):
+            raise DataError(f"{path}: {name}: missing or of another type. {REMEDY}")
+    return record
 
-    REMEDY = "Fit and save it again; CHANGELOG.md has replacements of removed arguments."
 
-    format: int
-    params: dict[str, Any]
-    attributes: dict[str, Any]
+def _unpack_all(values: Fields, folder: Path, arrays: dict[str, np.ndarray]) -> Fields:
+    return {name: _unpack(value, folder, arrays) for name, value in values.items()}
 
 
 def _unpack(value: Any, folder: Path, arrays: dict[str, np.ndarray]) -> Any:
@@ -111,24 +118,20 @@ def load(folder: str | os.PathLike[str]) -> Any:
         raise DataError(
             f"{source}: estimator.json is missing. Name the folder of a saved estimator."
         )
-    record = SavedEstimator.read(source / "estimator.json")
-    name = present_name(str(record.content.get("class")))
-    if record.format != FORMAT:
-        raise DataError(f"{source}: format {record.format}, not {FORMAT}. {record.REMEDY}")
+    record = _read(source / "estimator.json")
+    name = present_name(str(record.get("class")))
+    if record["format"] != FORMAT:
+        raise DataError(f"{source}: format {record['format']}, not {FORMAT}. {REMEDY}")
     try:
         if name not in CLASSES and name.startswith(_PACKAGES):
             importlib.import_module(name.partition(":")[0])
         if name not in CLASSES:
             raise DataError(f"{source}: no class {name}. Import the module that defines it first.")
         arrays = load_arrays(source / "arrays.npz")
-        params, attributes = (
-            {key: _unpack(value, source, arrays) for key, value in item.items()}
-            for item in (record.params, record.attributes)
-        )
-        kind = CLASSES[name]
-        # An earlier version had the options of a network among the arguments.
-        return kind._restore(nest(kind, {}, params), attributes)
+        params = _unpack_all(record["params"], source, arrays)
+        attributes = _unpack_all(record["attributes"], source, arrays)
+        return CLASSES[name]._restore(params, attributes)
     except (TypeError, KeyError, ImportError, AttributeError) as error:
         raise DataError(
-            f"{source}: saved by another version ({type(error).__name__}: {error}). {record.REMEDY}"
+            f"{source}: saved by another version ({type(error).__name__}: {error}). {REMEDY}"
         ) from error

@@ -16,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.types import Fields, Network
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.arrays import save_arrays
 from neucrowd_tf.io.files.atomic import atomic_folder
@@ -33,7 +34,7 @@ class Persistent:
     network that it makes is kept. A function that makes an optimizer is kept as what it makes.
     """
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         CLASSES[f"{cls.__module__}:{cls.__qualname__}"] = cls
 
@@ -58,7 +59,7 @@ class Persistent:
                 reason = str(error).replace(f"{temporary}{os.sep}", "")
                 raise DataError(f"{target}: nothing was saved. {reason}") from error
 
-    def _write(self, folder: Path, around: Any = None) -> None:
+    def _write(self, folder: Path, around: object = None) -> None:
         """Writes this object; `around` is the fitted one of whose parameters it is one."""
         owner = getattr(self, "estimator_", self if hasattr(self, "feature_shape_") else around)
         arrays: dict[str, np.ndarray] = {}
@@ -77,7 +78,7 @@ class Persistent:
         write_json(folder / "estimator.json", record)
 
     @classmethod
-    def _restore(cls, params: dict[str, Any], attributes: dict[str, Any]) -> Self:
+    def _restore(cls, params: Fields, attributes: Fields) -> Self:
         accepted = inspect.signature(cls).parameters
         params = {name: x for name, x in params.items() if name in accepted or x is not None}
         restored = cls(**params)
@@ -86,7 +87,7 @@ class Persistent:
         return restored
 
 
-def _portable(model: Any, name: str, value: Any, owner: Any) -> Any:
+def _portable(model: Network, name: str, value: Any, owner: Any) -> Any:
     """Returns a parameter without functions: an import path, or what the function makes.
 
     Args:
@@ -112,16 +113,18 @@ def _portable(model: Any, name: str, value: Any, owner: Any) -> Any:
         )
     shape = tuple(owner.feature_shape_)
     sizes: list[Any] = [shape, len(owner.classes_)] if name == "base" else [shape]
-    network: Any = value(*sizes)
+    network: Network = value(*sizes)
     if not network.built:
         network.build((None, *shape))
     return network
 
 
-def _pack(value: Any, key: str, folder: Path, arrays: dict[str, np.ndarray], owner: Any) -> Any:
+def _pack(
+    value: object, key: str, folder: Path, arrays: dict[str, np.ndarray], owner: object
+) -> Any:
     """Returns what stands for `value` in estimator.json; bulky things go to files of their own."""
 
-    def packed(value: Any, key: str) -> Any:
+    def packed(value: object, key: str) -> Any:
         return _pack(value, key, folder, arrays, owner)
 
     if isinstance(value, np.generic):
@@ -164,7 +167,7 @@ def _pack(value: Any, key: str, folder: Path, arrays: dict[str, np.ndarray], own
     )
 
 
-def _annotation_parts(value: Annotations) -> dict[str, Any]:
+def _annotation_parts(value: Annotations) -> Fields:
     names = ["instance_names", "class_names"]
     if value.has_identities:
         names = ["instances", "annotators", "labels", "generated", "annotator_names", *names]

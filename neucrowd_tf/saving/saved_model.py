@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from neucrowd_tf.annotations.votes import scale_of
+from neucrowd_tf.declare.types import Estimator, Features, Fields
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.atomic import atomic_folder
 from neucrowd_tf.io.files.json_text import write_json
@@ -19,7 +20,7 @@ NAMES = Path("assets.extra") / "names.json"
 
 
 def export_saved_model(
-    estimator: Any, path: str | os.PathLike[str], feature_names: Sequence[str] | None = None
+    estimator: Estimator, path: str | os.PathLike[str], feature_names: Sequence[str] | None = None
 ) -> Path:
     """Writes a SavedModel; it appears under its name only when it is whole.
 
@@ -54,7 +55,7 @@ def export_saved_model(
     model = estimator.inference_model()
     vectors: Any = estimator.text_layer() if hasattr(estimator, "text_layer") else None
 
-    def serve(features: Any) -> dict[str, Any]:
+    def serve(features: Features) -> Fields:
         outputs = model(features, training=False)
         return {
             name: tf.cast(value, tf.float32)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import tensorflow as tf
 
+from neucrowd_tf.declare.types import Tensor
 
-def uniform_batches(seed: int, batch: int, width: int) -> Any:
+
+def uniform_batches(seed: int, batch: int, width: int) -> Tensor:
     """Returns `make(first_step)`, a pipeline of `[batch, width]` uniform numbers.
 
     They are functions of (seed, step) alone.

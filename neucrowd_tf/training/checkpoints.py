@@ -6,12 +6,12 @@ import dataclasses
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import keras
 import tensorflow as tf
-from numpy.typing import NDArray
 
+from neucrowd_tf.declare.types import Array
 from neucrowd_tf.training.early_stopping import History
 from neucrowd_tf.training.run import Run, warn_unusable
 from neucrowd_tf.training.state import (
@@ -34,9 +34,9 @@ _STATE = "state0/"  # precedes the names of a `Stateful`'s arrays
 class Stateful(Protocol):
     """Whatever else a batch depends on; its arrays are part of each checkpoint."""
 
-    def get_state(self) -> dict[str, NDArray[Any]]: ...
+    def get_state(self) -> dict[str, Array]: ...
 
-    def set_state(self, state: dict[str, NDArray[Any]]) -> None: ...
+    def set_state(self, state: dict[str, Array]) -> None: ...
 
 
 class Checkpoint:
@@ -55,12 +55,12 @@ class Checkpoint:
         self.state = state
         self.history = History()
         self.finished = False
-        self.weights: list[NDArray[Any]] = []
+        self.weights: list[Array] = []
         self._saved = time.monotonic()
         if (arrays := run.saved(CHECKPOINT)) is not None:
             self._restore(arrays)
 
-    def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
+    def _restore(self, arrays: dict[str, Array]) -> None:
         variables = model_variables(self.model)
         values = unpack("variables", arrays)
         weights = unpack("best", arrays)

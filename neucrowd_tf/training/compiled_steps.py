@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import gc
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import keras
 import tensorflow as tf
 
+from neucrowd_tf.declare.types import NamedValues, Strategy, Tensor
 from neucrowd_tf.nn.keras_private import clear_kernels
 
-Steps = Callable[[Iterator[Any], Any], Mapping[str, Any]]
+Steps = Callable[[Iterator[Tensor], Tensor], NamedValues]
 
 
 _EACH = 4
@@ -35,7 +36,7 @@ def free_earlier() -> None:
     clear_kernels()
 
 
-def compiled_steps(model: keras.Model, strategy: Any = None) -> Steps:
+def compiled_steps(model: keras.Model, strategy: Strategy = None) -> Steps:
     """Returns `take(iterator, count)`, which makes `count` training steps.
 
     It returns the last step's logs, and is compiled once for as long as the model's compilation
@@ -55,7 +56,7 @@ def compiled_steps(model: keras.Model, strategy: Any = None) -> Steps:
 def _one_device(model: keras.Model) -> Steps:
     if model.run_eagerly:  # its parts are compiled
 
-        def eagerly(iterator: Iterator[Any], count: Any) -> Mapping[str, Any]:
+        def eagerly(iterator: Iterator[Any], count: Tensor) -> NamedValues:
             for _ in range(int(count)):
                 logs = model.train_step(next(iterator))
             return logs  # type: ignore[no-any-return]
@@ -70,7 +71,7 @@ def _one_device(model: keras.Model) -> Steps:
         return lambda iterator, _: step(next(iterator))
 
     @tf.function(autograph=False, reduce_retracing=True)
-    def several(iterator: Any, count: Any) -> Any:
+    def several(iterator: Any, count: Tensor) -> Tensor:
         # Called at one place, as TensorFlow optimises the step's graph once for each.
         traced = step.get_concrete_function(iterator.element_spec)
         start = tf.nest.map_structure(
@@ -86,13 +87,13 @@ def _one_device(model: keras.Model) -> Steps:
     return several  # type: ignore[no-any-return]
 
 
-def _replicas(model: keras.Model, strategy: Any) -> Steps:
+def _replicas(model: keras.Model, strategy: Strategy) -> Steps:
     # A loop inside the function would hold collective operations, which TensorFlow cannot run.
     @tf.function(autograph=False, reduce_retracing=True)
-    def step(data: Any) -> Any:
+    def step(data: Tensor) -> Tensor:
         return strategy.run(model.train_step, args=(data,))
 
-    def several(iterator: Iterator[Any], count: Any) -> Mapping[str, Any]:
+    def several(iterator: Iterator[Any], count: Tensor) -> NamedValues:
         logs = {}
         for _ in range(int(count)):
             logs = step(next(iterator))

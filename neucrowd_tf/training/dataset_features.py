@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
+from neucrowd_tf.declare.types import Array, Floats32, Indices, Tensor
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.arrays import array_digest
 from neucrowd_tf.training.features import ROWS
@@ -54,7 +55,7 @@ class DatasetFeatures:
     def __len__(self) -> int:
         return int(self.shape[0])
 
-    def __getitem__(self, rows: NDArray[np.int64]) -> DatasetFeatures:
+    def __getitem__(self, rows: Indices) -> DatasetFeatures:
         """Returns the instances at these positions, which become 0 to n - 1."""
         places = np.full(len(self), -1, np.int32)
         places[rows] = np.arange(len(rows))
@@ -65,21 +66,21 @@ class DatasetFeatures:
         some.shape = (len(rows), *self.shape[1:])
         return some
 
-    def blocks(self, rows: int = ROWS) -> Iterator[tuple[NDArray[Any], NDArray[np.float32]]]:
+    def blocks(self, rows: int = ROWS) -> Iterator[tuple[Array, Floats32]]:
         """Yields positions `[n]` and features `[n, ...]` of at most `rows` instances at a time."""
         for block, places in self.dataset.batch(rows).as_numpy_iterator():
             if not np.isfinite(block).all():
                 raise DataError(f"{self.subject}: expected finite numbers")
             yield places, block
 
-    def batches(self, size: int, seed: int) -> tuple[Callable[[int], Any], int]:
+    def batches(self, size: int, seed: int) -> tuple[Callable[[int], Tensor], int]:
         """Returns a maker of the pipeline from a step on, and the steps of an epoch.
 
         An element is the step's number, features `[B, ...]` and positions `[B]`.
         """
         dataset = self.dataset.shuffle(min(len(self), SHUFFLED), seed=seed).batch(size).repeat()
 
-        def make(first_step: int) -> Any:
+        def make(first_step: int) -> Tensor:
             steps = dataset.enumerate().skip(first_step)
             return steps.map(lambda step, pair: (step, *pair)).prefetch(2)
 
@@ -87,5 +88,5 @@ class DatasetFeatures:
 
     def digest(self) -> str:
         """Returns the SHA-256 of positions and features."""
-        digests = [array_digest(array) for block in self.blocks() for array in block]
+        digests = list(map(array_digest, itertools.chain.from_iterable(self.blocks())))
         return hashlib.sha256(" ".join(digests).encode()).hexdigest()

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
-import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
+from neucrowd_tf.declare.types import Floats32, Indices, Tensor
 from neucrowd_tf.nn.steps import replicas, summed, take_step
 from neucrowd_tf.training.features import in_blocks
 
@@ -23,7 +20,7 @@ class EncoderModel(keras.Model):
     the subclass holds.
     """
 
-    def __init__(self, encoder: keras.Model, features: NDArray[np.float32]) -> None:
+    def __init__(self, encoder: keras.Model, features: Floats32) -> None:
         """Sets up training.
 
         Args:
@@ -35,11 +32,11 @@ class EncoderModel(keras.Model):
         self.instances = tf.constant(features)
         self.loss_tracker = keras.metrics.Mean(name="loss")
 
-    def call(self, features: Any, training: bool = False) -> Any:
+    def call(self, features: Tensor, training: bool = False) -> Tensor:
         """Returns embeddings."""
         return self.encoder(features, training=training)
 
-    def distinct(self, rows: Any) -> tuple[Any, Any]:
+    def distinct(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the features of the distinct instances among `[...]` positions.
 
         The second value has the place `[...]` of each position there. All instances are returned if
@@ -51,7 +48,9 @@ class EncoderModel(keras.Model):
         flat, places = tf.unique(tf.reshape(rows, [-1]))
         return tf.gather(self.instances, flat), tf.reshape(places, tf.shape(rows))
 
-    def embed_rows(self, rows: Any, training: bool, network: keras.Model | None = None) -> Any:
+    def embed_rows(
+        self, rows: Tensor, training: bool, network: keras.Model | None = None
+    ) -> Tensor:
         """Returns float32 embeddings `[..., h]` of instances `[...]`, by default the encoder's.
 
         Each distinct instance is embedded once.
@@ -60,7 +59,7 @@ class EncoderModel(keras.Model):
         features, places = self.distinct(rows)
         return tf.cast(tf.gather(network(features, training=training), places), tf.float32)
 
-    def batch_losses(self, data: Any) -> Any:
+    def batch_losses(self, data: Tensor) -> Tensor:
         """Returns the losses `[B]` of one batch of the pipeline, in float32.
 
         Their mean is minimised. Of replicas, each returns those of its part of the batch; if losses
@@ -68,7 +67,7 @@ class EncoderModel(keras.Model):
         """
         raise NotImplementedError
 
-    def global_mean(self, values: Any) -> Any:
+    def global_mean(self, values: Tensor) -> Tensor:
         """Returns this replica's share of the mean over the batch of all replicas.
 
         Replicas' gradients are summed; the parts of a batch may be of different sizes.
@@ -77,19 +76,19 @@ class EncoderModel(keras.Model):
             return tf.reduce_mean(values)
         return tf.reduce_sum(values) / summed(tf.cast(tf.size(values), values.dtype))
 
-    def logged(self, values: Any) -> Any:
+    def logged(self, values: Tensor) -> Tensor:
         """Returns what a metric of the values is given: their mean over all replicas' parts."""
         if replicas() == 1:
             return values
         return summed(self.global_mean(values))
 
-    def penalty(self, network: keras.Model) -> Any:
+    def penalty(self, network: keras.Model) -> Tensor:
         """Returns the network's weight penalties, this replica's share of them."""
         if network.losses:
             return tf.add_n(network.losses) / replicas()
         return 0.0
 
-    def train_step(self, data: Any) -> dict[str, Any]:
+    def train_step(self, data: Tensor) -> dict[str, Tensor]:
         with tf.GradientTape() as tape:
             losses = self.batch_losses(data)
             loss = self.global_mean(losses) + self.penalty(self.encoder)
@@ -99,14 +98,14 @@ class EncoderModel(keras.Model):
         self.loss_tracker.update_state(self.logged(losses))
         return {"loss": self.loss_tracker.result()}
 
-    def embed(self, features: Any) -> NDArray[np.float32]:
+    def embed(self, features: Tensor) -> Floats32:
         """Returns embeddings `[M, h]` of features as the encoder takes them, with dropout off."""
         return in_blocks(lambda block: self._embed(tf.convert_to_tensor(block)), features, 8192)
 
-    def embed_instances(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+    def embed_instances(self, rows: Indices) -> Floats32:
         """Returns embeddings `[M, h]` of training instances by position, with dropout off."""
         return in_blocks(lambda block: self._embed(tf.gather(self.instances, block)), rows, 8192)
 
     @tf.function(reduce_retracing=True, autograph=False)
-    def _embed(self, features: Any) -> Any:
+    def _embed(self, features: Tensor) -> Tensor:
         return tf.cast(self.encoder(features, training=False), tf.float32)

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from neucrowd_tf.declare.declarations import Constraint, estimator, fitted, whole
+from neucrowd_tf.declare.types import Array, Estimator, Floats32, Network
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
 
@@ -33,8 +34,8 @@ class MeanOfFits(CrowdEstimator):
 
     size: Annotated[int, whole(1), "fits of each estimator; the first uses the seed itself."] = 4
 
-    members_: list[Any] = fitted()
-    confusion_matrices_: NDArray[np.float32] | None = fitted()
+    members_: list[Estimator] = fitted()
+    confusion_matrices_: Floats32 | None = fitted()
 
     def _estimators(self) -> Sequence[Any]:
         """Returns unfitted estimators."""
@@ -58,10 +59,10 @@ class MeanOfFits(CrowdEstimator):
         else:
             self.confusion_matrices_ = None
 
-    def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
+    def _predict_proba(self, features: Floats32) -> Array:
         return np.mean([member.predict_proba(features) for member in self.members_], axis=0)
 
-    def predict_annotators(self, features: ArrayLike) -> NDArray[np.float32]:
+    def predict_annotators(self, features: ArrayLike) -> Floats32:
         """Returns the members' mean probabilities `[M, R, C]` of each annotator's label.
 
         Raises:
@@ -70,7 +71,7 @@ class MeanOfFits(CrowdEstimator):
         x = self._check_fitted(features)
         return np.mean([member.predict_annotators(x) for member in self.members_], axis=0)
 
-    def _inference_model(self) -> Any:
+    def _inference_model(self) -> Network:
         import keras
 
         inputs = keras.Input(self.feature_shape_, name="features")

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
@@ -32,12 +32,23 @@ from neucrowd_tf.annotations.tables import (
 )
 from neucrowd_tf.annotations.votes import decided, scale_of
 from neucrowd_tf.declare.declarations import check_arguments, estimator, fitted, whole
-from neucrowd_tf.errors import DataError, UnsupportedDataError, UsageError, warn
+from neucrowd_tf.declare.types import (
+    Array,
+    Features,
+    Fields,
+    Floats,
+    Floats32,
+    Indices,
+    Layer,
+    Network,
+)
+from neucrowd_tf.errors import DataError, UnsupportedDataError, UsageError, one_at_a_time, warn
 from neucrowd_tf.names import as_name_array
 from neucrowd_tf.saving.persistent import Persistent
 from neucrowd_tf.saving.transaction import transaction
 from neucrowd_tf.training.features import blocks_of, in_blocks, is_dataset
 from neucrowd_tf.training.owner import owner_of
+from neucrowd_tf.training.random_states import random_states_stay
 from neucrowd_tf.training.reuse import forgotten_after_errors
 from neucrowd_tf.training.run import Run
 
@@ -56,14 +67,14 @@ class TrainingData:
         validation_kind: "truth", or "votes" of the crowd, which are no true labels.
     """
 
-    features: NDArray[np.float32]
+    features: Floats32
     annotations: Annotations
-    validation: tuple[NDArray[np.float32], NDArray[np.int64]] | None
-    rows: NDArray[np.int64]
+    validation: tuple[Floats32, Indices] | None
+    rows: Indices
     validation_kind: str = "truth"
 
     @property
-    def named_validation(self) -> tuple[NDArray[np.float32], NDArray[Any], str] | None:
+    def named_validation(self) -> tuple[Floats32, Array, str] | None:
         """The validation data as another estimator's `fit` takes it, with class names."""
         if self.validation is None:
             return None
@@ -88,11 +99,11 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     reads_datasets: ClassVar[bool] = False  # it needs no more than one batch of features at a time
     distributed: ClassVar[bool] = False  # it, or what it fits, trains on all devices of a strategy
 
-    classes_: NDArray[Any] = fitted()
+    classes_: Array = fitted()
     n_features_in_: int = fitted()
-    feature_names_in_: NDArray[Any] | None = fitted()  # None of features without names
+    feature_names_in_: Array | None = fitted()  # None of features without names
     feature_shape_: tuple[int, ...] = fitted()
-    rescaling_: NDArray[np.float64] | None = fitted()  # of columns that float32 cannot hold
+    rescaling_: Floats | None = fitted()  # of columns that float32 cannot hold
 
     seed: Annotated[int, whole(0), "seed of all random draws."] = 0
 
@@ -100,10 +111,10 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         self,
         features: ArrayLike,
         annotations: Annotations | ArrayLike,
-        validation: Sequence[Any] | None = None,
+        validation: Sequence[object] | None = None,
         *,
         run: Run | None = None,
-        callbacks: Sequence[Any] = (),
+        callbacks: Sequence[object] = (),
     ) -> Self:
         """Trains.
 
@@ -135,7 +146,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
             if not self.trains_network:
                 raise UsageError(f"callbacks: {type(self).__name__} trains no network")
             run = dataclasses.replace(run, callbacks=[*run.callbacks, *callbacks])
-        with transaction(self):
+        with transaction(self), random_states_stay():
             data = self._check(features, annotations, validation)
             if not self.distributed:
                 run = self._on_one_device(run)
@@ -174,18 +185,18 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     def _fit(self, data: TrainingData, run: Run) -> None:
         raise NotImplementedError
 
-    def _outputs(self, name: str, features: NDArray[np.float32]) -> NDArray[Any]:
+    def _outputs(self, name: str, features: Floats32) -> Array:
         """Returns one output of `model_`."""
         return in_blocks(lambda block: self.model_(block, training=False)[name], features)
 
-    def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
+    def _predict_proba(self, features: Floats32) -> Array:
         return self._outputs("probabilities", features)
 
     def _check(
         self,
         features: ArrayLike,
         annotations: Annotations | ArrayLike,
-        validation: Sequence[Any] | None,
+        validation: Sequence[object] | None,
     ) -> TrainingData:
         if is_dataset(features):
             table = self._features(features, "features")
@@ -260,9 +271,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
                 f" {crowd.class_names[used].tolist()}"
             )
 
-    def _check_validation(
-        self, features: ArrayLike, labels: ArrayLike
-    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    def _check_validation(self, features: ArrayLike, labels: ArrayLike) -> tuple[Array, Indices]:
         """Returns validation data as numbers and class codes, of the training features' shape."""
         table, names = split_names(features, "validation features", self.feature_names_in_)
         x = self._numbers(table, "validation features")
@@ -274,7 +283,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
             )
         return x, codes
 
-    def _check_fitted(self, features: ArrayLike) -> NDArray[np.float32]:
+    def _check_fitted(self, features: ArrayLike) -> Floats32:
         self._require_fit()
         return self._numbers(features, "features")
 
@@ -282,7 +291,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         if not hasattr(self, "feature_shape_"):
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
 
-    def _numbers(self, features: ArrayLike, subject: str) -> NDArray[Any]:
+    def _numbers(self, features: ArrayLike, subject: str) -> Array:
         """Returns features as the method sees them.
 
         Raises:
@@ -304,7 +313,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
             x = as_single(x, subject, getattr(self, "rescaling_", None))
         return x
 
-    def _features(self, features: Any, subject: str) -> Any:
+    def _features(self, features: Features, subject: str) -> Any:
         """Returns features as numbers `[N, ...]`, or texts, or a dataset of numbers."""
         if hasattr(type(features), "digest"):  # `DatasetFeatures`; a frame may have such a column
             return features
@@ -326,14 +335,14 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
 
         return DatasetFeatures(features, subject)
 
-    def text_layer(self) -> Any:
+    def text_layer(self) -> Layer:
         """Returns a Keras layer from texts or images to what `inference_model` takes.
 
         Methods fitted to numbers, or to the vectors of a `SentenceEncoder`, give None.
         """
         return None
 
-    def predict_proba(self, features: ArrayLike) -> NDArray[Any]:
+    def predict_proba(self, features: ArrayLike) -> Array:
         """Returns `[M, C]` class probabilities in the order of `classes_`.
 
         Raises:
@@ -342,12 +351,12 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         with retracing_expected():
             return check_finite(self._predict_proba(self._check_fitted(features)))
 
-    def predict(self, features: ArrayLike) -> NDArray[Any]:
+    def predict(self, features: ArrayLike) -> Array:
         """Returns `[M]` labels (class names)."""
         codes = self._decide(self.predict_proba(features))
         return self.classes_[codes]
 
-    def _decide(self, probabilities: NDArray[Any]) -> NDArray[np.int64]:
+    def _decide(self, probabilities: Array) -> Indices:
         """Returns `[M]` class codes."""
         return decided(probabilities, scale_of(self))
 
@@ -392,9 +401,10 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
             codes = encode_labels(labels, self.classes_)  # type: ignore[arg-type]
             sample_weight = align_labels(sample_weight, features, names, "sample_weight")
         guess = self._decide(self.predict_proba(features))
-        return float(accuracy_score(codes, guess, sample_weight=sample_weight))
+        with one_at_a_time():
+            return float(accuracy_score(codes, guess, sample_weight=sample_weight))
 
-    def inference_model(self) -> Any:
+    def inference_model(self) -> Network:
         """Returns a Keras model from raw features `[None, ...]` to a dict of outputs.
 
         It has "probabilities" and, where there is one, "embedding". It takes float64 if float32
@@ -407,25 +417,25 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
 
         return rescaled(model, *scaling)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> Fields:
         """Copies leave out caches, whose names begin with "_", as saved estimators do."""
         theirs = ("_sklearn", "_metadata")  # of scikit-learn, no caches
         state = super().__getstate__()
         return {name: x for name, x in state.items() if name[0] != "_" or name.startswith(theirs)}
 
-    def _inference_model(self) -> Any:
+    def _inference_model(self) -> Network:
         """Returns the model of `inference_model`, from features as the method sees them."""
         if not hasattr(self, "model_"):
             raise NotImplementedError(f"{type(self).__name__} cannot be exported")
         return self.model_
 
 
-def transform(self: CrowdEstimator, features: ArrayLike) -> NDArray[np.float32]:
+def transform(self: CrowdEstimator, features: ArrayLike) -> Floats32:
     """Returns the embedding `[M, h]` of raw features (of several networks, side by side)."""
     return self._outputs("embedding", self._check_fitted(features))
 
 
-def check_finite(probabilities: NDArray[Any]) -> NDArray[Any]:
+def check_finite(probabilities: Array) -> Array:
     """Returns predictions `[M, C]`, or raises FloatingPointError if some are not finite."""
     finite = np.isfinite(probabilities).all(axis=1)
     if not finite.all():

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from neucrowd_tf.declare.types import Array, Features, Floats
 
 # Under this share of a column's mean a deviation is float32's rounding, which dividing by it would
 # blow up.
@@ -17,8 +18,8 @@ ROWS = 4096  # that a network predicts at a time
 
 
 def standardise(
-    features: NDArray[Any], wanted: bool | str = True, *, weights: NDArray[np.float64] | None = None
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    features: Array, wanted: bool | str = True, *, weights: Floats | None = None
+) -> tuple[Floats, Floats]:
     """Returns the mean and the scale `[d]` of each column.
 
     `(features - mean) / scale` has mean 0 and standard deviation 1.
@@ -37,14 +38,14 @@ def standardise(
     if not wanted:
         return np.zeros(width), np.ones(width)
 
-    def blocks() -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64] | None]]:
+    def blocks() -> Iterator[tuple[Floats, Floats | None]]:
         for places, block in blocks_of(features, _ROWS):
             values = block.reshape(-1, width).astype(np.float64)
             if wanted == "square_root":
                 values = signed_square_root(values)
             yield values, None if weights is None else weights[places, None]
 
-    def total(values: NDArray[np.float64], weight: NDArray[np.float64] | None) -> NDArray[Any]:
+    def total(values: Floats, weight: Floats | None) -> Array:
         return np.asarray((values if weight is None else values * weight).sum(axis=0))
 
     rows = math.prod(features.shape) // width
@@ -63,12 +64,12 @@ def standardise(
     return mean, np.where(deviation > least * np.abs(mean), deviation, 1.0)
 
 
-def signed_square_root(values: NDArray[Any]) -> NDArray[Any]:
+def signed_square_root(values: Array) -> Array:
     """Returns `sign(x) sqrt(|x|)`, which shortens the long tails of pooled activations."""
     return np.copysign(np.sqrt(np.abs(values)), values)
 
 
-def blocks_of(features: Any, rows: int) -> Iterator[tuple[Any, NDArray[Any]]]:
+def blocks_of(features: Features, rows: int) -> Iterator[tuple[Any, Array]]:
     """Yields positions and features of at most `rows` instances at a time.
 
     Of no instances there is one empty block. `DatasetFeatures` have blocks of their own.
@@ -81,9 +82,7 @@ def blocks_of(features: Any, rows: int) -> Iterator[tuple[Any, NDArray[Any]]]:
         yield places, features[places]
 
 
-def in_blocks(
-    function: Callable[[NDArray[Any]], Any], features: NDArray[Any], rows: int = ROWS
-) -> NDArray[Any]:
+def in_blocks(function: Callable[[Array], Any], features: Array, rows: int = ROWS) -> Array:
     """Returns `function` of `[M, ...]` features, computed on at most `rows` of them at a time.
 
     Without features it is called once with none, which gives the result its shape.
@@ -98,6 +97,6 @@ def in_blocks(
     return result
 
 
-def is_dataset(features: Any) -> bool:
+def is_dataset(features: Features) -> bool:
     """Whether features are a `tf.data.Dataset` (without importing TensorFlow)."""
     return hasattr(features, "element_spec")

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 from scipy.special import softmax
 from sklearn.base import BaseEstimator
@@ -17,6 +16,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from neucrowd_tf.aggregation.blas import one_blas_thread
+from neucrowd_tf.declare.types import Array, Features, Floats
+from neucrowd_tf.errors import one_at_a_time
 from neucrowd_tf.saving.persistent import Persistent
 from neucrowd_tf.training.features import standardise as scaling
 from neucrowd_tf.training.folds import stratified_folds
@@ -46,18 +47,18 @@ class LinearHead(Persistent, BaseEstimator):
             are left out once two in a row are worse than the best); empty when there was no choice.
     """
 
-    mean_: NDArray[np.float64]
-    scale_: NDArray[np.float64]
-    kernel_: NDArray[np.float64]
-    bias_: NDArray[np.float64]
+    mean_: Floats
+    scale_: Floats
+    kernel_: Floats
+    bias_: Floats
     C_: float
     scores_: list[float]
 
-    def decision_function(self, x: NDArray[Any]) -> NDArray[np.float64]:
+    def decision_function(self, x: Array) -> Floats:
         """Returns logits `[M, C]` of features `[M, d]`."""
         return np.asarray(self.standardised(x) @ self.kernel_ + self.bias_)
 
-    def standardised(self, x: Any) -> Any:
+    def standardised(self, x: Features) -> Any:
         """Returns features `[M, d]` as the weights take them; sparse ones stay sparse."""
         if issparse(x):  # their mean_ is 0, and all columns have one scale
             return x / self.scale_[0]
@@ -66,11 +67,11 @@ class LinearHead(Persistent, BaseEstimator):
         values /= self.scale_
         return values
 
-    def predict_proba(self, x: NDArray[Any]) -> NDArray[np.float64]:
+    def predict_proba(self, x: Array) -> Floats:
         """Returns class probabilities `[M, C]` of features `[M, d]`."""
         return np.asarray(softmax(self.decision_function(x), axis=1))
 
-    def folded(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def folded(self) -> tuple[Floats, Floats]:
         """Returns weights `[d, C]` and bias `[C]` that apply to features as they are.
 
         The features need not be standardised first.
@@ -91,15 +92,15 @@ class LinearHead(Persistent, BaseEstimator):
 
 def fit_logistic(
     x: Any,
-    codes: NDArray[Any],
+    codes: Array,
     num_classes: int,
     Cs: Sequence[float] = STRENGTHS,
-    validation: tuple[NDArray[Any], NDArray[Any]] | None = None,
-    sample_weight: NDArray[Any] | None = None,
+    validation: tuple[Array, Array] | None = None,
+    sample_weight: Array | None = None,
     seed: int = 0,
     *,
     standardise: bool = True,
-    groups: NDArray[Any] | None = None,
+    groups: Array | None = None,
 ) -> LinearHead:
     """Fits a logistic regression, its L2 strength chosen by log loss.
 
@@ -169,21 +170,19 @@ class _Split(NamedTuple):
         train, test: rows of these; None for all.
     """
 
-    fitted: tuple[Any, NDArray[Any], NDArray[Any]]
-    held_out: tuple[Any, NDArray[Any], NDArray[Any] | None]
-    train: NDArray[Any] | None = None
-    test: NDArray[Any] | None = None
+    fitted: tuple[Any, Array, Array]
+    held_out: tuple[Any, Array, Array | None]
+    train: Array | None = None
+    test: Array | None = None
 
 
-def _rows(values: Any, rows: NDArray[Any] | None) -> Any:
+def _rows(values: Any, rows: Array | None) -> Any:
     if rows is None or values is None:
         return values
     return values[rows]
 
 
-def _folds(
-    codes: NDArray[Any], groups: NDArray[Any] | None, seed: int
-) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+def _folds(codes: Array, groups: Array | None, seed: int) -> list[tuple[Array, Array]]:
     """Returns the rows of stratified folds, as many as the data allows; none for a single row."""
     if groups is None:
         units = len(codes)
@@ -199,13 +198,14 @@ def _folds(
 
 def _weights(
     split: _Split, num_classes: int, Cs: Sequence[float]
-) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+) -> Iterator[tuple[Floats, Floats]]:
     """Yields kernel `[d, C]` and bias `[C]` for each strength.
 
     Each is fitted when it is asked for, and starts from the solution before.
     """
     z = split.fitted[0]
-    codes, weight = (_rows(values, split.train) for values in split.fitted[1:])
+    codes = _rows(split.fitted[1], split.train)
+    weight = _rows(split.fitted[2], split.train)
     present = np.unique(codes)
     # a fifth of the time on sparse features
     if issparse(z):
@@ -220,7 +220,9 @@ def _weights(
             bias[present] = 0.0
         else:
             model.set_params(C=strength)
-            model.fit(_rows(z, split.train), codes, sample_weight=weight)
+            rows = _rows(z, split.train)
+            with one_at_a_time():
+                model.fit(rows, codes, sample_weight=weight)
             if len(present) == 2:
                 kernel[:, present[1]] = model.coef_[0]
                 bias[present] = [0.0, model.intercept_[0]]
@@ -245,7 +247,9 @@ def _path(splits: Sequence[_Split], num_classes: int, Cs: Sequence[float]) -> li
             z, codes, weight = (_rows(values, split.test) for values in split.held_out)
             likely = softmax(z @ kernel + bias, axis=1)
             del z
-            yield -float(log_loss(codes, likely, sample_weight=weight, labels=classes))
+            with one_at_a_time():
+                loss = log_loss(codes, likely, sample_weight=weight, labels=classes)
+            yield -float(loss)
 
     for scores in zip(*map(held_out, splits), strict=True):
         means.append(float(np.mean(scores)))

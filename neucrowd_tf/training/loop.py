@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+import itertools
+from collections.abc import Callable, Mapping
 
 import keras
 import numpy as np
-import tensorflow as tf
 
+from neucrowd_tf.declare.types import NamedValues, Tensor
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.nn.keras_private import first_epoch, forget_first_epoch, forget_swap, trained_by
 from neucrowd_tf.nn.steps import agreed, clips
 from neucrowd_tf.training.checkpoints import Checkpoint, Stateful
-from neucrowd_tf.training.compiled_steps import compiled_steps, free_earlier
 from neucrowd_tf.training.early_stopping import History
+from neucrowd_tf.training.learner import Epoch, Learner
 from neucrowd_tf.training.owner import with_network
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.state import (
@@ -32,12 +32,12 @@ StopWhen = Callable[[Mapping[str, list[float]]], bool]
 
 
 def train(
-    model: keras.Model,
-    batches: Callable[[int], Any],
+    model: keras.Model | Learner,
+    run_epoch: Epoch,
     *,
     epochs: int,
-    steps_per_epoch: int,
     run: Run,
+    steps_per_epoch: int = 1,
     evaluate: Evaluate | None = None,
     watch: Evaluate | None = None,
     monitor: str | None = None,
@@ -48,7 +48,7 @@ def train(
     state: Stateful | None = None,
     stop_when: StopWhen | None = None,
 ) -> History:
-    """Trains a compiled model, or resumes a killed run; both end with the same bytes.
+    """Trains a model or several, or resumes a killed run; both end with the same bytes.
 
     It takes the place of `keras.Model.fit` for three reasons. `fit` fails on several machines if it
     takes several steps a call (keras#20585). Its backup callback leaves out what exact resume
@@ -57,12 +57,11 @@ def train(
     epoch. Steps, metrics and callbacks are Keras' own.
 
     Args:
-        model: compiled; `compile(steps_per_execution=...)` takes several steps a call.
-        batches: `batches(first_step)` returns a `tf.data.Dataset` whose elements are functions of
-            (seed, step) alone, from that step on and for at least the steps that are left.
+        model: a compiled Keras model, or a `Learner`.
+        run_epoch: trains it for an epoch: `in_batches(model, ...)`, or `in_turns(function)`.
         epochs: how many to train.
-        steps_per_epoch: batches an epoch.
         run: checkpoints, TensorBoard, progress, and further Keras callbacks.
+        steps_per_epoch: batches an epoch, for a progress bar.
         evaluate: called after each epoch; its values are logged as `val_<name>`.
         watch: called after each epoch; its values are of training data and keep their names.
         monitor: the name (as `evaluate` gives it, or "loss" of training) that chooses the best
@@ -89,8 +88,6 @@ def train(
         FloatingPointError: the loss or a weight is not finite.
         UsageError: a callback or an optimizer that cannot do here what it does in `fit`.
     """
-    if getattr(model, "_compiled_steps", None) is None:  # a new one
-        free_earlier()
     with run.scope():
         note_starts(model)
     _check(model, run, staged=monitor is not None or state is not None)
@@ -111,14 +108,12 @@ def train(
             hooks = _begin(model, run, epochs, steps_per_epoch)
             first = first_epoch(model) or first
             values = dict[str, float]()
-            iterator = iter(batches(first * steps_per_epoch))
             chosen = (monitor or "", tie_break, min_delta)
             for epoch in range(first, epochs):
                 run.raise_if_stopped()
-                model.reset_metrics()
                 extra = (epoch_start(epoch) if epoch_start is not None else None) or {}
                 hooks.on_epoch_begin(epoch)
-                logs = _steps(model, iterator, steps_per_epoch, run, hooks)
+                logs = run_epoch(epoch, hooks)
                 with averaged(model):
                     values = _figures(model, {**logs, **extra}, evaluate, watch, run)
                     checkpoint.record(epoch, values)
@@ -151,7 +146,8 @@ def _check(model: keras.Model, run: Run, *, staged: bool) -> None:
     """
     averages = averaging(model)
     have = keras.callbacks
-    no_save = type(model).save is keras.Model.save and not model.__module__.startswith("keras.")
+    saves = getattr(type(model), "save", keras.Model.save) is not keras.Model.save
+    no_save = not saves and not type(model).__module__.startswith("keras.")
     for each in run.callbacks:
         if isinstance(each, have.BackupAndRestore) and (staged or run.prefix or run.checkpoints):
             problem = (
@@ -175,7 +171,7 @@ def _check(model: keras.Model, run: Run, *, staged: bool) -> None:
                 forget_swap(each)  # an earlier fit's
             continue
         raise UsageError(f"callbacks: {type(each).__name__} {problem}")
-    trained = [id(variable) for each in averages for variable in trained_by(each)]
+    trained = list(map(id, itertools.chain.from_iterable(map(trained_by, averages))))
     if len(trained) > len(set(trained)):
         raise UsageError("optimizer: use_ema: several optimizers train these weights. Leave it out")
     for each in optimizers_of(model) if run.strategy is not None else ():
@@ -189,7 +185,7 @@ def _check(model: keras.Model, run: Run, *, staged: bool) -> None:
             )
 
 
-def _begin(model: keras.Model, run: Run, epochs: int, steps: int) -> Any:
+def _begin(model: keras.Model, run: Run, epochs: int, steps: int) -> Tensor:
     """Returns the callbacks of a training loop that has begun."""
     forget_first_epoch(model)
     verbose = run.verbose
@@ -199,23 +195,6 @@ def _begin(model: keras.Model, run: Run, epochs: int, steps: int) -> Any:
     )  # fmt: skip
     hooks.on_train_begin()
     return hooks
-
-
-def _steps(
-    model: keras.Model, iterator: Iterator[Any], steps: int, run: Run, hooks: Any
-) -> Mapping[str, Any]:
-    """Takes an epoch's steps, or those before a callback ends training; returns the last logs."""
-    take = compiled_steps(model, run.strategy)
-    at_once = model.steps_per_execution
-    logs: Mapping[str, Any] = {}
-    for step in range(0, steps, at_once):
-        count = min(at_once, steps - step)
-        hooks.on_train_batch_begin(step)
-        logs = take(iterator, tf.constant(count))
-        hooks.on_train_batch_end(step + count - 1, logs)
-        if model.stop_training:
-            break
-    return logs
 
 
 def _check_finite(model: keras.Model, loss: float = 0.0) -> None:
@@ -239,7 +218,7 @@ def _check_finite(model: keras.Model, loss: float = 0.0) -> None:
 
 def _figures(
     model: keras.Model,
-    logs: Mapping[str, Any],
+    logs: NamedValues,
     evaluate: Evaluate | None,
     watch: Evaluate | None,
     run: Run,

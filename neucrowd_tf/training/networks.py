@@ -26,6 +26,7 @@ from neucrowd_tf.declare.declarations import (
     whole,
     widths,
 )
+from neucrowd_tf.declare.types import Network
 from neucrowd_tf.errors import DataError, UsageError
 
 _FUNCTION = Constraint("a function", callable)
@@ -89,12 +90,6 @@ class DenseEncoder:
         one_of("glorot", "normal"),
         'start of the kernels: "glorot" (uniform) or "normal" (standard deviation 0.05).',
     ] = "glorot"
-    normal_biases: Annotated[
-        bool, "whether biases start from N(0, 1), as released, and not at 0."
-    ] = False
-    embedding_dropout: Annotated[bool, "whether the embedding is dropped out too, as released."] = (
-        False
-    )
 
 
 @estimator
@@ -125,7 +120,7 @@ def network(kinds: Kinds) -> Constraint:
     )
 
 
-def _is_reference(value: Any) -> bool:
+def _is_reference(value: object) -> bool:
     """Whether a value is "module:function" or may be a class of `keras.applications`."""
     return isinstance(value, str) and (":" in value or value[:1].isupper())
 
@@ -147,7 +142,7 @@ def _referenced(argument_name: str, value: str) -> Any:
 
 def _application(
     argument_name: str, name: str, input_shape: tuple[int, ...], num_classes: int | None = None
-) -> Any:
+) -> Network:
     """Returns an untrained Keras application, with a softmax if there are classes."""
     import keras
 
@@ -258,7 +253,7 @@ ValidationFraction = Annotated[
 ]
 
 
-def check_network(model: Any) -> None:
+def check_network(model: Network) -> None:
     """Checks an estimator's networks, which `nested` names, and that its optimizer has one rate.
 
     Raises:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # Functions that Keras and the loop compile for a model, and keep from one fit to the next.
 COMPILED = ("train_function", "test_function", "predict_function", "_compiled_steps")
+# What a class of these remembers is their versions' matter, and is not looked at.
+LIBRARIES = ("builtins", "keras", "neucrowd_tf", "numpy", "sklearn", "tensorflow", "baselines")
 DEPTH = 12  # of objects within objects; what lies deeper counts by its class
 
 
@@ -115,8 +117,7 @@ def _plain(value: Any, depth: int = 0) -> Any:
     if isinstance(value, types.CodeType):
         return [value.co_code.hex(), inner(value.co_names), inner(value.co_consts)]
     if isinstance(value, type):
-        functions = [each for each in vars(value).values() if isinstance(each, types.FunctionType)]
-        return [_name(value), [inner(each.__code__) for each in functions]]
+        return _class(value, depth)
     if hasattr(value, "__qualname__"):  # builtins
         return _name(value)
     if hasattr(value, "get_params"):
@@ -126,13 +127,38 @@ def _plain(value: Any, depth: int = 0) -> Any:
     return [inner(type(value)), _state(value, depth)]
 
 
+def _is_users(kind: type) -> bool:
+    """Whether a class is neither a library's nor of this package."""
+    package = kind.__module__.partition(".")[0]
+    return package not in LIBRARIES
+
+
+def _class(value: type, depth: int) -> Any:
+    """Returns a class's code; of a user's class also what it and its methods remember."""
+    members = [getattr(each, "__func__", each) for each in vars(value).values()]
+    functions: list[Any] = [each for each in members if isinstance(each, types.FunctionType)]
+    if not _is_users(value):
+        return [_name(value), [_plain(each.__code__, depth + 1) for each in functions]]
+    functions += [each.fget for each in members if isinstance(each, property) and each.fget]
+    constants = {
+        name: x
+        for name, x in vars(value).items()
+        if isinstance(x, (bool, int, float, str)) and not name.startswith("__")
+    }
+    bases = [base for base in value.__bases__ if base is not object]
+    parts = [*(_function(each, depth + 1) for each in functions), constants, bases]
+    return [_name(value), [_plain(part, depth + 1) for part in parts]]
+
+
 def _function(value: types.FunctionType, depth: int) -> Any:
     """Returns a function's code, and what it remembers.
 
     Of what it names in its module, numbers and texts count.
     """
     cells = []
-    for cell in value.__closure__ or ():
+    for name, cell in zip(value.__code__.co_freevars, value.__closure__ or (), strict=True):
+        if name == "__class__":  # the method's own class, for `super`
+            continue
         try:
             cells.append(cell.cell_contents)
         except ValueError:  # not assigned yet
@@ -149,9 +175,12 @@ def _state(value: Any, depth: int) -> Any:
     if hasattr(value, "layers") and hasattr(value, "get_config"):
         return _network(value, depth)
     if hasattr(value, "get_config"):
+        # A configuration names the classes of an optimizer's own schedule or losses, no more.
+        classes = {type(part) for part in vars(value).values() if _is_users(type(part))}
+        ordered = sorted(classes, key=_name)
         try:
             # An optimizer's name has a number that Keras adds.
-            return _plain({**value.get_config(), "name": ""}, depth + 1)
+            return _plain([{**value.get_config(), "name": ""}, ordered], depth + 1)
         except NotImplementedError:  # a schedule of the user's
             pass
     return _plain(getattr(value, "__dict__", {}), depth + 1)

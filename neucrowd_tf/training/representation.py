@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import keras
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
-from sklearn.utils.class_weight import compute_sample_weight
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, number, one_of, strengths
+from neucrowd_tf.declare.types import Array, Fields, Floats32, Indices, Network, Tensor
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.nn.embedding_networks import build_encoder, embedding_model, make_optimizer
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData, transform
 from neucrowd_tf.training.features import standardise
+from neucrowd_tf.training.learner import in_batches
 from neucrowd_tf.training.logistic_head import STRENGTHS, LinearHead, fit_logistic
 from neucrowd_tf.training.loop import train
 from neucrowd_tf.training.networks import (
@@ -49,17 +49,17 @@ from neucrowd_tf.training.tuplets import TupletModel
 from neucrowd_tf.training.validation import consensus_labels, hold_out, validation_figures
 
 # What a search tries for the encoder of all these methods.
-ENCODER_SPACE: dict[str, tuple[Any, ...]] = {
+ENCODER_SPACE: dict[str, tuple[Tensor, ...]] = {
     "l2": (1e-4, 1e-3, 1e-2),
     "hidden_units": ((64, 32), (128, 64), (32, 16)),
     "dropout": (0.0, 0.2, 0.4),
 }
 # What a dataset asks of the encoder of all these methods alike, whichever the loss. On Syn1's
 # validation rows NeuCrowd has .621 so and .616 by the default 1e-2 (results/neucrowd_choice.csv).
-EQUAL_PRESETS: dict[str, dict[str, Any]] = {"syn1": {"l2": 1e-3}, "syn2": {"l2": 1e-3}}
+EQUAL_PRESETS: dict[str, Fields] = {"syn1": {"l2": 1e-3}, "syn2": {"l2": 1e-3}}
 
 
-def adadelta(learning_rate: float) -> dict[str, Any]:
+def adadelta(learning_rate: float) -> Fields:
     """Returns the configuration of TensorFlow 1's Adadelta, whose epsilon is 1e-8 (Keras: 1e-7)."""
     config = {"learning_rate": learning_rate, "rho": 0.95, "epsilon": 1e-8}
     return {"class_name": "Adadelta", "config": config}
@@ -82,11 +82,11 @@ class EmbeddingData:
         validation, validation_labels: `[m, ...]`, standardised, and `[m]`, likewise.
     """
 
-    features: NDArray[np.float32]
-    labels: NDArray[np.int64]
+    features: Floats32
+    labels: Indices
     annotations: Annotations
-    validation: NDArray[np.float32]
-    validation_labels: NDArray[np.int64]
+    validation: Floats32
+    validation_labels: Indices
 
 
 @estimator
@@ -108,9 +108,6 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
 
     distributed: ClassVar[bool] = True
     nested: ClassVar[Mapping[str, Kinds]] = {"encoder": ENCODERS}
-    # In released code the logistic regression takes the embedding as it is, and its classes weigh
-    # the same.
-    raw_head: ClassVar[bool] = False
 
     steps_per_epoch: StepsPerEpoch = 20
     monitor: Annotated[
@@ -137,24 +134,24 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
 
     # ----------------------------------------------------------------- what a subclass provides
 
-    def _consensus(self, annotations: Annotations) -> NDArray[np.int64]:
+    def _consensus(self, annotations: Annotations) -> Indices:
         """Returns the class codes `[N]` that the embedding is trained on."""
         return consensus_labels(annotations, self.seed)
 
-    def _network(self, data: EmbeddingData) -> tuple[Any, Any]:
+    def _network(self, data: EmbeddingData) -> tuple[Network, Network]:
         """Returns the model that is trained, and its batches."""
         raise NotImplementedError
 
     def _before_epoch(
-        self, model: Any, data: EmbeddingData, epoch: int
+        self, model: Network, data: EmbeddingData, epoch: int
     ) -> Mapping[str, float] | None:
         """Changes the model before an epoch; what it returns is logged."""
 
-    def _watch(self, model: Any, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
+    def _watch(self, model: Network, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
         """Returns what is logged of the training data after each epoch."""
         return dict
 
-    def _judge(self, model: Any, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
+    def _judge(self, model: Network, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
         """Returns further figures of the validation data, logged as `val_<name>`."""
         return dict
 
@@ -167,7 +164,7 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         self._train_embedding(model, batches, prepared, run)
         self._classify(model, prepared, data.features)
 
-    def _prepare(self, data: TrainingData, labels: NDArray[np.int64]) -> EmbeddingData:
+    def _prepare(self, data: TrainingData, labels: Indices) -> EmbeddingData:
         """Holds instances out where there is no validation data, and standardises.
 
         Args:
@@ -196,7 +193,7 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         )
 
     def _train_embedding(
-        self, model: Any, batches: Callable[[int], Any], data: EmbeddingData, run: Run
+        self, model: Network, batches: Callable[[int], Tensor], data: EmbeddingData, run: Run
     ) -> None:
         """Trains the model and restores the best epoch.
 
@@ -222,7 +219,7 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         self.one_step_ = figures_after_one_step(model, batches, evaluate, run)
         history = train(
             model,
-            batches,
+            in_batches(model, batches, steps, run),
             epochs=self.epochs,
             steps_per_epoch=steps,
             run=run,
@@ -245,7 +242,7 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         """Returns the batches of an epoch."""
         return self.steps_per_epoch
 
-    def _compiled(self, model: Any, run: Run, steps: int) -> Any:
+    def _compiled(self, model: Network, run: Run, steps: int) -> Network:
         with run.scope():
             optimizer = make_optimizer(self.optimizer, self.learning_rate)
             steps = run.steps_per_call(steps)
@@ -254,22 +251,14 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
 
     def _head(
         self,
-        embedded: NDArray[np.float32],
-        labels: NDArray[np.int64],
+        embedded: Floats32,
+        labels: Indices,
         Cs: Sequence[float],
-        validation: tuple[NDArray[Any], NDArray[Any]] | None = None,
+        validation: tuple[Array, Array] | None = None,
     ) -> LinearHead:
-        if self.raw_head:
-            weight = compute_sample_weight("balanced", labels)
-        else:
-            weight = None
-        size = len(self.classes_)
-        scaled = not self.raw_head
-        return fit_logistic(
-            embedded, labels, size, Cs, validation, weight, self.seed, standardise=scaled
-        )
+        return fit_logistic(embedded, labels, len(self.classes_), Cs, validation, seed=self.seed)
 
-    def _classify(self, model: Any, data: EmbeddingData, features: NDArray[np.float32]) -> None:
+    def _classify(self, model: Network, data: EmbeddingData, features: Floats32) -> None:
         """Fits the downstream classifier: C by the held-out instances, then on all `[N, ...]`."""
         validation = model.embed(data.validation), data.validation_labels
         chosen = self._head(model.embed(data.features), data.labels, self.Cs, validation)
@@ -277,7 +266,7 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         head = self._head(embedded, self.train_labels_, (chosen.C_,))
         self.model_ = self._inference(model.encoder, head)
 
-    def _scale(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
+    def _scale(self, features: Floats32) -> Floats32:
         return np.asarray((features - self.mean_) / self.scale_, dtype=np.float32)
 
     def _make_encoder(
@@ -327,11 +316,11 @@ class TupletEstimator(RepresentationEstimator):
 
     def _model(
         self,
-        encoder: Any,
-        features: NDArray[np.float32],
-        labels: NDArray[np.int64],
-        confidence: NDArray[np.float32],
-        **further: Any,
+        encoder: Network,
+        features: Floats32,
+        labels: Indices,
+        confidence: Floats32,
+        **further: object,
     ) -> TupletModel:
         """Returns the network with the instances that it is trained on."""
         # Deviation: NeuCrowd section 3.3.3, p(e+ | e_r*). Paper: The sum runs over the whole

@@ -6,7 +6,9 @@ import contextlib
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any, TypeVar
 
-Network = TypeVar("Network")
+from neucrowd_tf.declare.types import Estimator, Network
+
+Built = TypeVar("Built")
 UNSET: Any = None  # of an attribute that every class of networks has, without a base class for it
 
 
@@ -19,9 +21,9 @@ class NetworkCache:
 
     def __init__(self) -> None:
         self._spec: Hashable = None
-        self._network: Any = None
+        self._network: Network = None
 
-    def get(self, spec: Hashable, build: Callable[[], Network]) -> Network:
+    def get(self, spec: Hashable, build: Callable[[], Built]) -> Built:
         """Returns what was built for an equal `spec`, or builds it."""
         if self._network is None or spec != self._spec:
             self.clear()  # room first: two large networks at a time are one too many
@@ -35,7 +37,7 @@ class NetworkCache:
 
 
 @contextlib.contextmanager
-def reused(estimator: Any, cache: NetworkCache | None = None) -> Iterator[None]:
+def reused(estimator: Estimator, cache: NetworkCache | None = None) -> Iterator[None]:
     """Lets fits on data of one shape share one compiled network within this context.
 
     Its memory is kept, and `network` gives it. Only the latest fit's predictions can be asked for.
@@ -57,7 +59,7 @@ def reused(estimator: Any, cache: NetworkCache | None = None) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def forgotten_after_errors(estimator: Any) -> Iterator[None]:
+def forgotten_after_errors(estimator: Estimator) -> Iterator[None]:
     """Clears the caches of an estimator whose fit ends with an exception.
 
     Its networks are in the midst of something, and a later fit takes new ones.

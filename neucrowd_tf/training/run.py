@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from neucrowd_tf.declare.types import Array, Strategy
 from neucrowd_tf.errors import DataError, warn
 from neucrowd_tf.io.files.arrays import load_arrays, save_arrays
 from neucrowd_tf.training.event_file import EventFile
@@ -56,7 +57,7 @@ class Run:
     tensorboard: Path | None = None
     progress: bool | None = None
     checkpoint_seconds: float = 5.0
-    strategy: Any = None
+    strategy: Strategy = None
     prefix: str = ""
     owner: str = ""
     callbacks: Sequence[Any] = ()
@@ -110,7 +111,7 @@ class Run:
         """Keras' verbosity: 1 with a bar, 0 without."""
         return int(sys.stderr.isatty() if self.progress is None else self.progress)
 
-    def scope(self) -> contextlib.AbstractContextManager[Any]:
+    def scope(self) -> contextlib.AbstractContextManager[object]:
         """Returns the context in which variables are made."""
         if self.strategy is None:
             return contextlib.nullcontext()
@@ -127,9 +128,7 @@ class Run:
             return steps
         return 1
 
-    def cached(
-        self, name: str, compute: Callable[[], dict[str, NDArray[Any]]]
-    ) -> dict[str, NDArray[Any]]:
+    def cached(self, name: str, compute: Callable[[], dict[str, Array]]) -> dict[str, Array]:
         """Returns what `compute` gives, and stores it in the checkpoint folder.
 
         A resumed run does not compute it again.
@@ -141,12 +140,12 @@ class Run:
             self.save(f"{name}.npz", arrays)
         return arrays
 
-    def save(self, name: str, arrays: dict[str, NDArray[Any]]) -> None:
+    def save(self, name: str, arrays: dict[str, Array]) -> None:
         """Writes a checkpoint."""
         if self.checkpoints is not None:
             save_arrays(self.checkpoints / name, {**arrays, OWNER: self._owner(name)})
 
-    def saved(self, name: str) -> dict[str, NDArray[Any]] | None:
+    def saved(self, name: str) -> dict[str, Array] | None:
         """Returns a checkpoint's arrays, or None.
 
         A damaged checkpoint and another run's are a warning.

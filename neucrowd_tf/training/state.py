@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import itertools
 import json
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -19,16 +21,44 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 from sklearn.base import clone
 
+from neucrowd_tf.declare.types import (
+    Array,
+    Estimator,
+    Fields,
+    KerasOptimizer,
+    Layer,
+    Network,
+    Tensor,
+)
 from neucrowd_tf.errors import DataError, warn
 from neucrowd_tf.nn.keras_private import layers_of, learning_rate_of, own_variables, trained_by
 
-Values = list[tuple[Any, Any]]
+Values = list[tuple[Tensor, Tensor]]
+
+_UNKNOWN = re.compile(r"Could not locate (?:class|function) '([^']+)'")
 
 
-def model_variables(model: keras.Model) -> list[Any]:
+def why_not_made(error: Exception) -> str:
+    """Returns why Keras cannot make an object from its configuration, and what to do."""
+    if unknown := _UNKNOWN.search(str(error)):
+        return (
+            f"Keras does not know {unknown[1]}. Put @keras.saving.register_keras_serializable()"
+            " before its definition, and import the module that has it before you load. Or save and"
+            " load within keras.saving.custom_object_scope."
+        )
+    reason = str(error).strip().splitlines()[0]
+    if "lambda" in reason:
+        return (
+            "Keras does not make functions without a name from a file. Replace the `lambda` by"
+            " keras.ops on tensors, by a layer, or by a function with"
+            " @keras.saving.register_keras_serializable() before it."
+        )
+    return f"{reason.rstrip('.')}."
+
+
+def model_variables(model: keras.Model) -> list[Tensor]:
     """Returns every variable that a step may change.
 
     These are weights, seed generators, and the variables of all optimizers.
@@ -46,7 +76,7 @@ def optimizers_of(model: keras.Model) -> list[keras.optimizers.Optimizer]:
     return list(chosen.values())
 
 
-def _with_inner(optimizers: Iterable[Any]) -> Iterator[Any]:
+def _with_inner(optimizers: Iterable[KerasOptimizer]) -> Iterator[Tensor]:
     """Yields optimizers and those that they hand variables to."""
     for each in optimizers:
         if hasattr(each, "inner_optimizer"):
@@ -56,15 +86,19 @@ def _with_inner(optimizers: Iterable[Any]) -> Iterator[Any]:
         yield from (each, *inner, *getattr(each, "optimizers", ()))
 
 
-def learning_rates(model: keras.Model) -> list[Any]:
+def learning_rates(model: keras.Model) -> list[Tensor]:
     """Returns the variables of the learning rates that a callback may change."""
     rates = (learning_rate_of(each) for each in _with_inner(optimizers_of(model)))
     return [rate for rate in rates if isinstance(rate, keras.Variable)]
 
 
-def averaging(model: keras.Model) -> list[Any]:
+def averaging(model: keras.Model) -> list[Tensor]:
     """Returns the optimizers that keep moving averages of weights (`use_ema`)."""
-    return [x for x in optimizers_of(model) if any(each.use_ema for each in _with_inner([x]))]
+
+    def averages(optimizer: keras.optimizers.Optimizer) -> bool:
+        return any(each.use_ema for each in _with_inner([optimizer]))
+
+    return list(filter(averages, optimizers_of(model)))
 
 
 @contextlib.contextmanager
@@ -78,7 +112,7 @@ def averaged(model: keras.Model) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def restored(variables: Sequence[Any]) -> Iterator[None]:
+def restored(variables: Sequence[Tensor]) -> Iterator[None]:
     """Gives variables the values back that they had before."""
     values = read_variables(variables)
     try:
@@ -87,45 +121,45 @@ def restored(variables: Sequence[Any]) -> Iterator[None]:
         write_variables(variables, values)
 
 
-def read_variables(variables: Iterable[Any]) -> list[NDArray[Any]]:
+def read_variables(variables: Iterable[Tensor]) -> list[Array]:
     """Returns copies of the variables' values."""
     return [np.array(tf.convert_to_tensor(variable.value)) for variable in variables]
 
 
-def fits(variables: Sequence[Any], values: Sequence[NDArray[Any]]) -> bool:
+def fits(variables: Sequence[Tensor], values: Sequence[Array]) -> bool:
     """Whether values can be assigned to variables: as many, of their shapes."""
     return [tuple(variable.shape) for variable in variables] == [value.shape for value in values]
 
 
-def write_variables(variables: Sequence[Any], values: Sequence[NDArray[Any]]) -> None:
+def write_variables(variables: Sequence[Tensor], values: Sequence[Array]) -> None:
     """Assigns values to variables; numbers and shapes have to agree."""
     for variable, value in zip(variables, values, strict=True):
         variable.assign(value)
 
 
-def pack(prefix: str, values: Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
+def pack(prefix: str, values: Sequence[Array]) -> dict[str, Array]:
     """Names a list of arrays for an archive."""
     return {f"{prefix}/{index:04d}": value for index, value in enumerate(values)}
 
 
-def unpack(prefix: str, arrays: dict[str, NDArray[Any]]) -> list[NDArray[Any]]:
+def unpack(prefix: str, arrays: dict[str, Array]) -> list[Array]:
     """Returns the list that `pack` named."""
     return [arrays[key] for key in sorted(arrays) if key.startswith(f"{prefix}/")]
 
 
-def to_text(value: Any) -> NDArray[Any]:
+def to_text(value: object) -> Array:
     """Returns JSON as an array of bytes, which an archive can hold without pickle."""
     return np.frombuffer(json.dumps(value).encode(), dtype=np.uint8)
 
 
-def from_text(array: NDArray[Any]) -> Any:
+def from_text(array: Array) -> Layer:
     """Returns what `to_text` was given."""
     return json.loads(array.tobytes().decode())
 
 
-def _initializers(layer: Any) -> dict[int, Any]:
+def _initializers(layer: Layer) -> dict[int, Tensor]:
     """Returns a layer's initialisers by the identity of the variable that each of them makes."""
-    initializers: dict[int, Any] = {}
+    initializers: dict[int, Tensor] = {}
     for name, value in vars(layer).items():
         stem = name.removesuffix("_initializer").lstrip("_")
         if stem == name.lstrip("_") or not isinstance(value, keras.initializers.Initializer):
@@ -137,11 +171,18 @@ def _initializers(layer: Any) -> dict[int, Any]:
     return initializers
 
 
-def _generators(layer: Any) -> list[keras.random.SeedGenerator]:
+def _generators(layer: Layer) -> list[keras.random.SeedGenerator]:
     return [x for x in vars(layer).values() if isinstance(x, keras.random.SeedGenerator)]
 
 
-def reinitialise(model: keras.Model, seed: int) -> list[Any]:
+def _with_layers(model: Network) -> list[Layer]:
+    """Returns a Keras model and its layers, or the layers of networks that train together."""
+    if isinstance(model, keras.Model):
+        return [model, *layers_of(model)]
+    return model.layers
+
+
+def reinitialise(model: keras.Model, seed: int) -> list[Tensor]:
     """Gives a built model fresh weights and seeds drawn from `seed`, as if it had just been made.
 
     Returns:
@@ -154,9 +195,8 @@ def reinitialise(model: keras.Model, seed: int) -> list[Any]:
     optimizer are reset.
     """
     draw = np.random.default_rng([seed, 0x1417])
-    layers = [model, *layers_of(model)]
     done = set[int]()
-    for layer in layers:
+    for layer in _with_layers(model):
         makers = _initializers(layer)
         for variable in own_variables(layer):
             maker = makers.get(id(variable))
@@ -188,7 +228,7 @@ def note_starts(model: keras.Model) -> None:
             continue
         trained = model.trainable_variables
         weights = {x.tobytes(): y for x, y in zip(read_variables(trained), trained, strict=True)}
-        starts: list[Any] = []
+        starts: list[Tensor] = []
         for value in read_variables(optimizer.variables):
             if value.size and (value == value.flat[0]).all():  # without a copy of the weights' size
                 starts.append(np.broadcast_to(value.flat[0], value.shape))
@@ -197,7 +237,7 @@ def note_starts(model: keras.Model) -> None:
         object.__setattr__(optimizer, "_starts", starts)  # not an attribute that Keras is to track
 
 
-def reset_optimizer(optimizer: Any) -> None:
+def reset_optimizer(optimizer: KerasOptimizer) -> None:
     """Gives an optimizer the state and the learning rate that `note_starts` found."""
     variables = getattr(optimizer, "variables", ())
     starts = vars(optimizer).get("_starts", ())
@@ -223,15 +263,15 @@ def copy_network(
     """
     plain = type(model).__module__.startswith("keras.")
     _build(model, input_shape, plain)
-    options: dict[str, Any] = {"clone_function": _copy_layer, "recursive": True} if plain else {}
+    options: Fields = {"clone_function": _copy_layer, "recursive": True} if plain else {}
     try:
         copy = keras.models.clone_model(model, **options)
         _build(copy, input_shape or model.input_shape[1:], plain)
     except (ValueError, TypeError, NotImplementedError) as error:
-        reason = str(error).strip().splitlines()[0]
         raise DataError(
-            f"{argument}: the Keras model cannot be copied from its configuration: {reason}. Give"
-            " its layers a get_config, or pass a function that builds the model."
+            f"{argument}: the Keras model cannot be copied from its configuration:"
+            f" {why_not_made(error)} Give its layers a get_config, or pass a function that builds"
+            " the model."
         ) from None
     for original, variable in zip(model.variables, copy.variables, strict=True):
         variable.assign(original.value)
@@ -269,7 +309,7 @@ def made_by(function: Callable[..., keras.Model], argument: str, *sizes: Any) ->
     """
     kind = type(function)
     if kind.__module__.partition(".")[0] in ("tf_keras", "torch"):
-        model: Any = function
+        model: Network = function
     else:
         model = function(*sizes)
     if not isinstance(model, keras.Model):
@@ -285,7 +325,7 @@ def made_by(function: Callable[..., keras.Model], argument: str, *sizes: Any) ->
         return model
 
 
-def _copy_layer(layer: Any) -> Any:
+def _copy_layer(layer: Layer) -> Tensor:
     """Returns a layer from its configuration, with what a vocabulary or assets hold.
 
     Lookup layers need it before they are called; variables come later, when all are built.
@@ -293,7 +333,7 @@ def _copy_layer(layer: Any) -> Any:
     copy = type(layer).from_config(layer.get_config())
     if not hasattr(layer, "save_assets"):
         return copy
-    store: dict[str, Any] = {}
+    store: Fields = {}
     layer.save_own_variables(store)
     copy.load_own_variables(store)
     with tempfile.TemporaryDirectory() as folder:
@@ -308,7 +348,8 @@ def starting_values(model: keras.Model, pretrained: bool) -> Values:
     These are non-trainable state and frozen weights; with `pretrained` all weights. States of
     random generators are never among them.
     """
-    generators = (each for layer in (model, *layers_of(model)) for each in _generators(layer))
+    layers = (model, *layers_of(model))
+    generators = itertools.chain.from_iterable(map(_generators, layers))
     drawn = {id(generator.state) for generator in generators}
     if not pretrained:
         drawn |= {id(variable) for variable in model.trainable_variables}
@@ -355,7 +396,7 @@ def user_network(
     return copy
 
 
-def snapshot(estimator: Any) -> dict[str, Any]:
+def snapshot(estimator: Estimator) -> Fields:
     """Returns the fitted state as arrays and plain values.
 
     The estimator, whose Keras model is `model_`, may then be refitted in place.
@@ -368,14 +409,14 @@ def snapshot(estimator: Any) -> dict[str, Any]:
     return {"state": state, "weights": read_variables(estimator.model_.variables)}
 
 
-def from_snapshot(estimator: Any, snapshot: dict[str, Any]) -> Any:
+def from_snapshot(estimator: Estimator, snapshot: Fields) -> Tensor:
     """Returns a fitted estimator of its own that is as this one was then."""
     copied = clone(estimator)
     copied.model_ = keras.models.clone_model(estimator.model_)
     return load_snapshot(copied, snapshot)
 
 
-def load_snapshot(estimator: Any, snapshot: dict[str, Any]) -> Any:
+def load_snapshot(estimator: Estimator, snapshot: Fields) -> Tensor:
     """Takes a snapshot's state in place; `model_` must be this estimator's own."""
     for name, value in snapshot["state"].items():
         setattr(estimator, name, value)

@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import tensorflow as tf
 
-from neucrowd_tf.training.loop import compiled_steps
+from neucrowd_tf.declare.types import Network, Tensor
+from neucrowd_tf.training.compiled_steps import compiled_steps
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.state import model_variables, note_starts, restored
 
 
 def figures_after_one_step(
-    model: Any, batches: Callable[[int], Any], evaluate: Callable[[], Mapping[str, float]], run: Run
+    model: Network,
+    batches: Callable[[int], Tensor],
+    evaluate: Callable[[], Mapping[str, float]],
+    run: Run,
 ) -> dict[str, float]:
     """Returns the validation figures of a copy that has taken the first training step only.
 

@@ -11,12 +11,11 @@ remaining length, so a tuplet needs exactly n uniform numbers and no rejection.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
+from neucrowd_tf.declare.types import Array, Floats, Integers, Tensor
 from neucrowd_tf.errors import DataError
 
 
@@ -38,7 +37,7 @@ class TupletIndex:
     """
 
     def __init__(
-        self, labels: NDArray[np.integer[Any]], negatives: int, classes: Sequence[int] | None = None
+        self, labels: Integers, negatives: int, classes: Sequence[int] | None = None
     ) -> None:
         counts = np.bincount(labels)
         if classes is None:
@@ -68,7 +67,7 @@ class TupletIndex:
         bounds = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
         self.blocks = np.stack([bounds[self.classes], bounds[self.classes + 1]], axis=1)
 
-    def cumulative(self, relative: NDArray[Any] | None = None) -> NDArray[np.float64]:
+    def cumulative(self, relative: Array | None = None) -> Floats:
         """Returns `[N + 1]` running sums of the instances' relative probabilities `[N]`.
 
         They are in class order; None for uniform.
@@ -89,7 +88,7 @@ class TupletIndex:
                 share[outside] = 1.0
         return np.concatenate([[0.0], np.cumsum(share)])
 
-    def draw(self, uniforms: Any, cumulative: Any) -> tuple[Any, Any]:
+    def draw(self, uniforms: Tensor, cumulative: Tensor) -> tuple[Tensor, Tensor]:
         """Returns tuplets `[batch, n]` and the index of each one's class, `[batch]`.
 
         A tuplet has instance positions: anchor, positive, negatives.
@@ -118,8 +117,8 @@ class TupletIndex:
 
     @staticmethod
     def _pick(
-        u: Any, low: Any, high: Any, cuts: list[tuple[Any, Any]], cumulative: Any
-    ) -> tuple[Any, tuple[Any, Any]]:
+        u: Tensor, low: Tensor, high: Tensor, cuts: list[tuple[Tensor, Tensor]], cumulative: Tensor
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Returns the block position whose interval holds `low + u * (remaining length)`.
 
         The second value is that interval as (begin, length).
@@ -140,7 +139,9 @@ class TupletIndex:
         return row, (begin, tf.gather(cumulative, row + 1) - begin)
 
 
-def _insert(cuts: list[tuple[Any, Any]], new: tuple[Any, Any]) -> list[tuple[Any, Any]]:
+def _insert(
+    cuts: list[tuple[Tensor, Tensor]], new: tuple[Tensor, Tensor]
+) -> list[tuple[Tensor, Tensor]]:
     """Returns cuts in order of their beginnings with one more, row by row.
 
     Neighbours are compared and exchanged.

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
-import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
+from neucrowd_tf.declare.types import Array, Floats32, Tensor
 from neucrowd_tf.nn.similarity import similarity
 from neucrowd_tf.nn.steps import share_of
 from neucrowd_tf.nn.tuplet_loss import tuplet_log_likelihood
@@ -30,9 +27,9 @@ class TupletModel(EncoderModel):
     def __init__(
         self,
         encoder: keras.Model,
-        features: NDArray[np.float32],
+        features: Floats32,
         index: TupletIndex,
-        confidence: NDArray[np.float32],
+        confidence: Floats32,
         *,
         eta: float,
         similarity_name: str,
@@ -69,11 +66,11 @@ class TupletModel(EncoderModel):
         self.set_probabilities(None)
         self.built = True
 
-    def set_probabilities(self, relative: NDArray[Any] | None) -> None:
+    def set_probabilities(self, relative: Array | None) -> None:
         """Sets the relative probability of drawing each instance, `[N]`; None for uniform."""
         self.cumulative.assign(self.index.cumulative(relative))
 
-    def draw(self, uniforms: Any) -> tuple[Any, Any]:
+    def draw(self, uniforms: Tensor) -> tuple[Tensor, Tensor]:
         """Returns tuplets `[batch, n]` and their classes.
 
         A class is an index of `index.classes`.
@@ -93,7 +90,7 @@ class TupletModel(EncoderModel):
         return float(self._fixed_loss(size, as_trained))
 
     @tf.function(reduce_retracing=True, autograph=False)
-    def _fixed_loss(self, size: int, as_trained: bool) -> Any:
+    def _fixed_loss(self, size: int, as_trained: bool) -> Tensor:
         width = self.index.negatives + 2
         uniforms = tf.random.stateless_uniform([size, width], seed=[0, size], dtype=tf.float64)
         tuplets, classes = self.index.draw(uniforms, tf.constant(self.index.cumulative(None)))
@@ -103,17 +100,19 @@ class TupletModel(EncoderModel):
             anchors = self.anchors(embeddings, tuplets, classes, training=False)
         return tf.reduce_mean(self.losses_to(anchors, embeddings, tuplets))
 
-    def anchors(self, embeddings: Any, tuplets: Any, classes: Any, training: bool) -> Any:
+    def anchors(
+        self, embeddings: Tensor, tuplets: Tensor, classes: Tensor, training: bool
+    ) -> Tensor:
         """Returns the anchors' embeddings `[batch, h]`; a subclass may replace them."""
         return embeddings[:, 0]
 
-    def tuplet_losses(self, tuplets: Any, classes: Any, training: bool = True) -> Any:
+    def tuplet_losses(self, tuplets: Tensor, classes: Tensor, training: bool = True) -> Tensor:
         """Returns `-log p(positive | anchor)` of each tuplet `[batch]`, in float32."""
         embeddings = self.embed_rows(tuplets, training)
         anchors = self.anchors(embeddings, tuplets, classes, training)
         return self.losses_to(anchors, embeddings, tuplets)
 
-    def losses_to(self, anchors: Any, embeddings: Any, tuplets: Any) -> Any:
+    def losses_to(self, anchors: Tensor, embeddings: Tensor, tuplets: Tensor) -> Tensor:
         """Returns the losses `[batch]` of tuplets whose anchors' embeddings are `[batch, h]`."""
         relevance = self.relevance(anchors, embeddings)
         confidence = tf.gather(self.confidence, tuplets[:, 1:])
@@ -127,9 +126,9 @@ class TupletModel(EncoderModel):
         inside = self.weight_inside
         return -tuplet_log_likelihood(relevance, confidence, eta=self.eta, weight_inside=inside)
 
-    def relevance(self, anchors: Any, embeddings: Any) -> Any:
+    def relevance(self, anchors: Tensor, embeddings: Tensor) -> Tensor:
         """Returns similarities `[batch, n - 1]` of the anchors to the tuplets' other members."""
         return similarity(self.similarity_name, embeddings[:, 1:], anchors[:, None, :], self.offset)
 
-    def batch_losses(self, data: Any) -> Any:
+    def batch_losses(self, data: Tensor) -> Tensor:
         return self.tuplet_losses(*share_of(self.draw(data)))

@@ -10,25 +10,22 @@ from sklearn.model_selection import train_test_split
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.votes import majority_labels
-from neucrowd_tf.errors import DataError
+from neucrowd_tf.declare.types import Indices
+from neucrowd_tf.errors import DataError, one_at_a_time
 from neucrowd_tf.evaluation.auc_and_log_loss import mean_log_loss, mean_roc_auc
 from neucrowd_tf.training.estimator import TrainingData, check_finite
 
 HELD_OUT = 0.2  # share of the instances that choose an epoch or a round without validation data
 
 
-def consensus_labels(annotations: Annotations, seed: int) -> NDArray[np.int64]:
+def consensus_labels(annotations: Annotations, seed: int) -> Indices:
     """Returns `[N]` class codes: majority votes with ties drawn by the seed."""
     return majority_labels(annotations.vote_counts(), "random", seed)
 
 
 def hold_out(
-    data: TrainingData,
-    seed: int,
-    *,
-    fraction: float = HELD_OUT,
-    labels: NDArray[np.int64] | None = None,
-) -> tuple[TrainingData, NDArray[np.int64]]:
+    data: TrainingData, seed: int, *, fraction: float = HELD_OUT, labels: Indices | None = None
+) -> tuple[TrainingData, Indices]:
     """Splits training data when no validation data was given.
 
     Args:
@@ -56,7 +53,8 @@ def hold_out(
     counts = np.unique(labels, return_counts=True)[1]
     enough = counts.min() >= 2 and round(fraction * len(labels)) >= len(counts)
     options = {"random_state": seed, "stratify": labels if enough else None}
-    train, validation = train_test_split(np.arange(len(labels)), test_size=fraction, **options)
+    with one_at_a_time():
+        train, validation = train_test_split(np.arange(len(labels)), test_size=fraction, **options)
     train.sort()
     validation.sort()
     held_out = data.features[validation], labels[validation]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.declare.declarations import estimator, many, number, one_of
 from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.declare.settings import settings_in
+from neucrowd_tf.declare.types import Fields, Network
+from neucrowd_tf.methods.crowd_layers.common.network import CompiledNetwork
 from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
 from neucrowd_tf.methods.crowding.estimator import CrowdInG
 from neucrowd_tf.methods.crowding.game import Game
@@ -23,13 +25,13 @@ from reproduction.controls.crowding_released import released_start
 # Classes of `crowding_released` and `crowding_controls`; the presets of released code and paper.
 _SETTINGS = settings_in(Path(__file__).with_suffix(".toml"))
 FACTORS: tuple[str, ...] = _SETTINGS["factors"]
-RELEASED: dict[str, Any] = _SETTINGS["released"]
-PRINTED: dict[str, Any] = _SETTINGS["printed"]
+RELEASED: Fields = _SETTINGS["released"]
+PRINTED: Fields = _SETTINGS["printed"]
 
 
-def _changed(factor: str) -> type[Any]:
+def _changed(factor: str) -> type:
     """Returns the class of a factor: that of "same_draws" is `SameDraws`."""
-    games: dict[str, type[Any]] = {**vars(crowding_released), **vars(crowding_controls)}
+    games: dict[str, type] = {**vars(crowding_released), **vars(crowding_controls)}
     return games[factor.title().replace("_", "")]
 
 
@@ -62,13 +64,13 @@ class ControlledCrowdInG(CrowdInG):
             data = dataclasses.replace(data, annotations=annotations)
         super()._train(data, run, epochs)
 
-    def _game(self, network: Any, data: TrainingData) -> Any:
+    def _game(self, network: CompiledNetwork, data: TrainingData) -> Network:
         game = super()._game(network, data)
         if self.held_out:
             game.withhold(self._withheld, self.seed)
         return game
 
-    def evaluation(self, dataset: CrowdDataset) -> dict[str, Any]:
+    def evaluation(self, dataset: CrowdDataset) -> Fields:
         """Returns the measures of the last epoch, and the accuracy of generated labels."""
         if not self.generator_weights_:
             return {}
@@ -77,7 +79,7 @@ class ControlledCrowdInG(CrowdInG):
         figures |= super().evaluation(dataset)
         return figures
 
-    def _pretrain(self, data: TrainingData, run: Run) -> Any:
+    def _pretrain(self, data: TrainingData, run: Run) -> Network:
         x, codes = data.validation or (None, None)
         if codes is None:
             self._validation = None
@@ -91,7 +93,7 @@ class ControlledCrowdInG(CrowdInG):
         return super()._dl_cl()
 
 
-_VARIANTS: dict[str, dict[str, Any]] = {
+_VARIANTS: dict[str, Fields] = {
     "crowding_control": {"summary": "CrowdInG with single points changed"},
     "crowding_printed": {"summary": "CrowdInG as the paper has it", "defaults": PRINTED},
     "crowding_released": {"summary": "CrowdInG as its authors' code", "defaults": RELEASED},

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.types import Fields, Floats32, Indices, Tensor
 from neucrowd_tf.methods.crowding.game import Game
 from neucrowd_tf.methods.crowding.networks import fold, label_cooccurrence, pair_noise
 from neucrowd_tf.methods.crowding.objectives import authentic_loss
@@ -32,14 +32,14 @@ class ShuffledRewards(Game):
     """The losses of a turn's drawn labels are shuffled among them."""
 
     def log_annotations(
-        self, epoch: Any, instances: Any, latent: Any, purposes: tuple[Purpose, Purpose]
-    ) -> tuple[Logged, Any]:
+        self, epoch: Tensor, instances: Tensor, latent: Tensor, purposes: tuple[Purpose, Purpose]
+    ) -> tuple[Logged, Tensor]:
         """Returns drawn annotations, each with the losses of another one."""
         logged, seed = super().log_annotations(epoch, instances, latent, purposes)
         size = tf.size(logged.labels)
         order = shuffled(tf.range(size), size, fold(seed, 1 << 20))
 
-        def mixed(losses: Any) -> Any:
+        def mixed(losses: Tensor) -> Tensor:
             return tf.reshape(tf.gather(tf.reshape(losses, [-1]), order), tf.shape(losses))
 
         losses = {"authenticity": mixed(logged.authenticity), "delta": mixed(logged.delta)}
@@ -49,7 +49,7 @@ class ShuffledRewards(Game):
 class NoNegatives(Game):
     """The discriminator's loss leaves generated annotations out."""
 
-    def annotation_losses(self, logits: Any, labels: Any, authentic: Any) -> Any:
+    def annotation_losses(self, logits: Tensor, labels: Tensor, authentic: Tensor) -> Tensor:
         """Returns the loss of each annotation, 0 for generated ones."""
         return tf.where(authentic, super().annotation_losses(logits, labels, authentic), 0.0)
 
@@ -57,7 +57,7 @@ class NoNegatives(Game):
 class RandomNegatives(Game):
     """The discriminative module learns from uniform labels instead of generated ones."""
 
-    def select_pairs(self, epoch: Any, latent: Any) -> tuple[Pairs, Any]:
+    def select_pairs(self, epoch: Tensor, latent: Tensor) -> tuple[Pairs, Tensor]:
         """Returns authentic annotations, the selected cells with random labels, and the entropy."""
         pairs, mean_entropy = super().select_pairs(epoch, latent)
         seed = self.crowd.draw(epoch, Purpose.NOISE)
@@ -72,8 +72,8 @@ class AuthenticClassifier(Game):
     """The classifier learns from authentic annotations through the generator, in as many steps."""
 
     def generative_turn(
-        self, players: tuple[str, ...], epoch: Any, instances: Any, *others: Any
-    ) -> dict[str, Any]:
+        self, players: tuple[str, ...], epoch: Tensor, instances: Tensor, *others: Any
+    ) -> Fields:
         """Takes a turn; the classifier's has all authentic annotations of the instances."""
         if players != ("classifier",):
             return super().generative_turn(players, epoch, instances, *others)
@@ -86,13 +86,15 @@ class AuthenticClassifier(Game):
         return {"classifier_loss": self.authentic_passes(crowd.inputs, authentic, seed, count)}
 
     @compiled(inputs_spec, (codes, codes, codes), seeds, tf.TensorSpec([], tf.int32))
-    def authentic_passes(self, inputs: Any, authentic: Any, seed: Any, count: Any) -> Any:
+    def authentic_passes(
+        self, inputs: Tensor, authentic: Tensor, seed: Tensor, count: Tensor
+    ) -> Tensor:
         """Updates the classifier on the likelihood of authentic annotations; returns the loss."""
         (features, identities), variables = inputs, self.classifier.trainable_variables
         size = tf.size(authentic[0])
 
         @unconverted
-        def update(number: Any) -> Any:
+        def update(number: Tensor) -> Tensor:
             batch = batches_in(size, count)
             positions = positions_of(number % count, batch, size)
             chosen = shuffled(positions, size, fold(seed, number // count))
@@ -115,7 +117,7 @@ class AuthenticClassifier(Game):
 class Frequency(Game):
     """The label graph has shares of all pairs of labels of one instance, as the paper words it."""
 
-    def label_graph(self, annotations: Annotations) -> NDArray[np.float32]:
+    def label_graph(self, annotations: Annotations) -> Floats32:
         """Returns the matrix of the discriminator's graph convolution, `[C, C]`."""
         labels = annotations.observed().vote_counts().sum(axis=1).astype(np.float64)
         pairs = float((labels * (labels - 1.0)).sum())
@@ -136,7 +138,7 @@ class HeldOut(Game):
     """
 
     withheld: Annotations
-    _negatives: NDArray[np.int64] | None = None
+    _negatives: Indices | None = None
 
     def withhold(self, annotations: Annotations, seed: int) -> None:
         """Reserves the cells of withheld annotations and of as many empty ones."""
@@ -151,7 +153,7 @@ class HeldOut(Game):
             observed[instance, annotator] = True
         self.crowd = dataclasses.replace(self.crowd, observed=observed)
 
-    def select_pairs(self, epoch: Any, latent: Any) -> tuple[Pairs, Any]:
+    def select_pairs(self, epoch: Tensor, latent: Tensor) -> tuple[Pairs, Tensor]:
         """Returns what the discriminative module learns from, and remembers the negatives."""
         pairs, mean_entropy = super().select_pairs(epoch, latent)
         cells = np.stack([pairs.instances, pairs.annotators])[:, ~np.asarray(pairs.authentic)]
@@ -164,7 +166,7 @@ class HeldOut(Game):
             self.repeated = float(np.isin(negatives, before).mean())
         return pairs, mean_entropy
 
-    def discriminator_turn(self, epoch: Any, latent: Any, passes: int) -> dict[str, Any]:
+    def discriminator_turn(self, epoch: Tensor, latent: Tensor, passes: int) -> Fields:
         """Trains the discriminative module; in the game it also logs the measures."""
         logs = super().discriminator_turn(epoch, latent, passes)
         if self.stage != "game":
@@ -175,7 +177,7 @@ class HeldOut(Game):
         instances = self.withheld.instances
         annotators = self.withheld.annotators
 
-        def scores(instances: Any, labels: Any) -> NDArray[np.float32]:
+        def scores(instances: Tensor, labels: Tensor) -> Floats32:
             columns = [tf.constant(column, tf.int32) for column in (instances, annotators, labels)]
             authentic = tf.ones(len(annotators), tf.bool)
             latents = tf.gather(latent, instances)

@@ -13,10 +13,12 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.types import Estimator, Fields, Floats32, Network, Tensor
 from neucrowd_tf.methods.crowd_layers.common.losses import at_labels
+from neucrowd_tf.methods.crowd_layers.common.network import CompiledNetwork
 from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
 from neucrowd_tf.methods.crowding.game import PRETRAINING, Game
 from neucrowd_tf.methods.crowding.networks import (
@@ -47,7 +49,7 @@ LEAST_PROBABILITY = 1e-4  # of those that the entropy is of: for 8 classes H is 
 _EPSILON = 1e-5  # of PyTorch's batch normalisation
 
 
-def _weights(authentic: Any) -> Any:
+def _weights(authentic: Tensor) -> Tensor:
     """Returns .5 for authentic and .45 for generated annotations, twice as many of both."""
     return tf.where(authentic, 1.0, GENERATED_WEIGHT)
 
@@ -58,7 +60,7 @@ def _weights(authentic: Any) -> Any:
 class PrintedLoss(Game):
     """The discriminator's loss is eq. 4 as in the paper."""
 
-    def annotation_losses(self, logits: Any, labels: Any, authentic: Any) -> Any:
+    def annotation_losses(self, logits: Tensor, labels: Tensor, authentic: Tensor) -> Tensor:
         """Returns the printed loss of each annotation."""
         return printed_discriminator_losses(logits, labels, authentic)
 
@@ -66,7 +68,7 @@ class PrintedLoss(Game):
 class ReleasedLoss(Game):
     """Both sides have the binary cross-entropy of the given entry, the generated one times .9."""
 
-    def annotation_losses(self, logits: Any, labels: Any, authentic: Any) -> Any:
+    def annotation_losses(self, logits: Tensor, labels: Tensor, authentic: Tensor) -> Tensor:
         """Returns the loss of each annotation."""
         return _weights(authentic) * printed_discriminator_losses(logits, labels, authentic)
 
@@ -74,7 +76,7 @@ class ReleasedLoss(Game):
 class L1Outputs(Game):
     """The discriminator's outputs have an L1 penalty."""
 
-    def penalty(self, logits: Any, authentic: Any) -> Any:
+    def penalty(self, logits: Tensor, authentic: Tensor) -> Tensor:
         """Returns the weighted mean of D over all entries."""
         return tf.reduce_mean(_weights(authentic) * tf.reduce_mean(tf.sigmoid(logits), axis=1))
 
@@ -93,7 +95,7 @@ class WeightDecay(Game):
         if stage == "discriminator":
             self.optimizer.learning_rate.assign(PRETRAIN_RATE)
 
-    def weight_penalty(self) -> Any:
+    def weight_penalty(self) -> Tensor:
         """Returns half the decay times the sum of all squared weights."""
         squares = [tf.reduce_sum(tf.square(variable)) for variable in self.discriminative_variables]
         return self._decay / 2 * tf.add_n(squares)
@@ -102,7 +104,7 @@ class WeightDecay(Game):
 class InformedByBoth(Game):
     """The auxiliary network is trained on authentic and on generated annotations."""
 
-    def auxiliary_loss(self, unlikely: Any, authentic: Any) -> Any:
+    def auxiliary_loss(self, unlikely: Tensor, authentic: Tensor) -> Tensor:
         """Returns the weighted mean over all annotations."""
         return tf.reduce_mean(_weights(authentic) * unlikely)
 
@@ -118,7 +120,7 @@ class EntropyFloor(Game):
 class SeparateNorm(Game):
     """The auxiliary network normalises authentic and generated pairs apart, as two batches."""
 
-    def latent_answers(self, encoded: Any, batch: Pairs) -> Any:
+    def latent_answers(self, encoded: Tensor, batch: Pairs) -> Tensor:
         """Returns log Q of each annotation, `[P, C]`."""
         v, u, matrices = encoded
         sides = [tf.where(side)[:, 0] for side in (batch.authentic, ~batch.authentic)]
@@ -135,7 +137,7 @@ class SeparateNorm(Game):
 class Unpretrained(Game):
     """The generator is not trained before the game."""
 
-    def pretrain_generator(self, epoch: Any) -> dict[str, Any]:
+    def pretrain_generator(self, epoch: Tensor) -> Fields:
         """Trains nothing."""
         return {"loss": tf.constant(0.0)}
 
@@ -150,7 +152,7 @@ class ReleasedReward(Game):
     need not be known elsewhere.
     """
 
-    def reward(self, inputs: Any, latent: Any, labels: Any) -> tuple[Any, Any]:
+    def reward(self, inputs: Tensor, latent: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         """Returns -log D, and it minus lambda (log Q + mu), both `[B, R]`."""
         encoded = self.discriminator.encode(*inputs)
         hparams = self.hparams
@@ -175,7 +177,7 @@ class Uncapped(Game):
 class Nats(Game):
     """`threshold` is an entropy in nats, not a share of the instances."""
 
-    def split(self, latent: Any) -> tuple[Any, Any]:
+    def split(self, latent: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the instances up to the threshold and the others, each at least one."""
         entropies = entropy(latent)
         order = tf.argsort(entropies, stable=True)
@@ -187,7 +189,9 @@ class Nats(Game):
 class SameDraws(Game):
     """Eqs. 5 and 6 have the same draws, of the module before the generator's turn."""
 
-    def early_draws(self, epoch: Any, instances: Any, latent: Any) -> tuple[Logged, Any] | None:
+    def early_draws(
+        self, epoch: Tensor, instances: Tensor, latent: Tensor
+    ) -> tuple[Logged, Tensor] | None:
         """Returns the draws of the classifier's turn."""
         return self.log_annotations(epoch, instances, latent, PURPOSES["classifier",])
 
@@ -195,7 +199,7 @@ class SameDraws(Game):
 class Dropout(Game):
     """The classifier's dropout is on in the game, for z-hat too."""
 
-    def classify(self, features: Any) -> Any:
+    def classify(self, features: Tensor) -> Tensor:
         """Returns z-hat of `[B, d]` features with dropout, `[B, C]`."""
         shaped = tf.reshape(features, [-1, *self.feature_shape])
         return tf.cast(self.classifier(shaped, training=True), tf.float32)
@@ -209,14 +213,14 @@ class Batches(Game):
 
     pair_batch = 1 << 20
 
-    def pretrain_discriminator(self, epoch: Any) -> dict[str, Any]:
+    def pretrain_discriminator(self, epoch: Tensor) -> Fields:
         """Trains discriminator and auxiliary network for a turn, against the generator as it is."""
         logs = self.discriminator_turn(
             epoch + PRETRAINING, self.classify_all(), passes=self.hparams.passes
         )
         return {"loss": logs["discriminator_loss"], **logs}
 
-    def play_epoch(self, epoch: Any) -> dict[str, Any]:
+    def play_epoch(self, epoch: Tensor) -> Fields:
         """Plays an epoch; the logs are those of its last batch."""
         full_crowd = self.crowd
         counts = self.counts
@@ -236,7 +240,7 @@ class Batches(Game):
         return logs
 
 
-def part_of(crowd: Crowd, rows: Any) -> Crowd:
+def part_of(crowd: Crowd, rows: Tensor) -> Crowd:
     """Returns the instances of these rows `[n]` with their annotations."""
     new_rows = np.full(len(crowd.observed), -1, np.int32)
     new_rows[rows] = np.arange(len(rows))
@@ -263,7 +267,7 @@ def _normalisation(units: int) -> keras.layers.BatchNormalization:
     return layer
 
 
-def standardised(values: Any) -> Any:
+def standardised(values: Tensor) -> Tensor:
     """Returns values of mean 0 and variance 1 in each of the last axis' columns."""
     axes = list(range(len(values.shape) - 1))
     mean, variance = tf.nn.moments(values, axes=axes)
@@ -293,9 +297,10 @@ class ReleasedGenerator(Generator):
         self.first = _dense(feature_size, self.middle, 7, use_bias=True)
         self.drop = keras.layers.Dropout(DROPOUT, dtype="float32")
         self.middle_norm = _normalisation(self.middle)
-        self.instance_norm, self.annotator_norm = (_normalisation(self.embedding) for _ in "ia")
+        self.instance_norm = _normalisation(self.embedding)
+        self.annotator_norm = _normalisation(self.embedding)
 
-    def instance_part(self, features: Any) -> Any:
+    def instance_part(self, features: Tensor) -> Tensor:
         """Returns the instances' part of the hidden layer, `[B, d] -> [B, h]`."""
         if not self.use_instances:
             return super().instance_part(features)
@@ -304,7 +309,7 @@ class ReleasedGenerator(Generator):
         embedded = self.instance_embedding(self.middle_norm(middle, training=training))
         return self.from_instance(self.instance_norm(embedded, training=training))
 
-    def annotator_part(self, annotators: Any) -> Any:
+    def annotator_part(self, annotators: Tensor) -> Tensor:
         """Returns the annotators' part of the hidden layer, `[R, e] -> [R, h]`."""
         embedded = self.annotator_norm(self.annotator_embedding(annotators), training=self.playing)
         hidden = self.from_annotator(embedded)
@@ -329,18 +334,18 @@ class ReleasedDiscriminator(Discriminator):
         self.drop = keras.layers.Dropout(DROPOUT, dtype="float32")
         self.matrices_initializer = keras.initializers.RandomUniform(0.0, 1.0)
 
-    def class_matrices(self) -> Any:
+    def class_matrices(self) -> Tensor:
         """Returns S M + M, or M without label correlation, `[C, k, k]`."""
         matrices = tf.convert_to_tensor(self.matrices)
         if not self.aggregate_labels:
             return matrices
         return matrices + tf.einsum("cd,dkl->ckl", tf.convert_to_tensor(self.correlation), matrices)
 
-    def encode(self, features: Any, annotators: Any) -> tuple[Any, Any, Any]:
+    def encode(self, features: Tensor, annotators: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Returns v `[B, k]`, u `[R, k]` and the class matrices `[C, k, k]`."""
         return super().encode(tf.nn.relu(self.first(features)), annotators)
 
-    def _scores(self, v: Any, u: Any, matrices: Any) -> Any:
+    def _scores(self, v: Tensor, u: Tensor, matrices: Tensor) -> Tensor:
         u = self.drop(u, training=True)
         v = self.drop(v, training=True)
         k = self.embedding_size
@@ -348,7 +353,7 @@ class ReleasedDiscriminator(Discriminator):
         maps = tf.matmul(u, tf.reshape(tf.transpose(matrices, [1, 0, 2]), [k, classes * k]))
         return tf.einsum("pcl,pl->pc", tf.reshape(maps, [-1, classes, k]), v)
 
-    def all_pairs(self, v: Any, u: Any, matrices: Any) -> Any:
+    def all_pairs(self, v: Tensor, u: Tensor, matrices: Tensor) -> Tensor:
         """Returns the logits of D of every label of every pair, `[B, R, C]`."""
         instances = tf.shape(v)[0]
         annotators = tf.shape(u)[0]
@@ -358,7 +363,7 @@ class ReleasedDiscriminator(Discriminator):
         shape = [instances, annotators, self.num_classes]
         return tf.reshape(self._scores(v, u, matrices), shape)
 
-    def some_pairs(self, v: Any, u: Any, matrices: Any, codes: Any) -> Any:
+    def some_pairs(self, v: Tensor, u: Tensor, matrices: Tensor, codes: Tensor) -> Tensor:
         """Returns the logits of D of every label of chosen pairs, `[P, C]`."""
         return self._scores(v, tf.gather(u, codes), matrices)
 
@@ -366,23 +371,25 @@ class ReleasedDiscriminator(Discriminator):
 class ReleasedAuxiliary(Auxiliary):
     """Auxiliary network of the released code: its inputs have mean 0 and variance 1 over pairs."""
 
-    def _embedded(self, matrices: Any, labels: Any) -> Any:
+    def _embedded(self, matrices: Tensor, labels: Tensor) -> Tensor:
         flat = tf.nn.relu(tf.reshape(matrices, [-1, self.embedding_size**2]))
         embedded = tf.gather(self.label_embedding(flat), labels)
         rows = tf.reshape(standardised(embedded), [-1, embedded.shape[-1]])
         hidden = self.from_label(rows)
         return tf.reshape(hidden, tf.concat([tf.shape(labels), [hidden.shape[-1]]], axis=0))
 
-    def _answers(self, hidden: Any) -> Any:
+    def _answers(self, hidden: Tensor) -> Tensor:
         return tf.nn.log_softmax(self.scores(tf.nn.relu(hidden)))
 
-    def all_pairs(self, v: Any, u: Any, matrices: Any, labels: Any) -> Any:
+    def all_pairs(self, v: Tensor, u: Tensor, matrices: Tensor, labels: Tensor) -> Tensor:
         """Returns log Q(z | x, e, y) of all pairs, `[B, R, C]`."""
         instance = self.from_instance(standardised(v))[:, None, :]
         annotator = self.from_annotator(standardised(u))[None]
         return self._answers(instance + annotator + self._embedded(matrices, labels))
 
-    def some_pairs(self, v: Any, u: Any, matrices: Any, codes: Any, labels: Any) -> Any:
+    def some_pairs(
+        self, v: Tensor, u: Tensor, matrices: Tensor, codes: Tensor, labels: Tensor
+    ) -> Tensor:
         """Returns log Q(z | x, e, y) of chosen pairs, `[P, C]`."""
         annotator = self.from_annotator(standardised(tf.gather(u, codes)))
         instance = self.from_instance(standardised(v))
@@ -401,7 +408,7 @@ class ReleasedNetworks(Game):
         self.generator.playing = True
         self.precompute = False  # a pass has dropout of its own
 
-    def label_graph(self, annotations: Annotations) -> NDArray[np.float32]:
+    def label_graph(self, annotations: Annotations) -> Floats32:
         """Returns the row-normalised co-occurrence with loops."""
         counts = label_cooccurrence(annotations)
         graph = counts / max(counts.sum(axis=1).max(), 1.0) + np.eye(len(counts))
@@ -418,7 +425,7 @@ class ReleasedStart(CrowdLayer):
     """
 
     passes = 10
-    judged: Any = None
+    judged: Tensor = None
 
     def fit(  # type: ignore[override]
         self, features: ArrayLike, annotations: Annotations, *, run: Run
@@ -426,7 +433,7 @@ class ReleasedStart(CrowdLayer):
         """Trains the network."""
         return super().fit(features, annotations, validation=self.judged, run=run)
 
-    def _train(self, network: Any, data: TrainingData, run: Run) -> Any:
+    def _train(self, network: CompiledNetwork, data: TrainingData, run: Run) -> Network:
         def restart_optimizer(epoch: int) -> None:
             if epoch % self.passes == 0:
                 reset_optimizer(network.model.optimizer)
@@ -434,7 +441,7 @@ class ReleasedStart(CrowdLayer):
         return self._train_phase(network, network.model, self.epochs, data, run, restart_optimizer)
 
 
-def released_start(crowding: Any, judged: Any) -> ReleasedStart:
+def released_start(crowding: Estimator, judged: Tensor) -> ReleasedStart:
     """Returns the untrained DL-CL of a `CrowdInG`; `judged` picks its epoch."""
     classifier = ReleasedStart(
         crowding.base,

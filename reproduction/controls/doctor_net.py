@@ -8,6 +8,8 @@ import numpy as np
 
 from neucrowd_tf.declare.declarations import estimator
 from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.declare.types import Network
+from neucrowd_tf.methods.crowd_layers.common.network import CompiledNetwork
 from neucrowd_tf.methods.crowd_layers.common.presets import PRESETS
 from neucrowd_tf.methods.crowd_layers.doctor_net import WeightedDoctorNet
 from neucrowd_tf.training.estimator import TrainingData
@@ -33,12 +35,12 @@ class ControlledDoctorNet(WeightedDoctorNet):
         ' "after" puts it on the raw weights when they are trained, as the paper says.',
     ] = "training"
 
-    def _weights_model(self, *arguments: Any) -> Any:
+    def _weights_model(self, *arguments: Any) -> Network:
         if self.weight_softmax == "after":
             return RawWeights(*arguments)
         return super()._weights_model(*arguments)
 
-    def _set_targets(self, network: Any, data: TrainingData) -> None:
+    def _set_targets(self, network: CompiledNetwork, data: TrainingData) -> None:
         super()._set_targets(network, data)
         if self.weight_softmax == "after":
             annotators = data.annotations.num_annotators

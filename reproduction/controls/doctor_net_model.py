@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import tensorflow as tf
 
+from neucrowd_tf.declare.types import Tensor
 from neucrowd_tf.methods.crowd_layers.doctor_net import DoctorWeights
 
 
 class RawWeights(DoctorWeights):
     """Trains raw weights on the normalised average, as in the paper."""
 
-    def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:
+    def batch_loss(self, rows: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
         answers = self._answers[0](features, training=False)
         weights = tf.convert_to_tensor(self.average.weight)
         mean = tf.maximum(tf.einsum("brc,r->bc", answers, weights), 1e-7)

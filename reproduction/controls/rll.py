@@ -9,16 +9,16 @@ from typing import Annotated, Any, ClassVar
 import keras
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
 from neucrowd_tf.declare.declarations import estimator, one_of, whole
 from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.declare.types import Codes32, Fields, Floats32, Indices, Network, Tensor
 from neucrowd_tf.methods.rll.confidence import bayesian_confidence
 from neucrowd_tf.methods.rll.estimator import RLL
 from neucrowd_tf.training.batches import pipelines
 from neucrowd_tf.training.representation import SECOND_SEED, EmbeddingData, adadelta
 from neucrowd_tf.training.tuplets import TupletModel
-from reproduction.controls.slots import SlotDropout
+from reproduction.controls.slots import DroppedEmbedding, SlotDropout
 
 # The prior of every label, positive or negative.
 ALPHA = 3.0
@@ -31,9 +31,8 @@ PASSES = 10
 # and their code stops at a higher validation loss without.
 BATCH = 512
 PENALTY = 1.5
-RELEASED: dict[str, Any] = {
+RELEASED: Fields = {
     "hidden_units": (32, 16),
-    "embedding_dropout": True,
     "dropout": 0.7,
     "l2": PENALTY / 2 / BATCH,
     "batch_size": BATCH,
@@ -45,7 +44,7 @@ RELEASED: dict[str, Any] = {
 }
 
 
-def all_pairs(seed: int, positives: int, batch: int, width: int) -> Any:
+def all_pairs(seed: int, positives: int, batch: int, width: int) -> Tensor:
     """Returns `make(first_step)`, batches of uniform numbers that stand for all pairs of positives.
 
     They are `[batch, width]`, functions of (seed, step) alone, and mean this to a `TupletIndex`
@@ -97,12 +96,14 @@ class TwoTowerModel(SlotDropout, TupletModel):
         super().__init__(*arguments, **options)
         self.query = make_tower(tuple(self.instances.shape[1:]))
 
-    def embed_rows(self, rows: Any, training: bool, network: keras.Model | None = None) -> Any:
+    def embed_rows(
+        self, rows: Tensor, training: bool, network: keras.Model | None = None
+    ) -> Tensor:
         """Returns embeddings `[batch, n, h]` of tuplets `[batch, n]`, whose anchors come first."""
         anchors = super().embed_rows(rows[:, :1], training, self.query)
         return tf.concat([anchors, super().embed_rows(rows[:, 1:], training, network)], axis=1)
 
-    def penalty(self, network: keras.Model) -> Any:
+    def penalty(self, network: keras.Model) -> Tensor:
         """Returns the penalty on the weights of both networks."""
         return super().penalty(network) + super().penalty(self.query)
 
@@ -124,9 +125,7 @@ class PrintedRLL(RLL):
 
     max_classes: ClassVar[int | None] = 2
 
-    def _confidence(
-        self, votes: NDArray[np.int32], labels: NDArray[np.int64]
-    ) -> NDArray[np.float32]:
+    def _confidence(self, votes: Codes32, labels: Indices) -> Floats32:
         if self.confidence == "majority":
             return super()._confidence(votes, labels)
         alpha = 0.0
@@ -145,7 +144,7 @@ class PrintedRLL(RLL):
     max_classes=2,
 )
 @estimator
-class ReleasedRLL(RLL):
+class ReleasedRLL(DroppedEmbedding, RLL):
     """RLL as its authors' code trains it; see `RLL`.
 
     Groups have all pairs of positives, each with the same negatives in every pass; the anchors have
@@ -165,9 +164,7 @@ class ReleasedRLL(RLL):
         ' "accuracy" or "log_loss".',
     ] = "loss"
 
-    def _confidence(
-        self, votes: NDArray[np.int32], labels: NDArray[np.int64]
-    ) -> NDArray[np.float32]:
+    def _confidence(self, votes: Codes32, labels: Indices) -> Floats32:
         if self.confidence != "bayesian":
             return super()._confidence(votes, labels)
         return bayesian_confidence(votes, labels, (np.full(2, ALPHA), np.full(2, BETA)))
@@ -178,7 +175,7 @@ class ReleasedRLL(RLL):
         positives = int(data.labels.sum())
         return PASSES * max(1, positives * (positives - 1) // self.batch_size)
 
-    def _network(self, data: EmbeddingData) -> tuple[Any, Any]:
+    def _network(self, data: EmbeddingData) -> tuple[Network, Network]:
         model, _ = super()._network(data)
         positives = int(data.labels.sum())
         return model, all_pairs(self.seed, positives, self.batch_size, self.k + 2)
@@ -189,7 +186,7 @@ class ReleasedRLL(RLL):
             make_tower=lambda shape: self._make_encoder(shape, self.seed + SECOND_SEED, "query"),
         )
 
-    def _judge(self, model: Any, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
+    def _judge(self, model: Network, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
         # Deviation: RLL III-A. Paper: The released code chooses the epoch by the loss of
         # validation groups, whose positives are negatives by mistake, and adds the penalty to it.
         # Here: Validation AUC; `rll_released` has the loss of validation groups with positives,

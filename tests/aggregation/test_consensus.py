@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neucrowd_tf.aggregation import EBCC, Consensus, DawidSkene, Glad, MajorityVote
+from neucrowd_tf.aggregation import EBCC, Consensus, DawidSkene, Glad, MajorityVote, Wawa
 from neucrowd_tf.aggregation.annotator_offset import annotator_offsets
 from neucrowd_tf.aggregation.consensus import (
     deal,
@@ -114,6 +114,25 @@ def test_a_large_crowd_is_decided_with_less_work(monkeypatch: pytest.MonkeyPatch
     )
     together, _ = _together(0)
     assert Consensus().fit(together).chosen_ == ("ebcc",)
+
+
+@pytest.mark.parametrize(("annotators", "counts"), [(60, True), (10, False)])
+def test_weighted_votes_count_where_annotators_have_few_labels(
+    annotators: int, counts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    who = np.concatenate([rng.permutation(annotators)[:3] for _ in range(60)])
+    crowd = Annotations(np.repeat(np.arange(60), 3), who, rng.integers(2, size=180))
+    combined = []
+
+    def record(*probas: np.ndarray, weights: object = None) -> np.ndarray:
+        combined.append(probas)
+        return geometric_mean(*probas)
+
+    monkeypatch.setattr("neucrowd_tf.aggregation.consensus.geometric_mean", record)
+    Consensus(restarts=2).fit(crowd)
+    votes = Wawa(seed=0).fit(crowd).probas_
+    assert any(np.array_equal(one, votes) for one in combined[0]) == counts
 
 
 def test_annotations_of_an_instance_are_dealt_out_evenly(crowd: Annotations) -> None:

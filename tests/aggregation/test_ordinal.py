@@ -79,6 +79,26 @@ def test_the_median_stays_unless_another_method_is_surely_nearer() -> None:
     assert model.chosen_ == "latent score" and not model.distances_
 
 
+def test_gold_labels_choose_the_method() -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.integers(3, size=150)
+    # All name the class above the true one, and two of five the right one.
+    dense = np.tile(np.minimum(truth + 1, 2)[:, None], 5)
+    dense[:, :2] = truth[:, None]
+    right = rng.random((150, 5)) < 0.9
+    crowd = Annotations.from_dense(np.where(right, dense, rng.integers(3, size=(150, 5))))
+    gold = np.where(np.arange(150) < 30, truth, -1)
+    choice = ordinal.nearest_to_gold(crowd, gold)
+    distances = {
+        name: np.abs(OrdinalConsensus(only=name).fit(crowd).labels_ - truth)[:30].mean()
+        for name in ordinal.BY_GOLD
+    }
+    assert choice != "median" and distances[choice] == min(distances.values())
+    none = np.full(150, -1)
+    assert ordinal.nearest_to_gold(crowd, none) == OrdinalConsensus().fit(crowd).chosen_
+    assert infer(crowd, "ordinal", gold=gold).base.chosen_ == choice
+
+
 def test_two_labels_are_not_taken_for_the_lower_one() -> None:
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 5, 200)

@@ -42,6 +42,22 @@ def test_opposed_groups_are_named_without_verdicts() -> None:
         assert ((result.skills.low <= share) & (share <= result.skills.high)).all()
 
 
+def test_gold_items_on_which_groups_differ_are_no_random_ones() -> None:
+    crowd, truth = opposed()
+    groups = opposed_groups(crowd)
+    assert groups is not None
+    order = np.argsort(~groups.differ(crowd), kind="stable")
+    gold = np.full(len(truth), -1)
+    gold[order[:40]] = truth[order[:40]]
+    result = infer(crowd, gold=gold)
+    assert result.by_groups and result.opposed is None and result.estimates is None
+    assert not any("drawn at random" in line for line in result.lines())
+    assert any(line.startswith("On gold items two opposed groups") for line in result.lines())
+    assert np.mean(result.labels == truth) > 0.9
+    random = np.where(np.arange(len(truth)) % 5 == 0, truth, -1)
+    assert not infer(crowd, gold=random).by_groups
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_independent_annotators_are_in_no_groups(seed: int) -> None:
     truth = np.random.default_rng(seed).integers(2, size=200)

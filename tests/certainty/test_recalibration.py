@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
-from benchmarks.certainty import Crowd, learn, shifts
+from benchmarks.certainty.calibration import learn, shifts
+from benchmarks.certainty.crowds import Crowd
 from neucrowd_tf.aggregation import Consensus, ShrunkDawidSkene
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.certainty import Calibration, annotator_skills, gold_agreement

@@ -85,3 +85,12 @@ def test_votes_without_names_teach_how_much_the_consensus_counts() -> None:
     gold = np.where(np.arange(120) < 40, np.arange(120) // 2 % 2, -1)  # half are right
     result = infer(Annotations.from_votes(votes), gold=gold)
     assert result.probas[gold < 0].max() < 0.75
+
+
+def test_skills_with_gold_labels_allow_for_mistakes_that_annotators_share() -> None:
+    crowd, truth = minority(2000)
+    result = infer(crowd, gold=some(truth, 300))
+    assert result.skills is not None
+    # Of 2,000 labels the sampling error alone would be below 0.02.
+    widths = result.skills.high - result.skills.low
+    assert (widths > 2 * 1.28 * 0.03).all()

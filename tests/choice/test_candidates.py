@@ -7,6 +7,7 @@ import pytest
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.methods.auto import Auto, pooling, search
+from neucrowd_tf.methods.auto.candidate_selection import Selected
 from neucrowd_tf.methods.auto.candidates import (
     BUDGET,
     COUNTING,
@@ -18,7 +19,6 @@ from neucrowd_tf.methods.auto.candidates import (
     self_trained,
 )
 from neucrowd_tf.methods.auto.evidence import Evidence
-from neucrowd_tf.methods.auto.ranking import Ranked
 
 
 def crowd(each: int, annotators: int, rare: int = 20) -> Annotations:
@@ -91,8 +91,8 @@ def test_members_that_make_other_mistakes_have_half_of_the_even_weight() -> None
     each = crowd(2, 30)
     labels = each.vote_counts().argmax(axis=1)
     held = dict.fromkeys("abcd", np.where(np.eye(2)[labels] > 0, 0.8, 0.2))
-    ranked = Ranked(list("abcd"), dict.fromkeys("abcd", np.zeros(2)))
-    weights = pooling.weigh(held, ranked, Evidence.of(each, labels, 0), unlike=["d", "e"])
+    selected = Selected(list("abcd"), dict.fromkeys("abcd", np.zeros(2)))
+    weights = pooling.weigh(held, selected, Evidence.of(each, labels, 0), unlike=["d", "e"])
     # Members alike have the same fitted weight, 1/4; even parts are 1/6 and 1/2.
     expected = [0.25 / 4 + 0.75 / 6] * 3 + [0.25 / 4 + 0.75 / 2]
     np.testing.assert_allclose(weights, expected, atol=1e-3)

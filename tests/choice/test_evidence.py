@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations, simulation
+from neucrowd_tf.methods.auto.candidate_selection import Selected, select
 from neucrowd_tf.methods.auto.evidence import FOLDS, Evidence, determinant, label_log_likelihood
 from neucrowd_tf.methods.auto.pooling import MOST_ROWS, consensus_mistakes, fit_weights, weigh
-from neucrowd_tf.methods.auto.ranking import Ranked, rank
 
 
 def _crowd(size: int) -> Annotations:
@@ -91,12 +91,12 @@ def test_known_labels_and_the_crowd_weigh() -> None:
 
     held = {"good": member(0.9), "bad": member(0.6)}
     zeros = dict.fromkeys(held, np.zeros(2))
-    ranked = Ranked(["good", "bad"], zeros)
-    good, bad = weigh(held, ranked, evidence)
+    selected = Selected(["good", "bad"], zeros)
+    good, bad = weigh(held, selected, evidence)
     assert good + bad == pytest.approx(1) and good > 0.55
-    certain, _ = weigh(held, ranked, Evidence.of(crowd, consensus, 0, truth))
+    certain, _ = weigh(held, selected, Evidence.of(crowd, consensus, 0, truth))
     assert certain > good
-    assert weigh(held, Ranked(["good"], zeros), evidence) == [1.0]
+    assert weigh(held, Selected(["good"], zeros), evidence) == [1.0]
     assert MOST_ROWS > 400
 
 
@@ -113,9 +113,9 @@ def test_a_rare_class_is_corrected_as_far_as_labels_tell() -> None:
         "timid": np.stack([1 - rare, rare], axis=1),
         "even": np.where(np.eye(2)[truth] > 0, 0.9, 0.1),
     }
-    scored = rank(held, evidence, balanced=True)
+    scored = select(held, evidence, balanced=True)
     shares = np.log(held["timid"].mean(axis=0))
     # log(.7 / .3) = .85, and the log shares differ by log(.925 / .075) = 2.5: a half suffices.
     np.testing.assert_allclose(scored.corrections["timid"], 0.5 * shares)
     assert not scored.corrections["even"].any()
-    assert not rank(held, evidence).corrections["timid"].any()
+    assert not select(held, evidence).corrections["timid"].any()

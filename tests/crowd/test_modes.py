@@ -235,8 +235,9 @@ def test_class_weights_are_of_labels(parts: Any) -> None:
         loss = parts.AnnotationLoss(class_weight=weights)
         assert float(loss(labels, logits)) == pytest.approx(expected, rel=1e-5)
         assert loss.get_config() == parts.AnnotationLoss.from_config(loss.get_config()).get_config()
-    with pytest.raises(ValueError, match="class_weight: there are 3 classes, received 4"):
-        parts.AnnotationLoss(class_weight=[1, 1, 1, 1])(labels, logits)
+    for other in ([1, 1, 1, 1], [1, 1], [], {3: 1.0}):
+        with pytest.raises(ValueError, match=r"class_weight: there are 3 classes, received .*Give"):
+            parts.AnnotationLoss(class_weight=other)(labels, logits)
     for wrong in ([1, -1], [[1]], {"cat": 1}, [np.nan]):
         with pytest.raises(ValueError, match="class_weight"):
             parts.AnnotationLoss(class_weight=wrong)
@@ -244,6 +245,15 @@ def test_class_weights_are_of_labels(parts: Any) -> None:
         parts.AnnotationLoss(labels_per_item=2, reduction="sum")
     with pytest.raises(ValueError, match="labels_per_item: expected"):
         parts.AnnotationLoss(labels_per_item=0)
+
+
+@pytest.mark.parametrize("shape", [(2,), (2, 3), (3, 2), (2, 2, 1), (2, 2, 3), (4, 1)])
+def test_weights_of_another_shape_are_refused(parts: Any, shape: tuple[int, ...]) -> None:
+    logits = np.zeros((2, 2, 3), np.float32)
+    with pytest.raises(ValueError, match="sample_weight has the shape"):
+        parts.AnnotationLoss()(np.zeros((2, 2), int), logits, np.ones(shape))
+    for usable in ((2, 1), (2, 2), (1, 2)):
+        parts.AnnotationLoss()(np.zeros((2, 2), int), logits, np.ones(usable))
 
 
 def test_class_weight_of_fit_and_true_labels_are_refused(parts: Any) -> None:

@@ -20,6 +20,7 @@ from neucrowd_tf.methods.crowding import CrowdInG
 from neucrowd_tf.methods.crowding import estimator as module
 from neucrowd_tf.methods.crowding.game import Game
 from neucrowd_tf.training.estimator import TrainingData
+from neucrowd_tf.training.reuse import NetworkCache
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.validation import HELD_OUT
 from tests.crowding.conftest import ARGUMENTS
@@ -295,3 +296,16 @@ def test_bad_arguments_and_data_have_one_clear_error(crowd: Crowd) -> None:
         CrowdInG().fit(x[:1], Annotations.from_dense([[0, 1]]), (x[:18], np.zeros(18, int)))
     with pytest.raises(IdentitiesError):
         CrowdInG().fit(x, Annotations.from_votes(annotations.vote_counts()))
+
+
+def test_estimators_share_networks_of_a_cache_and_start_anew(
+    estimator: CrowdInG, crowd: Crowd
+) -> None:
+    expected = results(fitted(estimator, crowd), crowd)
+    cache = NetworkCache()
+    others = [CrowdInG(**ARGUMENTS), CrowdInG(**ARGUMENTS)]
+    for seed, other in zip((1, 0), others, strict=True):
+        with other.reused(cache):
+            fitted(other, crowd, seed=seed)
+    assert game_of(others[1]) is game_of(others[0]) is not game_of(estimator)
+    assert results(others[1], crowd) == expected

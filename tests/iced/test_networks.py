@@ -71,7 +71,7 @@ def test_the_classifier_learns_real_and_synthetic_rows_by_their_own_targets() ->
     model = make()
     order = np.array([0, 12, 9, 10, 3, 11, 12, 2])  # 10 to 12 are synthetic
     model.set_epoch(classifier=order)
-    logs = model.train_step(0)
+    logs = model.train_epoch(0)
     assert float(logs["loss"]) == pytest.approx(naive(model)[0][order].mean(), rel=1e-5)
     assert float(logs["reconstruction"]) == 0.0
 
@@ -81,7 +81,7 @@ def test_both_ways_to_train_the_decoder_reconstruct_real_rows(which: str) -> Non
     model = make()
     order = np.array([1, 9, 0, 4])
     model.set_epoch(**{which: order})  # type: ignore[arg-type]
-    logs = model.train_step(0)
+    logs = model.train_epoch(0)
     assert float(logs["reconstruction"]) == pytest.approx(naive(model)[1][order].mean(), rel=1e-5)
     assert float(logs["loss"]) == 0.0
 
@@ -99,13 +99,13 @@ def test_each_training_changes_its_own_networks(which: str, expected: set[str]) 
     before = weights(model)
     order: Any = np.arange(8)
     model.set_epoch(**{which: order})
-    first = sum(float(value) for value in model.train_step(0).values())
+    first = sum(float(value) for value in model.train_epoch(0).values())
     assert changed(model, before) == expected
-    assert sum(float(value) for value in model.train_step(1).values()) < first
+    assert sum(float(value) for value in model.train_epoch(1).values()) < first
     # An epoch without any rows changes nothing, whatever the one before had.
     model.set_epoch()
     before = weights(model)
-    assert [float(value) for value in model.train_step(2).values()] == [0.0, 0.0]
+    assert [float(value) for value in model.train_epoch(2).values()] == [0.0, 0.0]
     assert changed(model, before) == set()
 
 
@@ -117,7 +117,7 @@ def test_penalties_of_the_networks_are_trained_on_and_not_logged() -> None:
     model.classifier.layers[-1].kernel.assign(np.zeros((H, C)))
     model.set_rows(np.full((N, C), 0.5))
     model.set_epoch(classifier=np.arange(BATCH))
-    logs = model.train_step(0)
+    logs = model.train_epoch(0)
     assert float(logs["loss"]) == pytest.approx(np.log(2), rel=1e-5)
     # The penalty's gradient is 2 w: .1 of it leaves .8.
     np.testing.assert_allclose(layer.kernel, np.full((D, H), 0.8), rtol=1e-5)

@@ -69,4 +69,8 @@ def test_one_hot_classes_are_no_annotators(tmp_path: Path) -> None:
     for item in ("item", "doc"):
         shown = message(tmp_path, table(f"{item},joy,anger,neutral", rows))
         assert "[vote_counts]" in shown and "--votes_columns=joy,anger,neutral" in shown
-    assert "3 annotators" in read(tmp_path, table("item,ann,bob,cy", [*rows, "1,1,0"]))
+    assert "3 annotators" in read(
+        tmp_path, table("item,ann,bob,cy", [*rows, "1,1,1", "1,1,1", "1,1,1"])
+    )
+    shown = message(tmp_path, table("item,joy,anger,neutral", [*rows, "1,1,0"]))
+    assert "have high numbers in different rows" in shown

@@ -148,7 +148,8 @@ def test_lists_without_annotators_are_votes(tmp_path: Path) -> None:
     crowd = read(tmp_path, chaos, "a.json", **flags).annotations
     assert crowd.vote_counts().tolist() == [[0, 60, 40], [100, 0, 0]]
     once = [{"id": "a", "tags": ["e", "n"]}, {"id": "b", "tags": ["e"]}]  # may be one annotator's
-    assert "annotator" in message(tmp_path, once, "a.json", task_column="id", label_column="tags")
+    shown = message(tmp_path, once, "a.json", task_column="id", label_column="tags")
+    assert "Each class becomes a yes/no question with --multi_label=list" in shown
 
 
 def test_fields_that_are_not_there_or_do_not_fit(tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def test_batches_divide_the_instances_and_their_annotations() -> None:
     game.discriminator_turn = judged
     game.generative_turn = lambda *_: {"generator_loss": 0.0}
     whole = game.crowd
-    game.train_step(0)
+    game.play(0)
     assert game.crowd is whole and len(seen) == 3
     expected = np.hstack([whole.features, whole.observed])
     rows = np.concatenate(seen)

@@ -15,6 +15,7 @@ import pytest
 import tensorflow as tf
 
 from neucrowd_tf.training.batches import step_numbers
+from neucrowd_tf.training.learner import in_batches
 from neucrowd_tf.training.loop import train
 from neucrowd_tf.training.owner import with_network
 from neucrowd_tf.training.run import Run
@@ -87,9 +88,8 @@ def weights_after(
 
     history = train(
         model,
-        batches,
+        in_batches(model, batches, 4, run),
         epochs=6,
-        steps_per_epoch=4,
         run=run,
         evaluate=evaluate,
         monitor="log_loss",
@@ -132,9 +132,8 @@ def test_best_epoch_is_kept_and_patience_stops() -> None:
 
     history = train(
         model,
-        batches,
+        in_batches(model, batches, 4, Run()),
         epochs=6,
-        steps_per_epoch=4,
         run=Run(),
         evaluate=evaluate,
         monitor="score",
@@ -178,8 +177,8 @@ def test_a_resumed_run_knows_the_best_epoch_so_far_and_when_to_stop(tmp_path: pa
             return {"score": scores[begun[-1]], "loss": losses[begun[-1]]}
 
         history = train(
-            model, batches, epochs=6, steps_per_epoch=1, run=run, evaluate=evaluate, monitor="score",  # noqa: E501
-            epoch_start=begun.append, **options,
+            model, in_batches(model, batches, 1, run), epochs=6, run=run, evaluate=evaluate,
+            monitor="score", epoch_start=begun.append, **options,
         )  # fmt: skip
         return read_variables(model.variables), history
 
@@ -215,21 +214,24 @@ def test_a_loss_that_is_not_finite_is_an_error() -> None:
     model = make_model()
     model.compile(optimizer=keras.optimizers.SGD(1e30), loss="mse")
     with pytest.raises(FloatingPointError, match="learning rate"):
-        train(model, batches, epochs=3, steps_per_epoch=4, run=Run())
+        train(model, in_batches(model, batches, 4, Run()), epochs=3, run=Run())
 
 
 def test_reinitialise_equals_starting_afresh() -> None:
     model = make_model()
     reinitialise(model, 11)
-    first = train(model, batches, epochs=2, steps_per_epoch=4, run=Run()).logs["loss"]
+    first = train(model, in_batches(model, batches, 4, Run()), epochs=2, run=Run()).logs["loss"]
     trained = read_variables(model_variables(model))
     reinitialise(model, 11)
-    second = train(model, batches, epochs=2, steps_per_epoch=4, run=Run()).logs["loss"]
+    second = train(model, in_batches(model, batches, 4, Run()), epochs=2, run=Run()).logs["loss"]
     assert first == second
     for a, b in zip(trained, read_variables(model_variables(model)), strict=True):
         np.testing.assert_array_equal(a, b)
     reinitialise(model, 12)
-    assert train(model, batches, epochs=2, steps_per_epoch=4, run=Run()).logs["loss"] != first
+    assert (
+        train(model, in_batches(model, batches, 4, Run()), epochs=2, run=Run()).logs["loss"]
+        != first
+    )
 
 
 def test_stages_have_checkpoints_and_scalars_of_their_own(tmp_path: pathlib.Path) -> None:

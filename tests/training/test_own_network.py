@@ -13,6 +13,7 @@ from neucrowd_tf import CrowdLayer, Ensemble, NeuCrowd, Run, load
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.nested import nest
 from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.methods.crowd_layers.common.bases import with_softmax
 from neucrowd_tf.methods.two_stage import TwoStageClassifier
 from neucrowd_tf.methods.two_stage.deep_labels import DeepLabels
 from neucrowd_tf.nn.embedding_networks import make_optimizer
@@ -44,6 +45,48 @@ def test_networks_by_reference() -> None:
     for name in wrong:
         with pytest.raises(UsageError, match=f"base: .*{name.partition(':')[0]}"):
             CrowdLayer(name).fit(X, CROWD)
+
+
+class Probabilities(keras.Model):
+    """A classifier whose last layer, in the order of their making, is none of its output's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dense = keras.layers.Dense(2)
+        self.unused = keras.layers.Dense(2)
+
+    def call(self, features: Any) -> Any:
+        return keras.ops.softmax(self.dense(features))
+
+
+def test_a_bases_outputs_say_whether_they_are_probabilities() -> None:
+    inputs = keras.Input((3,))
+    dense, softmax = keras.layers.Dense, keras.ops.softmax
+    logits = dense(2)(inputs)
+    shared = keras.layers.Softmax()(logits)
+    after = keras.layers.Reshape((2,))(shared)
+    distributions = [softmax(logits), after, dense(2, activation=lambda x: softmax(x))(inputs)]
+    bases = [Probabilities(), *(keras.Model(inputs, x) for x in distributions)]
+    for base in bases:
+        made = with_softmax(base, (3,), 2)
+        np.testing.assert_allclose(made(X), base(X), atol=1e-6)
+    noisy = keras.layers.GaussianNoise(1.0, seed=0)(logits)
+    for output in (logits, noisy, dense(2, kernel_initializer="zeros")(inputs)):
+        base = keras.Model(inputs, output)
+        before = [np.array(value) for value in base.variables]
+        made = with_softmax(base, (3,), 2)
+        np.testing.assert_allclose(made(X), softmax(base(X)), atol=1e-6)
+        for value, earlier in zip(base.variables, before, strict=True):
+            np.testing.assert_array_equal(value, earlier)
+    positive = keras.ops.relu(dense(2)(inputs))
+    for output, reason in (
+        (keras.layers.Dropout(0.5)(shared), "before the softmax"),
+        (positive, "logits of both signs"),
+        (keras.layers.ReLU()(logits), "without a ReLU|relu"),
+        (dense(2, "sigmoid")(inputs), "sigmoid"),
+    ):
+        with pytest.raises(DataError, match=f"base: .*{reason}"):
+            with_softmax(keras.Model(inputs, output), (3,), 2)
 
 
 @pytest.mark.parametrize("make", [CrowdLayer, NeuCrowd])

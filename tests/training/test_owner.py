@@ -158,6 +158,37 @@ class Steady(keras.optimizers.schedules.LearningRateSchedule):
         return self.rate
 
 
+def remembering(rate: float) -> type[keras.optimizers.schedules.LearningRateSchedule]:
+    """Returns a class of schedules whose method, not its configuration, knows the rate."""
+
+    class Remembering(keras.optimizers.schedules.LearningRateSchedule):
+        def __call__(self, step: Any) -> float:
+            return rate
+
+        def get_config(self) -> dict[str, Any]:
+            return {}
+
+    return Remembering
+
+
+def stepping(factor: float) -> keras.optimizers.Optimizer:
+    """Returns an optimizer whose method, not its configuration, knows a factor."""
+
+    class Stepping(keras.optimizers.SGD):
+        def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+            super().update_step(gradient * factor, variable, learning_rate)
+
+    return Stepping(0.1)
+
+
+class Fast:
+    rate = 0.1
+
+
+class Slow(Fast):
+    rate = 0.01
+
+
 def test_functions_count_by_what_they_do() -> None:
     crowd = Annotations.from_dense(DENSE)
     scale = 2
@@ -184,6 +215,14 @@ def test_functions_count_by_what_they_do() -> None:
         network("tanh"),
         Steady(0.1),
         Steady(0.2),
+        remembering(0.1)(),
+        remembering(0.2)(),
+        keras.optimizers.SGD(remembering(0.1)()),
+        keras.optimizers.SGD(remembering(0.2)()),
+        stepping(1.0),
+        stepping(2.0),
+        type("Kind", (Fast,), {}),
+        type("Kind", (Slow,), {}),
         lambda: keras.optimizers.SGD(0.1),
         lambda: keras.optimizers.SGD(0.2),
         {"activation": lambda x: x * 3},
@@ -194,6 +233,7 @@ def test_functions_count_by_what_they_do() -> None:
     owners = [owner(model) for model in different]
     assert len(set(owners)) == len(owners)
     # Names with the numbers that Keras adds are no difference, nor is a function made again.
+    assert owner(stepping(2.0)) == owner(stepping(2.0))
     assert owner(network()) == owner(network()) and owner(layers_of("relu")) == owners[0]
 
 

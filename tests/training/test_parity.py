@@ -18,6 +18,7 @@ from neucrowd_tf import CrowdLayer, NeuCrowd
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.nn.embedding_networks import make_optimizer
 from neucrowd_tf.nn.steps import take_step
+from neucrowd_tf.training.learner import in_batches
 from neucrowd_tf.training.loop import train
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.state import model_variables, read_variables, reinitialise
@@ -67,7 +68,9 @@ def kill(epoch: int, logs: Any = None) -> None:
 
 
 def ours(model: Any, run: Run | None = None) -> list[np.ndarray]:
-    train(model, batches, epochs=EPOCHS, steps_per_epoch=STEPS, run=run or Run())
+    run = run or Run()
+    epoch = in_batches(model, batches, STEPS, run)
+    train(model, epoch, epochs=EPOCHS, steps_per_epoch=STEPS, run=run)
     return read_variables(model.variables)
 
 

@@ -241,6 +241,16 @@ def test_units_of_features_do_not_matter(name: str, scale: float, shift: float) 
     assert fitted.predict(moved.iloc[:0]).shape == (0,)
 
 
+def test_a_number_beyond_float32_among_others_is_named() -> None:
+    wrong = X.astype(float)
+    wrong.iloc[2, 1] = 1e39
+    with pytest.raises(DataError, match=r"row 2, column 1: 1e\+39 is out of reach of float32"):
+        registry.method("mv_lr").make().fit(wrong, LONG)
+    wide = X * [1, 1e300, 1]
+    wide.iloc[2, 1] = 0.0
+    registry.method("mv_lr").make(Cs=(1.0,)).fit(wide, LONG)
+
+
 QUICK = {"mv_lr": {}, "iced": {"rounds": 1, "warm_up_epochs": 2, "autoencoder_epochs": 2}}
 
 

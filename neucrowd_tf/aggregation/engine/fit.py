@@ -23,6 +23,7 @@ from neucrowd_tf.aggregation.engine.source import Source, find_source
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import LatentModel, Shard, Sums, total
 from neucrowd_tf.annotations.statistics import top_classes
+from neucrowd_tf.declare.types import Fields, Floats, Indices, Integers
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.files.arrays import load_arrays, save_arrays
 from neucrowd_tf.io.files.atomic import atomic_path
@@ -40,9 +41,9 @@ METHODS = ("majority_vote", "dawid_skene", "one_coin", "fast_dawid_skene", "ibcc
 class Calibration(Protocol):
     """Turns posteriors into probabilities, by parts; `neucrowd_tf.certainty` has one."""
 
-    def sums(self, votes: Any) -> Any: ...
+    def sums(self, votes: Integers) -> Floats: ...
 
-    def apply(self, probas: Any, votes: Any, sums: Any) -> tuple[Any, Any]: ...
+    def apply(self, probas: Floats, votes: Integers, sums: Floats) -> tuple[Floats, Indices]: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,7 +83,7 @@ class State:
     converged: bool = False
 
 
-def fit(request: Request, engine: Engine) -> dict[str, Any]:
+def fit(request: Request, engine: Engine) -> Fields:
     """Fits a method and writes labels, annotators and parameters; returns `fit.json`.
 
     Raises:
@@ -102,7 +103,7 @@ def fit(request: Request, engine: Engine) -> dict[str, Any]:
     source = find_source(request.annotations, request.options)
     settings = _settings(request, source, engine)
     if (output / DONE).exists():
-        result: dict[str, Any] = read_json(output / DONE)
+        result: Fields = read_json(output / DONE)
         _check_same(settings, result["of"], output)
         report(f"{output}: finished before")
         return result
@@ -147,7 +148,7 @@ def fit(request: Request, engine: Engine) -> dict[str, Any]:
     return result
 
 
-def _settings(request: Request, source: Source, engine: Engine) -> dict[str, Any]:
+def _settings(request: Request, source: Source, engine: Engine) -> Fields:
     """Returns what a fit depends on, as JSON has it; of each file of annotations its SHA-256.
 
     Files are named by their path in the folder of annotations, which may be moved.
@@ -162,7 +163,7 @@ def _settings(request: Request, source: Source, engine: Engine) -> dict[str, Any
     return dict(jsonable({**stated, **source.options.changed(), **files}))
 
 
-def _check_same(settings: dict[str, Any], before: dict[str, Any], output: Path) -> None:
+def _check_same(settings: Fields, before: Fields, output: Path) -> None:
     """Raises UsageError if a fit in the output folder depended on something else."""
     for name in {**before, **settings}:
         if settings.get(name) != before.get(name):
@@ -172,7 +173,7 @@ def _check_same(settings: dict[str, Any], before: dict[str, Any], output: Path) 
             )
 
 
-def _shards(output: Path, source: Source, settings: dict[str, Any], engine: Engine) -> Shards:
+def _shards(output: Path, source: Source, settings: Fields, engine: Engine) -> Shards:
     """Returns the shards that an unfinished fit left, or makes them.
 
     Raises:
@@ -205,7 +206,7 @@ def groups(count: int) -> list[tuple[int, ...]]:
 def _iterate(
     request: Request,
     method: IterativeAggregator,
-    model: LatentModel[Any],
+    model: LatentModel,
     shards: Shards,
     engine: Engine,
 ) -> State:
@@ -274,7 +275,7 @@ def _load(path: Path | None, kind: Callable[..., Any]) -> tuple[Any, np.ndarray]
 
 
 def part_sums(
-    shards: Shards, model: LatentModel[Any], path: Path | None, numbers: tuple[int, ...]
+    shards: Shards, model: LatentModel, path: Path | None, numbers: tuple[int, ...]
 ) -> Sums:
     """Returns the sums over some shards, under the parameters of a file."""
     parameters, _ = _load(path, model.parameters_type)
@@ -285,7 +286,7 @@ def part_sums(
 def write_labels(
     shards: Shards,
     folder: Path,
-    model: LatentModel[Any] | None,
+    model: LatentModel | None,
     path: Path | None,
     calibration: tuple[Calibration, np.ndarray] | None,
     number: int,
@@ -350,7 +351,7 @@ def size_sums(shards: Shards, calibration: Calibration, number: int) -> np.ndarr
 
 
 def _write(
-    request: Request, model: LatentModel[Any] | None, shards: Shards, state: State, engine: Engine
+    request: Request, model: LatentModel | None, shards: Shards, state: State, engine: Engine
 ) -> None:
     """Writes labels by shard, then annotators and parameters."""
     output = request.output

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import shutil
 from collections import Counter
 from collections.abc import Sequence
@@ -31,6 +32,7 @@ from neucrowd_tf.aggregation.engine.source import (
 from neucrowd_tf.aggregation.sums import Shard
 from neucrowd_tf.annotations import Duplicates
 from neucrowd_tf.annotations.codes import duplicates
+from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.files.arrays import ARRAY_HEADERS
@@ -102,7 +104,7 @@ class Shards:
         return table["task"].combine_chunks()
 
 
-def make_shards(source: Source, settings: dict[str, Any], folder: Path, engine: Engine) -> Shards:
+def make_shards(source: Source, settings: Fields, folder: Path, engine: Engine) -> Shards:
     """Reads a source twice (its names, then its rows) and sorts it into shards.
 
     Args:
@@ -139,7 +141,7 @@ def make_shards(source: Source, settings: dict[str, Any], folder: Path, engine: 
     buckets = min(max(source.rows // SHARD_ROWS, FEWEST), MOST)
     coded = pa.array(classes, pa.large_string())
     job = functools.partial(scatter, folder, coded, _text(stored), buckets)
-    runs = [run for files in engine.map(job, enumerate(stored.parts)) for run in files]
+    runs = list(itertools.chain.from_iterable(engine.map(job, enumerate(stored.parts))))
     rule = stored.options.duplicates or "last"
     sizes = (len(annotators), len(classes))
     sort = functools.partial(gather, folder, runs, *sizes, first, rule)
@@ -150,7 +152,7 @@ def make_shards(source: Source, settings: dict[str, Any], folder: Path, engine: 
     if any(twice):
         pairs = f"{sum(twice):,}, {rule} used"
         lines.append(f"Duplicate (item, annotator) pairs: {pairs} (--duplicates).")
-    shards: dict[str, Any] = {
+    shards: Fields = {
         "sizes": tasks,
         "num_annotations": sum(annotations),
         "num_annotators": len(annotators),

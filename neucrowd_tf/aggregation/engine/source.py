@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -223,7 +224,7 @@ def _read(piece: Part, wanted: tuple[str, ...]) -> Iterator[pa.Table]:
     """Yields the wanted columns of a part as whole numbers or text."""
     file = piece.file
     named = dict(zip(COLUMNS, piece.columns, strict=True))
-    names = list(dict.fromkeys(name for role in wanted for name in named[role]))
+    names = list(dict.fromkeys(itertools.chain.from_iterable(named[role] for role in wanted)))
     if piece.groups is None:
         groups = None
     else:

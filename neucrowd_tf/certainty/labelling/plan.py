@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import entr
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.labelling.belief import Belief
@@ -24,6 +25,7 @@ PER_TASK = 2
 # The part of expected gains that was reached on public crowds: mean, 10% and 90% quantiles.
 REACHED = (0.50, 0.0, 1.08)
 BLOCK = 1 << 18  # numbers that are computed at once
+SLACK = 1e-8  # of bounds, for rounding
 
 
 # An entry of the heap: -worth / cost, task, annotator, gain. Equal worths, but for the last digits,
@@ -128,18 +130,24 @@ def make_plan(
             if worth[row, r] > LEAST_WORTH
         ]
 
-    tasks = np.flatnonzero(crowd.annotated & open_to.any(axis=1)).tolist()
+    # No label makes a consensus righter than right, or says more of a task than its class would:
+    # tasks whose bound is below the best bid need none yet.
+    tasks = np.flatnonzero(crowd.annotated & open_to.any(axis=1))
+    bounds = 1.0 - belief.probas.max(axis=1) + TIES * entr(belief.probas).sum(axis=1) + SLACK
+    bounds /= price[can].min(initial=np.inf)
+    waiting = tasks[np.argsort(-bounds[tasks], kind="stable")].tolist()
     heap: list[Bid] = []
-    for start in range(0, len(tasks), step):
-        heap += bids(tasks[start : start + step], can)
-    heapq.heapify(heap)
     plan: list[Request] = []
     remaining = budget + 1e-9
     again: list[int] = []  # tasks without a bid: all get one before the next request
-    while heap or again:
+    while heap or again or waiting:
         usable = can & (load < cap) & (price <= remaining)
         if not usable.any():
             break
+        while waiting and (not heap or -heap[0][0] <= bounds[waiting[0]]):
+            for bid in bids(waiting[:step], can):
+                heapq.heappush(heap, bid)
+            waiting = waiting[step:]
         while heap and not usable[heap[0][2]] and len(again) < step:
             _, task, annotator, gain = heapq.heappop(heap)
             if gain >= least_gain * price[annotator]:

@@ -10,11 +10,11 @@ from neucrowd_tf.cli.command_line import check_outputs, write_outputs
 from neucrowd_tf.cli.commands.gold_flags import Gold
 from neucrowd_tf.cli.commands.reading import read_labels
 from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.io.gold import DRAWN, RANDOM
 from neucrowd_tf.io.tables.writing import columns_csv
 
 USES = {
-    "random": "at random. They estimate accuracy and class shares (aggregate --gold) and"
-    " calibrate.",
+    RANDOM: "at random. They estimate accuracy and class shares (aggregate --gold) and calibrate.",
     "doubt": "with the most doubtful labels. Their gold labels correct the most errors. Do not"
     " estimate accuracy or class shares from them: use --by=random for that.",
     "groups": "on which two opposed groups of annotators differ. Their gold labels show which group"
@@ -39,7 +39,7 @@ def run(flags: Gold) -> list[str]:
         raise DataError(f"{flags.gold}: all items have gold labels. No item is left to draw.")
     rng = np.random.default_rng(flags.seed)
     order = rng.permutation(rows)
-    by = flags.by or ("random" if result.opposed is None else "groups")
+    by = flags.by or (RANDOM if result.opposed is None else "groups")
     if by == "doubt":
         order = order[np.argsort(result.probas[order].max(axis=1), kind="stable")]
     elif by == "groups":
@@ -55,6 +55,7 @@ def run(flags: Gold) -> list[str]:
         "true_label": [""] * len(drawn),
         "consensus": crowd.class_names[result.labels[drawn]],
         "probability": result.probas[drawn].max(axis=1),
+        DRAWN: [by] * len(drawn),
     }
     write_outputs({flags.output: columns_csv(columns.items())})
     return [

@@ -20,9 +20,9 @@ class Gold(LabelFlags):
 
     annotations: Annotated[Path, ANNOTATIONS] = dataclasses.field()  # required here
     size: Annotated[int, whole(1), "Number of items to draw."] = 50
-    output: Annotated[Path, "CSV to write: task,true_label,consensus,probability. `-` prints."] = (
-        STDOUT
-    )
+    output: Annotated[
+        Path, "CSV to write: task,true_label,consensus,probability,drawn. `-` prints."
+    ] = STDOUT
     by: Annotated[
         Literal["random", "doubt", "groups"] | None,
         "How items are drawn: `random` for estimates, `doubt` for the most doubtful labels,"

@@ -18,7 +18,7 @@ from neucrowd_tf.certainty.labelling.belief import (
     belief_of,
     evidence_of,
     with_evidence,
-    without_lean,
+    with_less_lean,
 )
 from neucrowd_tf.certainty.labelling.inputs import read_costs, read_probabilities
 from neucrowd_tf.certainty.labelling.plan import REACHED, Request, accuracy_after, make_plan, reason
@@ -83,7 +83,7 @@ def run(flags: Relabel) -> list[str]:
     probas = inference.probas
     evidence = None
     if method == METHOD and (inference.gold >= 0).sum() < FEWEST_GOLD:
-        probas = without_lean(probas, labels.vote_counts())
+        probas = with_less_lean(probas, labels.vote_counts())
     belief = belief_of(crowd, probas, people)
     if predictions is not None:
         evidence = evidence_of(crowd, read_probabilities(predictions, crowd, options))

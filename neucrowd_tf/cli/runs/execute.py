@@ -301,7 +301,8 @@ class _Execution:
         if getattr(estimator, "distributed", False):
             run.barrier()  # earlier files are removed before the other workers look for them
         validation = self.dataset.validation_pair()
-        estimator.fit(self.dataset.features, self.annotations, validation, run=run)
+        with process.shared_networks(self.work.key.method, estimator):
+            estimator.fit(self.dataset.features, self.annotations, validation, run=run)
         return time.perf_counter() - began
 
     def _gold(self) -> NDArray[np.int64] | None:
@@ -310,13 +311,29 @@ class _Execution:
             return None
         return gold_codes(self.gold, whole_crowd(self.dataset).observed())
 
+    def _crowd(self) -> Annotations:
+        """Returns the annotations that annotators.csv and the report are of.
+
+        They are all of a table, and what a run trains on of other datasets.
+        """
+        if self.work.key.dataset == "table":
+            return whole_crowd(self.dataset).observed()
+        return self.dataset.annotations.observed()
+
     def _report(self, metrics: dict[str, Any], scale: Scale) -> None:
         """Writes report.html; an error in it is a warning and does not fail the run."""
         try:
             folder = self.folder
             dataset = self.dataset
-            gold = self._gold()
-            write_report(folder, dataset, metrics, sources=self.sources, gold=gold, scale=scale)
+            write_report(
+                folder,
+                dataset,
+                metrics,
+                crowd=self._crowd(),
+                sources=self.sources,
+                gold=self._gold(),
+                scale=scale,
+            )
         except Exception as error:
             if isinstance(error, OSError) and error.errno in FATAL:
                 raise
@@ -342,7 +359,7 @@ class _Execution:
         write_text(folder / run_files.PREDICTIONS, text)
         training = np.asarray(estimator.predict_proba(dataset.features))
         if key.dataset != "table":
-            inference = inferred(dataset.annotations.observed(), None, sources, scale)
+            inference = inferred(self._crowd(), None, sources, scale)
             predicted = estimator._decide(training)
         else:
             labels_of = infer_labels(dataset, estimator, training, gold, sources)

@@ -17,7 +17,7 @@ from neucrowd_tf.evaluation import metrics
 from neucrowd_tf.annotations import Annotations, encode_labels
 from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.datasets import CrowdDataset
-from neucrowd_tf.errors import IdentitiesError, UnsupportedDataError, one_line
+from neucrowd_tf.errors import IdentitiesError, UnsupportedDataError, one_at_a_time, one_line
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.tables.writing import number_cell, to_csv
 
@@ -98,7 +98,9 @@ class Search:
         kind: Any = StratifiedKFold if counts[counts > 0].min() >= FOLDS else KFold
         splitter = kind(FOLDS, shuffle=True, random_state=self.seed)
         scores = []
-        for train, held in splitter.split(rows, consensus):
+        with one_at_a_time():
+            splits = list(splitter.split(rows, consensus))
+        for train, held in splits:
             estimator = self.fit(setting, features[rows[train]], annotations[rows[train]], None)
             predicted = np.asarray(estimator.predict_proba(features[rows[held]]))
             scores.append(score(consensus[held], predicted))

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import jinja2
-import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf import __version__
 from neucrowd_tf.aggregation.families import PEOPLE, Sources
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.agreement import Scale
 from neucrowd_tf.datasets import CrowdDataset
+from neucrowd_tf.declare.types import Floats, Indices, NamedValues
 from neucrowd_tf.evaluation.cross_validation import whole_crowd
 from neucrowd_tf.evaluation.report.crowd import crowd_sections
 from neucrowd_tf.evaluation.report.model import model_sections
@@ -27,14 +25,14 @@ from neucrowd_tf.io.run_files import REPORT
 def build_report(
     annotations: Annotations,
     *,
-    model: Mapping[str, Any] | None = None,
+    model: NamedValues | None = None,
     title: str = "Crowd report",
     note: str = "",
     sources: Sources = PEOPLE,
-    gold: NDArray[np.int64] | None = None,
+    gold: Indices | None = None,
     scale: Scale = "nominal",
     texts: Mapping[str, str] | None = None,
-    times: NDArray[np.float64] | None = None,
+    times: Floats | None = None,
 ) -> str:
     """Returns the page.
 
@@ -70,10 +68,11 @@ def build_report(
 def write_report(
     folder: Path,
     dataset: CrowdDataset,
-    metrics: Mapping[str, Any],
+    metrics: NamedValues,
     *,
+    crowd: Annotations | None = None,
     sources: Sources = PEOPLE,
-    gold: NDArray[np.int64] | None = None,
+    gold: Indices | None = None,
     scale: Scale = "nominal",
 ) -> Path:
     """Writes a run's report.html into its folder; returns the file's path.
@@ -81,13 +80,14 @@ def write_report(
     Args:
         folder: of a run that has written predictions.csv.
         dataset: that the run trained on.
+        crowd: the annotations that the page is of; `whole_crowd` by default.
         metrics: the content of metrics.json.
         sources: which annotators are models, excluded from statistics of agreement, or count once.
-        gold: class codes of `whole_crowd`'s instances, -1 if unknown.
+        gold: class codes of the crowd's instances, -1 if unknown.
         scale: of the classes.
     """
     page = build_report(
-        whole_crowd(dataset),
+        whole_crowd(dataset) if crowd is None else crowd,
         model=model_sections(folder, metrics, dataset.class_names) | training_sections(folder),
         title=f"{dataset.name}: {metrics['method']}",
         note=dataset.card.notes,

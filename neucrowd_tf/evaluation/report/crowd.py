@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.aggregation.families import PEOPLE, Sources
 from neucrowd_tf.annotations import Annotations, agreement, statistics
@@ -20,6 +18,7 @@ from neucrowd_tf.certainty.judges import judges
 from neucrowd_tf.certainty.labelling.belief import belief_of
 from neucrowd_tf.certainty.labelling.plan import REACHED, accuracy_after, make_plan, reason
 from neucrowd_tf.certainty.models import compare_models
+from neucrowd_tf.declare.types import Fields, Floats, Indices, Mask
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.agreement_tables import MANY_SHARED, Pair, pairs, people_only
 from neucrowd_tf.evaluation.cached_consensus import consensus_method, inferred
@@ -52,11 +51,11 @@ REASONS = {
 def crowd_sections(
     annotations: Annotations,
     sources: Sources = PEOPLE,
-    gold: NDArray[np.int64] | None = None,
+    gold: Indices | None = None,
     scale: agreement.Scale = "nominal",
     texts: Mapping[str, str] | None = None,
-    times: NDArray[np.float64] | None = None,
-) -> dict[str, Any]:
+    times: Floats | None = None,
+) -> Fields:
     """Returns the template's values for a crowd.
 
     Args:
@@ -70,7 +69,7 @@ def crowd_sections(
     described = statistics.describe(annotations)
     inference = inferred(annotations, gold, sources, scale)
     models = list(sources.models)
-    values: dict[str, Any] = {"annotators": None, "relabelling": None, "models": None}
+    values: Fields = {"annotators": None, "relabelling": None, "models": None}
     if annotations.has_identities:
         people = ~np.isin(annotations.annotator_names.astype(str), models)
         values["relabelling"] = _requests(inference, people)
@@ -94,9 +93,7 @@ def crowd_sections(
     }
 
 
-def _agreement(
-    annotations: Annotations, models: Sequence[str], scale: agreement.Scale
-) -> dict[str, Any]:
+def _agreement(annotations: Annotations, models: Sequence[str], scale: agreement.Scale) -> Fields:
     """Returns the agreement of people, also by pairs."""
     numbers = numbers_of(annotations.class_names.tolist())
     if scale == "interval" and numbers is None:
@@ -132,7 +129,7 @@ def _agreement(
     }
 
 
-def _models(inference: Inference, models: Sequence[str]) -> dict[str, Any]:
+def _models(inference: Inference, models: Sequence[str]) -> Fields:
     """Returns how each model compares with people and gold labels, and what its label is worth."""
     crowd = inference.crowd
     people = inference.people
@@ -160,7 +157,7 @@ def _models(inference: Inference, models: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _requests(inference: Inference, people: NDArray[np.bool_]) -> dict[str, Any] | None:
+def _requests(inference: Inference, people: Mask) -> Fields | None:
     """Returns the labels to collect next and the annotators to ask; None for a large crowd."""
     crowd = inference.crowd
     if crowd.num_instances * crowd.num_annotators * crowd.num_classes**2 > MOST_PLANNED:
@@ -182,7 +179,7 @@ def _requests(inference: Inference, people: NDArray[np.bool_]) -> dict[str, Any]
     return {"rows": rows, "total": len(plan), "now": interval(now), "then": interval(then)}
 
 
-def _drawn(change: Change, name: object) -> dict[str, Any]:
+def _drawn(change: Change, name: object) -> Fields:
     """Returns the drawing of a change: shares of neighbouring labels, and the two rates."""
     total = len(change.agrees)
     parts = np.array_split(change.agrees, min(20, total // 5))
@@ -193,19 +190,14 @@ def _drawn(change: Change, name: object) -> dict[str, Any]:
         f"mean of {len(parts[0]):,} labels": zip(middles, map(np.mean, parts), strict=True),
         "before and after": ((0, before), (size, before), (size, after), (total, after)),
     }
-    lines = [
-        {
-            "label": label,
-            "points": " ".join(f"{400 * x / total:.1f},{150 - 150 * y:.1f}" for x, y in points),
-        }
-        for label, points in drawings.items()
-    ]
+    lines: list[Fields] = []
+    for label, points in drawings.items():
+        corners = (f"{400 * x / total:.1f},{150 - 150 * y:.1f}" for x, y in points)
+        lines.append({"label": label, "points": " ".join(corners)})
     return {"title": change.line(shown(name)), "total": total, "lines": lines}
 
 
-def _plot(
-    skills: verdicts.Skills, chance: float, models: NDArray[np.bool_], names: Sequence[object]
-) -> dict[str, Any]:
+def _plot(skills: verdicts.Skills, chance: float, models: Mask, names: Sequence[object]) -> Fields:
     """Returns the drawing of annotators with labels, from the highest skill to the lowest.
 
     Args:
@@ -241,9 +233,7 @@ def _plot(
     }
 
 
-def _annotators(
-    inference: Inference, changed: Sequence[Change], models: NDArray[np.bool_]
-) -> dict[str, Any]:
+def _annotators(inference: Inference, changed: Sequence[Change], models: Mask) -> Fields:
     """Returns the annotators: the unreliable ones, then the others from the most skilled on.
 
     Args:
@@ -303,7 +293,7 @@ def _detectable(inference: Inference) -> int:
     return int(verdicts.random_labels_show(inference.crowd, inference.certainty).sum())
 
 
-def _items(inference: Inference) -> dict[str, Any]:
+def _items(inference: Inference) -> Fields:
     """Returns the labelled items without gold labels, the least certain consensus label first."""
     crowd = inference.crowd
     labels = inference.labels

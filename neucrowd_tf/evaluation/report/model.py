@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 from sklearn.metrics import confusion_matrix
 
+from neucrowd_tf.declare.types import Array, Fields, Floats, Indices, NamedValues
+from neucrowd_tf.errors import one_at_a_time
 from neucrowd_tf.evaluation.intervals import Interval, metric_intervals
 from neucrowd_tf.evaluation.metrics import CALIBRATION_BINS, classification_metrics
 from neucrowd_tf.evaluation.report.text import shown
@@ -29,9 +28,7 @@ METRICS = {
 }
 
 
-def model_sections(
-    folder: Path, metrics: Mapping[str, Any], class_names: NDArray[Any]
-) -> dict[str, Any]:
+def model_sections(folder: Path, metrics: NamedValues, class_names: Array) -> Fields:
     """Returns the template's values for a run.
 
     Args:
@@ -42,7 +39,7 @@ def model_sections(
     table = read_predictions(folder / PREDICTIONS)
     rows = np.flatnonzero(table.labels >= 0)
     classes = [shown(name) for name in class_names.tolist()]
-    values: dict[str, Any] = {
+    values: Fields = {
         "method": metrics["method"],
         "labels_are": metrics["test_labels"],
         "size": len(rows),
@@ -66,12 +63,7 @@ def model_sections(
     return values
 
 
-def _scores(
-    truth: NDArray[np.int64],
-    scores: NDArray[np.float64],
-    classes: list[str],
-    recorded: Mapping[str, Any],
-) -> dict[str, Any]:
+def _scores(truth: Indices, scores: Floats, classes: list[str], recorded: NamedValues) -> Fields:
     """Returns metrics with intervals, also by class, the confusion matrix and calibration."""
     metrics = classification_metrics(truth, scores)
     if "test_meaning" in recorded:  # expected values, which do not follow from these labels
@@ -81,7 +73,8 @@ def _scores(
         intervals = {"accuracy": Interval(*bounds)}
     else:
         intervals = metric_intervals(truth, scores)
-    counts = confusion_matrix(truth, scores.argmax(axis=1), labels=range(len(classes)))
+    with one_at_a_time():
+        counts = confusion_matrix(truth, scores.argmax(axis=1), labels=range(len(classes)))
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     pairs = zip(counts.tolist(), shares.tolist(), strict=True)
     cells = [list(zip(row, share, strict=True)) for row, share in pairs]
@@ -96,7 +89,7 @@ def _scores(
     }
 
 
-def _calibration(truth: NDArray[np.int64], scores: NDArray[np.float64]) -> list[dict[str, float]]:
+def _calibration(truth: Indices, scores: Floats) -> list[dict[str, float]]:
     """Returns mean confidence and accuracy, with its interval, by bin of confidence."""
     confidence = scores.max(axis=1)
     right = scores.argmax(axis=1) == truth

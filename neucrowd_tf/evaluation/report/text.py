@@ -9,7 +9,7 @@ import numpy as np
 from neucrowd_tf.errors import printable
 
 
-def shown(value: Any, longest: int = 48) -> str:
+def shown(value: object, longest: int = 48) -> str:
     """Returns a name for a table: printable, a long one shortened in the middle."""
     text = str(value)
     if len(text) > longest:

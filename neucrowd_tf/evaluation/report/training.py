@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from neucrowd_tf.declare.types import Fields, NamedValues
 from neucrowd_tf.evaluation.report.text import number, shown
 from neucrowd_tf.io.files.json import read_json
 from neucrowd_tf.io.run_files import EVALUATION, HISTORY
@@ -58,10 +60,11 @@ HEIGHT = 150
 LINES = 4
 
 
-def training_sections(folder: Path) -> dict[str, Any]:
+def training_sections(folder: Path) -> Fields:
     """Returns the template's values for a run's training: charts, and bars by class."""
-    history, evaluation = (_read(folder / name) for name in (HISTORY, EVALUATION))
-    rounds: Mapping[str, Any] = evaluation.get("rounds", {})
+    history = _read(folder / HISTORY)
+    evaluation = _read(folder / EVALUATION)
+    rounds: NamedValues = evaluation.get("rounds", {})
     by_class = evaluation.get("by_class", {}).get("confidence", {})
     charts = [chart(title, history, names, "epoch") for title, names in CURVES.items()]
     if by_class:
@@ -75,7 +78,7 @@ def training_sections(folder: Path) -> dict[str, Any]:
     return {"charts": [x for x in charts if x], "bars": [], "bars_title": ""}
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> Fields:
     if path.exists():
         return dict(read_json(path))
     return {}
@@ -83,7 +86,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 def chart(
     title: str, values: Mapping[str, Sequence[Any]], names: Sequence[str], step: str
-) -> dict[str, Any] | None:
+) -> Fields | None:
     """Returns a chart's lines as points of a drawing, or None if no figure has two values.
 
     Args:
@@ -99,7 +102,7 @@ def chart(
             drawn[name] = points
     if not drawn:
         return None
-    heights = [height for points in drawn.values() for _, height in points]
+    heights = [height for _, height in itertools.chain.from_iterable(drawn.values())]
     low = min(heights)
     high = max(heights)
     last = max(points[-1][0] for points in drawn.values())
@@ -107,26 +110,23 @@ def chart(
         scale = HEIGHT / (high - low)
     else:
         scale = 0.0
-    lines = [
-        {
-            "label": PLAIN[name],
-            "last": number(points[-1][1]),
-            "points": " ".join(
-                f"{WIDTH * at / last:.1f},{HEIGHT - scale * (height - low):.1f}"
-                for at, height in points
-            ),
-        }
-        for name, points in drawn.items()
-    ]
+    lines: list[Fields] = []
+    for name, points in drawn.items():
+        corners = (
+            f"{WIDTH * at / last:.1f},{HEIGHT - scale * (height - low):.1f}"
+            for at, height in points
+        )
+        label = PLAIN[name]
+        lines.append({"label": label, "last": number(points[-1][1]), "points": " ".join(corners)})
     bounds = {"low": number(low), "high": number(high), "last": last, "step": step}
     return {"title": title, "lines": lines[:LINES], **bounds}
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)
 
 
-def by_step(evaluation: Mapping[str, Any], classes: Sequence[Any]) -> list[dict[str, float]]:
+def by_step(evaluation: NamedValues, classes: Sequence[object]) -> list[dict[str, float]]:
     """Returns the figures of each round of evaluation.json under plain names, for TensorBoard.
 
     A figure with a value for each class has the class's name after its own.

@@ -19,14 +19,12 @@ NAME = "annotators per class"
 
 def _is_lists(value: Any) -> bool:
     """Whether a value maps classes to lists of annotators."""
-    return (
-        isinstance(value, dict)
-        and any(value.values())
-        and all(
-            isinstance(names, list) and all(isinstance(name, (str, int)) for name in names)
-            for names in value.values()
-        )
-    )
+    if not isinstance(value, dict) or not any(value.values()):
+        return False
+    for names in value.values():
+        if not isinstance(names, list) or not {*map(type, names)} <= {str, int}:
+            return False
+    return True
 
 
 def matches(head: Head) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io import checks
+from neucrowd_tf.io.column_names import time_columns
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.schema import TableOptions
@@ -16,6 +17,8 @@ from neucrowd_tf.io.schema import TableOptions
 FEW = 20  # values that a question with classes has at most if it is used without being named
 SHOWN = 8
 MOST_ODD = 0.1  # share of records of another form that are left out
+# The reason to leave out what is about parts of an item. If there is such, what is empty is too.
+OF_PARTS = "submissions that answer no question about the whole task"
 # The fields that hold what was labelled, if an export has several.
 TEXT_FIELDS = ("text", "content", "sentence", "image", "url", "audio", "video", "filename")
 
@@ -84,8 +87,9 @@ class Answers:
         self.counted: Counter[str] = Counter()
         self.structured = not head.columns
         self._wanted = options.question or ",".join(options.label_column) or None
-        self._answers: dict[str, list[tuple[str, str, str, str | list[str]]]] = {}
-        self._submissions: list[tuple[str, str, str]] = []
+        self._time = ""
+        self._answers: dict[str, list[tuple[str, str, str, str, str | list[str]]]] = {}
+        self._submissions: list[tuple[str, str, str, str]] = []
         self._gold: dict[str, dict[str, str]] = {}
         self._texts: dict[str, str] = {}
 
@@ -107,6 +111,8 @@ class Answers:
         for place, record in entries:
             count += 1
             try:
+                if isinstance(record, Mapping):
+                    self.at(record)
                 add(self, place, record)
             except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as bad:
                 if isinstance(bad, DataError):
@@ -131,6 +137,11 @@ class Answers:
         advice = "Export the file again."
         return checks.error("unknown_layout", self.head.path, place, problem=problem, advice=advice)
 
+    def at(self, fields: Mapping[str, Any]) -> None:
+        """Sets when what is added next was given: the first field that is named as a time."""
+        times = [as_text(fields[name]) for name in time_columns(tuple(fields))]
+        self._time = next(filter(None, times), "")
+
     def add(
         self, place: str, item: Any, annotator: Any, question: str, choices: Iterable[Any]
     ) -> None:
@@ -141,7 +152,7 @@ class Answers:
             return
         labels = [text for choice in choices if (text := as_text(choice))]
         label = labels if len(labels) > 1 else labels[0] if labels else ""
-        self._answers.setdefault(question, []).append((*names, place, label))
+        self._answers.setdefault(question, []).append((*names, place, self._time, label))
 
     def add_form(self, place: str, item: Any, annotator: Any, form: Mapping[str, Any]) -> None:
         """Adds the values of a form, one per question; values that are no choice are left out."""
@@ -159,7 +170,7 @@ class Answers:
         """
         names = as_text(item), as_text(annotator)
         if all(names):
-            self._submissions.append((*names, place))
+            self._submissions.append((*names, place, self._time))
 
     def gold(self, item: Any, question: str, choices: Iterable[Any]) -> None:
         """Adds a label that the tool marks as true; the first of an item counts."""
@@ -180,18 +191,23 @@ class Answers:
         Raises:
             DataError: there are no labels, or several questions and none is named.
         """
-        answered = {name for name, rows in self._answers.items() if any(r[-1] for r in rows)}
-        self._answers = {name: self._answers[name] for name in self._answers if name in answered}
-        if not answered:
+        for name, rows in list(self._answers.items()):
+            if not any(label for *_, label in rows):
+                del self._answers[name]
+        if not self._answers:
             raise self.nothing()
         question, reason = self._question()
         answered_pairs = {(item, annotator) for item, annotator, *_ in self._answers[question]}
-        self._answers[question] += [
-            (*submission, "")
-            for submission in dict.fromkeys(self._submissions)
-            if submission[:2] not in answered_pairs
-        ]
-        items, annotators, places, labels = map(list, zip(*self._answers[question], strict=True))
+        for submission in dict.fromkeys(self._submissions):
+            if submission[:2] in answered_pairs:
+                continue
+            if self.left_out[OF_PARTS]:
+                self.left_out[OF_PARTS] += 1
+            else:
+                self._answers[question].append((*submission, ""))
+        items, annotators, places, times, labels = map(
+            list, zip(*self._answers[question], strict=True)
+        )
         others = sum(len(rows) for name, rows in self._answers.items() if name != question)
         return LabelColumns(
             layout=self.name,
@@ -205,6 +221,7 @@ class Answers:
             left_out=self.left_out + Counter({"answers to other questions": others}),
             gold=self._gold.get(question, {}),
             texts=self._texts,
+            times=times if any(times) else (),
             structured=self.structured,
             rows_are_answers=True,
         )
@@ -218,11 +235,10 @@ class Answers:
         few = [name for name in self._answers if self._has_classes(name)]
         if len(few) == 1 and self._wanted is None:
             return few[0], "the only question with few values that differ between annotators"
-        counts = [
-            f"{name} ({len({str(label) for *_, label in rows if label}):,} values,"
-            f" {len(rows):,} answers)"
-            for name, rows in self._answers.items()
-        ]
+        counts = []
+        for name, rows in self._answers.items():
+            values = {str(label) for *_, label in rows if label}
+            counts.append(f"{name} ({len(values):,} values, {len(rows):,} answers)")
         listed = ", ".join(counts[:SHOWN]) + ", ..." * (len(counts) > SHOWN)
         raise checks.error(
             "several_questions",
@@ -234,7 +250,7 @@ class Answers:
     def _has_classes(self, question: str) -> bool:
         """Whether a question has few values, and several of them for some item."""
         values: dict[str, set[str]] = {}
-        for item, _, _, label in self._answers[question]:
+        for item, *_, label in self._answers[question]:
             if label:
                 values.setdefault(item, set()).add(str(label))
         return len(set().union(*values.values())) <= FEW and max(map(len, values.values())) > 1

@@ -55,11 +55,12 @@ def _read_csv(head: Head, options: TableOptions) -> LabelColumns:
         answers.left_out["units without annotators (download the full report)"] += 1
         raise answers.nothing()
     table = head.table()
-    notes = [
-        f"{count:,} labels are of {kind} ({name})."
-        for name, kind in (("_golden", "test questions"), ("_tainted", "untrusted annotators"))
-        if name in table.columns and (count := sum(cell.lower() == "true" for cell in table[name]))
-    ]
+    notes = []
+    for name, kind in (("_golden", "test questions"), ("_tainted", "untrusted annotators")):
+        cells = table[name] if name in table.columns else []
+        count = sum(cell.lower() == "true" for cell in cells)
+        if count:
+            notes.append(f"{count:,} labels are of {kind} ({name}).")
     columns = [name for name in table.columns if not name.startswith(("_", "orig_"))]
     return read_table(
         head, options, NAME, item=UNIT, annotator=WORKER, answers=columns, notes=notes

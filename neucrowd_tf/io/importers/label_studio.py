@@ -26,7 +26,7 @@ from typing import Any
 from neucrowd_tf.declare.flag_parsing import parse_value
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
-from neucrowd_tf.io.importers.answers import TEXT_FIELDS, Answers, as_text
+from neucrowd_tf.io.importers.answers import OF_PARTS, TEXT_FIELDS, Answers, as_text
 from neucrowd_tf.io.importers.tables import rows
 from neucrowd_tf.io.schema import TableOptions
 
@@ -131,7 +131,7 @@ def _add(place: str, task: Any, by: Any, annotation: Any, answers: Answers) -> N
         answers.left_out["annotations without a result"] += 1
         return
     results = [result for result in annotation["result"] if isinstance(result, dict)]
-    answers.submission(place, task, by)
+    answers.at(annotation)
     regions = {result.get("id") for result in results if _has_place(result)} - {None}
     chosen: dict[str, list[Any]] = defaultdict(list)
     for result in results:
@@ -142,6 +142,10 @@ def _add(place: str, task: Any, by: Any, annotation: Any, answers: Answers) -> N
             answers.left_out["choices about a region"] += 1
         else:
             chosen[str(result.get("from_name", ""))].extend(choices)
+    if results and not chosen:
+        answers.left_out[OF_PARTS] += 1
+    else:
+        answers.submission(place, task, by)
     for question, choices in chosen.items():
         answers.add(place, task, by, question, choices)
         if annotation.get("ground_truth"):

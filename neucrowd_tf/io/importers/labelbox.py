@@ -36,12 +36,16 @@ def _add_row(answers: Answers, place: str, line: dict[str, Any]) -> None:
     row = line["data_row"]
     item = row.get("global_key") or row.get("id")
     answers.text(item, {"text": row.get("row_data")})
-    for label in [label for project in line["projects"].values() for label in project["labels"]]:
+    labels: list[dict[str, Any]] = []
+    for project in line["projects"].values():
+        labels += project["labels"]
+    for label in labels:
         details = label.get("label_details")
         if not isinstance(details, dict):
             raise answers.fail(place, "a label needs 'label_details' (an option of the export)")
         if details.get("reviews"):
             answers.left_out["reviews"] += 1
+        answers.at(details)
         if (label.get("performance_details") or {}).get("skipped") or details.get("is_skipped"):
             answers.left_out["skipped by the annotator"] += 1
         else:

@@ -31,8 +31,10 @@ ALL_WORKERS = "annotationsFromAllWorkers"
 def matches(head: Head) -> bool:
     """Whether a file or a folder looks like Ground Truth's."""
     if head.kind in ("zip", "folder"):
-        names = (PurePosixPath(name) for name in head.names if name.endswith(".json"))
-        folders = {folder for name in names for folder in name.parts}
+        folders: set[str] = set()
+        for name in head.names:
+            if name.endswith(".json"):
+                folders.update(PurePosixPath(name).parts)
         return RESPONSES in folders or any(name.startswith("iteration-") for name in folders)
     values = (head.first or {}).values()
     return any(isinstance(value, dict) and ALL_WORKERS in value for value in values)

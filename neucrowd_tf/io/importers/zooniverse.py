@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from neucrowd_tf.io.column_names import without
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
@@ -34,7 +35,7 @@ def matches(head: Head) -> bool:
 def read(head: Head, options: TableOptions) -> LabelColumns:
     """Reads raw classifications of questions, or a flattened file."""
     if ANNOTATIONS not in head.columns or options.label_column:
-        fields = [name for name in head.columns if name not in OTHERS]
+        fields = without(head.columns, OTHERS)
         return read_table(head, options, NAME, item=ITEM, annotator=ANNOTATOR, answers=fields)
     table = head.table()
     answers = Answers(head, NAME, options, item=ITEM, annotator=ANNOTATOR)

@@ -9,7 +9,7 @@ import csv
 import itertools
 import re
 import types
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,8 +26,8 @@ def text_cell(value: Any) -> str:
 
     Half of a surrogate pair, which JSON can hold and UTF-8 cannot, becomes a question mark.
     """
-    if type(value) is str and value.isascii() and value[:1].isalnum():
-        return value  # nearly all of a large table
+    if _is_plain(value):
+        return str(value)
     if isinstance(value, np.generic):
         value = value.item()
     text = str(value).encode("utf-8", "replace").decode("utf-8")
@@ -38,6 +38,11 @@ def text_cell(value: Any) -> str:
     except ValueError:
         return f"'{text}"
     return text
+
+
+def _is_plain(value: Any) -> bool:
+    """Returns whether a value is its own cell: so are nearly all of a large table."""
+    return type(value) is str and value.isascii() and value[:1].isalnum()
 
 
 def name_of(cell: str, names: Container[str]) -> str:
@@ -85,7 +90,16 @@ def to_csv(header: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
 
 def columns_csv(columns: Iterable[tuple[str, Iterable[Any]]]) -> str:
     """Returns a CSV of columns of values, each with its header; see `cell`."""
-    header, values = zip(*columns, strict=True)
+    header: list[str] = []
+    values: list[Collection[Any]] = []
+    for title, column in columns:
+        header.append(title)
+        values.append(column if isinstance(column, np.ndarray) else list(column))
+    lines = [",".join(header), *map(",".join, zip(*map(_cells, values), strict=True))]
+    text = "\n".join(lines) + "\n"
+    signs = [text.count(sign) for sign in ',\n"\r']
+    if len(header) > 1 and signs == [len(lines) * (len(header) - 1), len(lines), 0, 0]:
+        return text  # no cell needs quotation marks, which takes thrice as long
     return to_csv(header, zip(*map(_cells, values), strict=True))
 
 
@@ -99,7 +113,9 @@ def _cells(values: Iterable[Any]) -> Iterable[str]:
         if finite.all():
             return texts
         return np.where(finite, list(texts), "").tolist()
-    return map(str if values.dtype.kind in "iu" else cell, values.tolist())
+    if values.dtype.kind in "iu":
+        return map(str, values.tolist())
+    return [value if _is_plain(value) else cell(value) for value in values.tolist()]
 
 
 def markdown_table(head: Sequence[str], rows: Iterable[Iterable[str]]) -> list[str]:

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
 
 from neucrowd_tf.declare.declarations import estimator, fitted
+from neucrowd_tf.declare.types import Array, Estimator, Floats, Floats32, Layer, Network
 from neucrowd_tf.training.estimator import CrowdEstimator
 
 # A smaller probability counts as this, so that one certain member does not overrule all others.
 LEAST = 1e-4
 
 
-def log_probabilities(probabilities: NDArray[Any]) -> NDArray[np.float64]:
+def log_probabilities(probabilities: Array) -> Floats:
     """Returns `log max(p, LEAST)`."""
     return np.asarray(np.log(np.maximum(np.asarray(probabilities, dtype=np.float64), LEAST)))
 
 
 def mean_logits(
-    predictions: Sequence[NDArray[Any]],
-    weights: Sequence[float] | NDArray[np.float64] | None = None,
-) -> NDArray[np.float64]:
+    predictions: Sequence[Array], weights: Sequence[float] | Floats | None = None
+) -> Floats:
     """Returns the log of the members' geometric mean, `[M, C]`, scaled to sum to one.
 
     Args:
@@ -52,18 +51,18 @@ class Average(CrowdEstimator):
     takes_texts: ClassVar[bool] = True  # the members convert them to the same numbers
     distributed: ClassVar[bool] = True
 
-    members_: list[Any] = fitted()
-    weights_: NDArray[np.float64] = fitted()
+    members_: list[Estimator] = fitted()
+    weights_: Floats = fitted()
     temperature_: float = fitted()
-    shift_: NDArray[np.float64] = fitted()
+    shift_: Floats = fitted()
 
     @classmethod
     def of(
         cls,
         members: Sequence[CrowdEstimator],
         temperature: float,
-        shift: NDArray[np.float64],
-        weights: Sequence[float] | NDArray[np.float64],
+        shift: Floats,
+        weights: Sequence[float] | Floats,
     ) -> Self:
         """Returns the average of fitted estimators of the same classes and features."""
         average = cls()
@@ -77,13 +76,13 @@ class Average(CrowdEstimator):
         average.shift_ = np.asarray(shift, np.float64)
         return average
 
-    def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
+    def _predict_proba(self, features: Floats32) -> Array:
         logits = mean_logits(
             [member.predict_proba(features) for member in self.members_], self.weights_
         )
         return np.asarray(softmax(logits / self.temperature_ + self.shift_, axis=1))
 
-    def _inference_model(self) -> Any:
+    def _inference_model(self) -> Network:
         """Returns a Keras model that contains the members' models and averages them."""
         import keras
 
@@ -111,7 +110,7 @@ class Average(CrowdEstimator):
         shifted = mean / self.temperature_ + self.shift_[None].astype(np.float32)
         return keras.Model(inputs, {"probabilities": keras.ops.softmax(shifted, axis=-1)})
 
-    def text_layer(self) -> Any:
+    def text_layer(self) -> Layer:
         """Returns the layer that converts texts to the members' features, side by side."""
         matrices, _ = self._projections()
         first = self.members_[0]
@@ -119,9 +118,9 @@ class Average(CrowdEstimator):
             return first.encoder_.layer(np.hstack(matrices))
         return first.text_layer()
 
-    def _projections(self) -> tuple[list[NDArray[Any]], list[slice]]:
+    def _projections(self) -> tuple[list[Array], list[slice]]:
         """Returns matrices from TF-IDF to members' features, and each member's place in them."""
-        matrices: list[NDArray[Any]] = []
+        matrices: list[Array] = []
         places: list[slice] = []
         for member in self.members_ if hasattr(self.members_[0], "projection") else ():
             matrix = member.projection()

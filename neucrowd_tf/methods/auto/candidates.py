@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import skew
 
 from neucrowd_tf.annotations import Annotations
@@ -16,6 +15,7 @@ from neucrowd_tf.annotations.statistics import imbalance_ratio, sparsity
 from neucrowd_tf.annotations.tables import is_text
 from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.declare import registry
+from neucrowd_tf.declare.types import Array, Fields, NamedValues
 from neucrowd_tf.methods.crowd_layers.common.presets import SMALL_CNN, STRONG_BASE
 
 BASELINE = "mv_lr"
@@ -70,7 +70,7 @@ class Candidate:
 
     name: str
     method: str
-    hparams: Mapping[str, Any]
+    hparams: NamedValues
     cost: float
 
     @property
@@ -97,7 +97,7 @@ class Candidate:
         return dataclasses.replace(self, hparams={**self.hparams, "Cs": (strength,)})
 
 
-def is_skewed(features: NDArray[Any]) -> bool:
+def is_skewed(features: Array) -> bool:
     """Returns whether features are skewed amounts, which a square root makes more even.
 
     They are if none is negative and their median skewness is above 1.
@@ -109,7 +109,7 @@ def is_skewed(features: NDArray[Any]) -> bool:
     return bool(varying.size and np.median(skew(varying, axis=0)) > 1)
 
 
-def has_blank_features(features: NDArray[Any]) -> bool:
+def has_blank_features(features: Array) -> bool:
     """Returns whether features are within [0, 1] and often at their minimum, like border pixels.
 
     Standardised, such features are noise.
@@ -123,7 +123,7 @@ def _epochs(rows: int, batch: int, most: int, steps: int) -> int:
     return max(5, min(most, math.ceil(steps / math.ceil(rows / batch))))
 
 
-def _networks(features: NDArray[Any]) -> dict[str, dict[str, Any]]:
+def _networks(features: Array) -> dict[str, Fields]:
     """Returns two kinds of settings.
 
     They are *strong* (batch normalisation, dropout and a rate that falls to 0) and *large*
@@ -145,26 +145,26 @@ def _networks(features: NDArray[Any]) -> dict[str, dict[str, Any]]:
     }
 
 
-def is_images(features: NDArray[Any]) -> bool:
+def is_images(features: Array) -> bool:
     """Returns whether features are images `[N, height, width, channels]`."""
     return features.ndim == 4
 
 
-def _inputs(features: NDArray[Any]) -> int:
+def _inputs(features: Array) -> int:
     """Returns the number of features of an instance."""
     if is_text(features):
         return TEXT_INPUTS
     return int(np.prod(features.shape[1:]))
 
 
-def _letters(features: NDArray[Any]) -> int:
+def _letters(features: Array) -> int:
     """Returns the length of all texts together, 0 for numbers."""
     if is_text(features):
         return sum(map(len, features))
     return 0
 
 
-def candidates(features: NDArray[Any], annotations: Annotations) -> list[Candidate]:
+def candidates(features: Array, annotations: Annotations) -> list[Candidate]:
     """Returns the candidates for a table, the most useful for their cost first.
 
     Some of them may not run on the data, see `reason_against`.
@@ -245,7 +245,7 @@ def self_trained(annotations: Annotations, names: Iterable[str]) -> list[str]:
     return [name for name in names if name.startswith("dasc_")]
 
 
-def named(name: str, features: NDArray[Any], annotations: Annotations) -> Candidate:
+def named(name: str, features: Array, annotations: Annotations) -> Candidate:
     """Returns the candidate with a name, else the method with that name and its defaults.
 
     Raises:
@@ -258,7 +258,7 @@ def named(name: str, features: NDArray[Any], annotations: Annotations) -> Candid
     return Candidate(name, name, {}, 5.0)
 
 
-def usual_budget(features: NDArray[Any]) -> float:
+def usual_budget(features: Array) -> float:
     """Returns the budget if none is chosen, in seconds."""
     if is_images(features):
         return IMAGE_BUDGET
@@ -266,7 +266,7 @@ def usual_budget(features: NDArray[Any]) -> float:
 
 
 def affordable(
-    features: NDArray[Any],
+    features: Array,
     annotations: Annotations,
     budget: float | None,
     *,

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Hashable, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 
 from neucrowd_tf.aggregation import base
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.errors import DataError
+from neucrowd_tf.declare.types import Indices
+from neucrowd_tf.errors import DataError, one_at_a_time
 from neucrowd_tf.training.estimator import TrainingData
 
 
-def with_validation(
-    data: TrainingData, gold: NDArray[np.int64]
-) -> tuple[TrainingData, NDArray[np.int64]]:
+def with_validation(data: TrainingData, gold: Indices) -> tuple[TrainingData, Indices]:
     """Returns the training instances and, after them, the validation instances; and gold codes.
 
     A validation instance has one label, its true one, from an annotator of its own. Vote counts
@@ -53,7 +50,7 @@ def with_validation(
     return both, np.concatenate([gold, true])
 
 
-def gold_codes(gold: Mapping[Any, Any] | None, annotations: Annotations) -> NDArray[np.int64]:
+def gold_codes(gold: Mapping[Hashable, object] | None, annotations: Annotations) -> Indices:
     """Returns `[N]` class codes of gold labels, -1 for the other instances.
 
     Args:
@@ -74,9 +71,7 @@ def gold_codes(gold: Mapping[Any, Any] | None, annotations: Annotations) -> NDAr
     return np.asarray(base.gold_codes(true, annotations))
 
 
-def folds(
-    consensus: NDArray[np.int64], count: int, seed: int
-) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+def folds(consensus: Indices, count: int, seed: int) -> list[tuple[Indices, Indices]]:
     """Returns the training and held-out rows of stratified folds.
 
     The only instance of a class is in all training rows and never held out.
@@ -99,7 +94,8 @@ def folds(
     single = np.setdiff1d(np.arange(len(consensus)), common)
     least = min(count, int(counts[counts >= 2].min()))
     splitter = StratifiedKFold(least, shuffle=True, random_state=seed)
-    splits = list(splitter.split(common, consensus[common]))
+    with one_at_a_time():
+        splits = list(splitter.split(common, consensus[common]))
     # With a row or two less, one compiled network serves all folds.
     size = min(len(train) for train, _ in splits)
     rng = np.random.default_rng([seed, 0xF01D])

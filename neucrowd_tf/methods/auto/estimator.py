@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.declare.declarations import (
     Constraint,
@@ -20,9 +20,11 @@ from neucrowd_tf.declare.declarations import (
     whole,
 )
 from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.declare.types import Array, Estimator, Fields, Floats, Indices, Layer, Network
 from neucrowd_tf.evaluation.without_truth import Judgement
 from neucrowd_tf.methods.auto import pooling, search
 from neucrowd_tf.methods.auto.average import Average, mean_logits
+from neucrowd_tf.methods.auto.candidate_selection import select
 from neucrowd_tf.methods.auto.candidates import (
     BASELINE,
     BUDGET,
@@ -34,7 +36,6 @@ from neucrowd_tf.methods.auto.candidates import (
 )
 from neucrowd_tf.methods.auto.data import folds, gold_codes, with_validation
 from neucrowd_tf.methods.auto.evidence import Evidence, label_log_likelihood, weighed_consensus
-from neucrowd_tf.methods.auto.ranking import rank
 from neucrowd_tf.methods.auto.recommendation import AVERAGE, judged_predictions, recommend
 from neucrowd_tf.methods.texts import ENCODER, fitted_encoder
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
@@ -123,7 +124,7 @@ class Auto(CrowdEstimator):
         " to the others, and states the mean absolute error.",
     ] = "nominal"
     gold: Annotated[
-        Mapping[Any, Any] | None,
+        Mapping[Hashable, Any] | None,
         _GOLD,
         "true labels by item, for choice and calibration. Labels of other items are left out.",
     ] = None
@@ -145,11 +146,11 @@ class Auto(CrowdEstimator):
         int | None, whole(1), "number of candidates that run at once; None runs one per core."
     ] = None
 
-    recommendation_: dict[str, Any] = fitted()
-    estimator_: Any = fitted()
-    held_out_probas_: NDArray[np.float64] = fitted()
-    consensus_: NDArray[np.int64] = fitted()
-    rows_: NDArray[np.int64] = fitted()
+    recommendation_: Fields = fitted()
+    estimator_: Estimator = fitted()
+    held_out_probas_: Floats = fitted()
+    consensus_: Indices = fitted()
+    rows_: Indices = fitted()
     representations_: dict[str, float] = fitted()
     encoder_: Any = fitted()
     seconds_: dict[str, float] = fitted()
@@ -199,20 +200,20 @@ class Auto(CrowdEstimator):
         evidence = Evidence.of(crowd[scored], self.consensus_[scored], self.seed, codes[scored])
         rules: Any = {"balanced": balanced, "unlike": self_trained(crowd, predicted)}
         held_out = {name: probabilities[scored] for name, probabilities in predicted.items()}
-        ranked = rank(held_out, evidence, **rules)
-        weights = pooling.weigh(held_out, ranked, evidence, **rules)
+        selected = select(held_out, evidence, **rules)
+        weights = pooling.weigh(held_out, selected, evidence, **rules)
         order = np.argsort(np.negative(weights), kind="stable")
-        heaviest = [ranked.members[place] for place in order]
+        heaviest = [selected.members[place] for place in order]
         repeats = self._repeat(tasks, heaviest, remaining, held_out, scored, progress)
-        ranked = rank(held_out, evidence, **rules)
+        selected = select(held_out, evidence, **rules)
         clock.share = search.LAST
-        fits = {name: [tasks[name], *repeats.get(name, ())] for name in ranked.members}
+        fits = {name: [tasks[name], *repeats.get(name, ())] for name in selected.members}
         members = self._fit_members(fits, reasons, progress)
         members = members or {BASELINE: [search.fitted(tasks[BASELINE]).estimator]}
         held_out = {name: each for name, each in held_out.items() if name not in reasons}
-        ranked = dataclasses.replace(ranked, members=list(members))
-        weights = pooling.weigh(held_out, ranked, evidence, **rules)
-        fit = pooling.calibrate(held_out, ranked, weights, evidence)
+        selected = dataclasses.replace(selected, members=list(members))
+        weights = pooling.weigh(held_out, selected, evidence, **rules)
+        fit = pooling.calibrate(held_out, selected, weights, evidence)
         self.held_out_probas_ = np.full_like(predicted[BASELINE], np.nan)
         self.held_out_probas_[scored] = fit.probabilities
         self.estimator_ = _average(members, weights, fit)
@@ -221,7 +222,7 @@ class Auto(CrowdEstimator):
             crowd, rows, fit, held_out[BASELINE], codes, balanced=balanced, scale=self.scale
         )
         self.recommendation_ = recommend(
-            held_out, ranked, weights, fit, evidence, judgement, reasons, self.target
+            held_out, selected, weights, fit, evidence, judgement, reasons, self.target
         )
         self._describe(members, num_annotators, judgement)
         self.consensus_ = self.consensus_[:size]
@@ -231,14 +232,13 @@ class Auto(CrowdEstimator):
         self, fits: Mapping[str, list[search.Task]], reasons: dict[str, str], progress: bool
     ) -> dict[str, list[Any]]:
         """Returns the members that are fitted to all rows in time; the others get a reason."""
-        every = [each for several in fits.values() for each in several]
-        every.sort(key=lambda each: each.repeat)
+        every = sorted(itertools.chain.from_iterable(fits.values()), key=lambda task: task.repeat)
         if progress:
             action = "fitting on all rows"
         else:
             action = ""
         outcomes = search.outcomes(search.fitted, every, self.jobs, action)
-        members: dict[str, list[Any]] = {}
+        members: dict[str, list[Network]] = {}
         for task in every:
             if (model := outcomes[task.name].estimator) is not None:
                 members.setdefault(task.candidate.name, []).append(model)
@@ -246,7 +246,7 @@ class Auto(CrowdEstimator):
         return members
 
     def _describe(
-        self, members: Mapping[str, list[Any]], num_annotators: int, judgement: Judgement
+        self, members: Mapping[str, list[Network]], num_annotators: int, judgement: Judgement
     ) -> None:
         """Adds to the recommendation how members were fitted, and takes over their results."""
         self.recommendation_["fits"] = {name: len(models) for name, models in members.items()}
@@ -303,7 +303,7 @@ class Auto(CrowdEstimator):
         tasks: Mapping[str, search.Task],
         members: Sequence[str],
         remaining: float,
-        held_out: dict[str, NDArray[np.float64]],
+        held_out: dict[str, Floats],
         rows: Any,
         progress: bool,
     ) -> dict[str, list[search.Task]]:
@@ -329,7 +329,7 @@ class Auto(CrowdEstimator):
             if count > 0 and "Cs" not in tasks[name].candidate.hparams:  # regressions draw nothing
                 repeats[name] = [tasks[name].again(number) for number in range(1, count + 1)]
                 remaining -= count * seconds
-        further = [each for several in repeats.values() for each in several]
+        further = list(itertools.chain.from_iterable(repeats.values()))
         if progress:
             action = "fitting again"
         else:
@@ -344,7 +344,7 @@ class Auto(CrowdEstimator):
 
     def _search(
         self, tasks: dict[str, search.Task], reasons: dict[str, str], progress: bool
-    ) -> dict[str, NDArray[np.float64]]:
+    ) -> dict[str, Floats]:
         """Returns held-out predictions by candidate.
 
         `tasks` get the regularisation strengths that were chosen, `reasons` the failures.
@@ -373,25 +373,25 @@ class Auto(CrowdEstimator):
 
     # ----------------------------------------------------------------- use
 
-    def _predict_proba(self, features: NDArray[Any]) -> NDArray[Any]:
+    def _predict_proba(self, features: Array) -> Array:
         if hasattr(self, "encoder_"):
             features = self.encoder_.transform(features)
         return np.asarray(self.estimator_.predict_proba(features))
 
-    def _inference_model(self) -> Any:
+    def _inference_model(self) -> Network:
         """Returns the average's Keras model."""
         return self.estimator_.inference_model()
 
-    def text_layer(self) -> Any:
+    def text_layer(self) -> Layer:
         """Returns the layer that converts texts or images to the members' features."""
         return (self.encoder_.layer if hasattr(self, "encoder_") else self.estimator_.text_layer)()
 
 
 def _average(
-    members: Mapping[str, Sequence[Any]], weights: Sequence[float], fit: pooling.Calibration
+    members: Mapping[str, Sequence[Network]], weights: Sequence[float], fit: pooling.Calibration
 ) -> Average:
     """Returns the average of all fits; those of a member share its weight."""
     sizes = [len(models) for models in members.values()]
-    every = [model for models in members.values() for model in models]
+    every = list(itertools.chain.from_iterable(members.values()))
     shares = np.repeat(np.divide(weights, sizes), sizes)
     return Average.of(every, fit.temperature, fit.shift, shares)

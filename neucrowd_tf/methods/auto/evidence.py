@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from neucrowd_tf.aggregation import crowd_and_classifier as together
 from neucrowd_tf.aggregation.dawid_skene import DawidSkene
 from neucrowd_tf.aggregation.ordinal import OrdinalConsensus
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.types import Fields, Floats, Indices
 from neucrowd_tf.errors import quietly, warn
 from neucrowd_tf.io.values import numbers_of
 from neucrowd_tf.training.validation import consensus_labels
 
-Array = NDArray[np.float64]
 _TINY = 1e-12
 # Annotators' matrices are shrunk to the crowd's mean matrix by this many pseudo-counts per row.
 POOLING = 3.0
@@ -25,9 +23,7 @@ FOLDS = 5
 ROUNDS = 3  # of posteriors and annotators' matrices in turns
 
 
-def weighed_consensus(
-    annotations: Annotations, seed: int, scale: str = "nominal"
-) -> NDArray[np.int64]:
+def weighed_consensus(annotations: Annotations, seed: int, scale: str = "nominal") -> Indices:
     """Returns `[N]` class codes: Dawid and Skene's, or of vote counts the majority's.
 
     Of ordered classes (`scale="ordinal"`) they are `OrdinalConsensus`'s.
@@ -64,22 +60,18 @@ class Evidence:
     """
 
     one_hot: csr_matrix
-    instances: NDArray[np.int64]
-    annotators: NDArray[np.int64]
-    labels: NDArray[np.int64]
-    weights: Array
-    consensus: NDArray[np.int64]
-    gold: NDArray[np.int64]
-    folds: NDArray[np.int64]
+    instances: Indices
+    annotators: Indices
+    labels: Indices
+    weights: Floats
+    consensus: Indices
+    gold: Indices
+    folds: Indices
     num_classes: int
 
     @classmethod
     def of(
-        cls,
-        annotations: Annotations,
-        consensus: NDArray[np.int64],
-        seed: int,
-        gold: NDArray[np.int64] | None = None,
+        cls, annotations: Annotations, consensus: Indices, seed: int, gold: Indices | None = None
     ) -> Evidence:
         """Collects the labels of annotations, and true labels if there are some."""
         size = annotations.num_instances
@@ -99,14 +91,14 @@ class Evidence:
             annotations.num_classes,
         )
 
-    def errors(self, probas: Array) -> Array:
+    def errors(self, probas: Floats) -> Floats:
         """Returns annotators' matrices `[R, C true, C observed]` under probabilities `[N, C]`.
 
         An instance whose probabilities are all zero is left out.
         """
         return together.error_matrices(self.one_hot, probas, pooled)
 
-    def posterior(self, predicted: NDArray[np.int64]) -> together.Posterior:
+    def posterior(self, predicted: Indices) -> together.Posterior:
         """Returns the posterior of the true classes given the labels and a model's predictions.
 
         The predictions count as one more annotator. Labels alone would make their consensus look
@@ -121,7 +113,7 @@ class Evidence:
         size = self.num_classes
         guesses = np.eye(size)[predicted]
 
-        def prior(probas: Array) -> Array:
+        def prior(probas: Floats) -> Floats:
             shares = (probas.sum(axis=0) + 1) / (len(probas) + size)
             model = probas.T @ guesses + 1 / size
             model /= model.sum(axis=1, keepdims=True)
@@ -131,14 +123,14 @@ class Evidence:
         return together.alternate(self.one_hot, prior, start, pseudo_counts=pooled, max_iter=ROUNDS)
 
 
-def pooled(counts: Array) -> Array:
+def pooled(counts: Floats) -> Floats:
     """Returns pseudo-counts that shrink annotators' matrices to the crowd's mean matrix."""
     size = counts.shape[-1]
     mean = counts.sum(axis=0) + 1.0 / size + np.eye(size)
     return np.asarray(POOLING * mean / mean.sum(axis=1, keepdims=True))
 
 
-def determinant(probabilities: Array, evidence: Evidence) -> float:
+def determinant(probabilities: Floats, evidence: Evidence) -> float:
     """Returns the log absolute determinant of the table of predicted classes and labels.
 
     Half a label is added to each cell. The determinant does not depend on how often a class is
@@ -154,7 +146,7 @@ def determinant(probabilities: Array, evidence: Evidence) -> float:
     return float(np.linalg.slogdet(joint / joint.sum())[1])
 
 
-def label_log_likelihood(probabilities: Array, evidence: Evidence) -> float:
+def label_log_likelihood(probabilities: Floats, evidence: Evidence) -> float:
     """Returns the mean log likelihood of a label, sum_c p(c) A[c, label].
 
     Each annotator's matrix A comes from the predictions for the other folds' instances.
@@ -170,7 +162,4 @@ def label_log_likelihood(probabilities: Array, evidence: Evidence) -> float:
     return float(np.average(logs, weights=evidence.weights))
 
 
-CRITERIA: dict[str, Any] = {
-    "determinant": determinant,
-    "likelihood of a label": label_log_likelihood,
-}
+CRITERIA: Fields = {"determinant": determinant, "likelihood of a label": label_log_likelihood}

@@ -6,15 +6,14 @@ import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import log_softmax, logsumexp, softmax
 
+from neucrowd_tf.declare.types import Floats, Indices
 from neucrowd_tf.methods.auto.average import log_probabilities, mean_logits
+from neucrowd_tf.methods.auto.candidate_selection import Selected, shifted
 from neucrowd_tf.methods.auto.evidence import Evidence
-from neucrowd_tf.methods.auto.ranking import Ranked, shifted
 
-Array = NDArray[np.float64]
 # Weights are shrunk to their mean: this times M times the sum of squared distances is subtracted
 # from the log likelihood. With ten times as much, one good member among seven poor ones did not
 # count.
@@ -28,7 +27,7 @@ STEPS = 60
 HOTTEST = 10.0
 
 
-def fit_weights(predictions: Sequence[Array], likelihoods: Array, counts: Array) -> Array:
+def fit_weights(predictions: Sequence[Floats], likelihoods: Floats, counts: Floats) -> Floats:
     """Returns `[M]` non-negative weights under which the members' mean makes labels likely.
 
     They maximise `sum_i v_i log sum_c q_i(c) exp(l_i(c))` with `q = softmax(sum_m w_m log p_m)`,
@@ -46,7 +45,7 @@ def fit_weights(predictions: Sequence[Array], likelihoods: Array, counts: Array)
     logs = np.stack([log_probabilities(each) for each in predictions])
     members = len(logs)
 
-    def loss(weights: Array) -> tuple[float, Array]:
+    def loss(weights: Floats) -> tuple[float, Floats]:
         pooled = log_softmax(np.tensordot(weights, logs, 1), axis=1)
         joint = pooled + likelihoods
         likely = logsumexp(joint, axis=1)
@@ -64,26 +63,26 @@ def fit_weights(predictions: Sequence[Array], likelihoods: Array, counts: Array)
 
 
 def weigh(
-    held_out: Mapping[str, Array],
-    ranked: Ranked,
+    held_out: Mapping[str, Floats],
+    selected: Selected,
     evidence: Evidence,
     *,
     balanced: bool = False,
     unlike: Collection[str] = (),
 ) -> list[float]:
-    """Returns the weights of `ranked.members`, which sum to one.
+    """Returns the weights of `selected.members`, which sum to one.
 
     They are a mean of even weights (`EVENLY`) and of those of `fit_weights`. Of the even weights,
     members that make other mistakes than the rest have one half together.
 
     Args:
         held_out: predictions `[N, C]` by candidate.
-        ranked: the members and their corrections.
+        selected: the members and their corrections.
         evidence: the crowd's labels of these instances, and true labels, which are certain.
         balanced: whether all classes count equally.
         unlike: candidates that make other mistakes than the rest.
     """
-    if len(ranked.members) == 1:
+    if len(selected.members) == 1:
         return [1.0]
     size = evidence.num_classes
     posterior = evidence.posterior(mean_logits(list(held_out.values())).argmax(axis=1))
@@ -96,9 +95,11 @@ def weigh(
     rows = np.flatnonzero(evidence.gold >= 0)
     likely[rows] = certain[evidence.gold[rows]]
     every = slice(None, None, -(-len(likely) // MOST_ROWS))
-    pooled = [shifted(held_out[name][every], ranked.corrections[name]) for name in ranked.members]
+    pooled = [
+        shifted(held_out[name][every], selected.corrections[name]) for name in selected.members
+    ]
     weights = fit_weights(pooled, likely[every], counts[every] / counts.mean())
-    apart = np.isin(ranked.members, list(unlike))
+    apart = np.isin(selected.members, list(unlike))
     sizes = np.where(apart, apart.sum(), (~apart).sum())
     even = 1 / sizes / (1 / sizes).sum()
     if weights.sum() > 0:
@@ -123,11 +124,11 @@ class Calibration:
     """
 
     temperature: float
-    shift: Array
-    probabilities: Array
+    shift: Floats
+    probabilities: Floats
 
 
-def consensus_mistakes(evidence: Evidence, predicted: NDArray[np.int64]) -> Array:
+def consensus_mistakes(evidence: Evidence, predicted: Indices) -> Floats:
     """Returns `[C, C]` the probability of each consensus class (columns) by true class (rows).
 
     Args:
@@ -139,7 +140,7 @@ def consensus_mistakes(evidence: Evidence, predicted: NDArray[np.int64]) -> Arra
     return np.asarray(joint / joint.sum(axis=1, keepdims=True))
 
 
-def temperature_for(logits: Array, labels: NDArray[np.int64], mistakes: Array) -> float:
+def temperature_for(logits: Floats, labels: Indices, mistakes: Floats) -> float:
     """Returns the temperature with the least log loss of noisy labels.
 
     Args:
@@ -163,7 +164,7 @@ def temperature_for(logits: Array, labels: NDArray[np.int64], mistakes: Array) -
 
 
 def calibrate(
-    held_out: Mapping[str, Array], ranked: Ranked, weights: Sequence[float], evidence: Evidence
+    held_out: Mapping[str, Floats], selected: Selected, weights: Sequence[float], evidence: Evidence
 ) -> Calibration:
     """Fits the temperature of the mean of held-out predictions.
 
@@ -172,16 +173,16 @@ def calibrate(
 
     Args:
         held_out: predictions `[N, C]` by candidate.
-        ranked: the members and their corrections.
+        selected: the members and their corrections.
         weights: of the members.
         evidence: the crowd's labels of these N instances, and true labels.
     """
     gold = evidence.gold
-    logits = mean_logits([held_out[name] for name in ranked.members], weights)
+    logits = mean_logits([held_out[name] for name in selected.members], weights)
     errors = consensus_mistakes(evidence, logits.argmax(axis=1))
     labels = np.where(gold >= 0, gold, evidence.consensus)
     mistakes = np.where((gold >= 0)[:, None, None], np.eye(logits.shape[1]), errors)
     temperature = temperature_for(logits, labels, mistakes)
-    corrections = [ranked.corrections[name] for name in ranked.members]
+    corrections = [selected.corrections[name] for name in selected.members]
     shift = -np.average(corrections, axis=0, weights=weights) / temperature
     return Calibration(temperature, shift, softmax(logits / temperature + shift, axis=1))

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.agreement import Scale
@@ -14,14 +12,14 @@ from neucrowd_tf.annotations.statistics import imbalance_ratio
 from neucrowd_tf.annotations.votes import decided
 from neucrowd_tf.certainty import Estimate
 from neucrowd_tf.certainty.inference import shown
+from neucrowd_tf.declare.types import Fields, Floats, Indices
 from neucrowd_tf.evaluation.cached_consensus import certainty_without_gold
 from neucrowd_tf.evaluation.without_truth import LEAST_GOLD, Judgement, judge
+from neucrowd_tf.methods.auto.candidate_selection import CONFIDENCE, Selected
 from neucrowd_tf.methods.auto.candidates import BASELINE
 from neucrowd_tf.methods.auto.evidence import Evidence
 from neucrowd_tf.methods.auto.pooling import Calibration
-from neucrowd_tf.methods.auto.ranking import CONFIDENCE, Ranked
 
-Array = NDArray[np.float64]
 AVERAGE = "average"
 CONSTANT = "commonest class"
 GOLD_ADVICE = "Gold labels of 50 random items (--gold) would narrow this interval."
@@ -40,20 +38,20 @@ UNDECIDED = (
 
 
 def recommend(
-    held_out: Mapping[str, Array],
-    ranked: Ranked,
+    held_out: Mapping[str, Floats],
+    selected: Selected,
     weights: Sequence[float],
     fit: Calibration,
     evidence: Evidence,
     judged: Judgement,
     reasons: Mapping[str, str],
     target: str,
-) -> dict[str, Any]:
+) -> Fields:
     """Returns `Auto.recommendation_`.
 
     Args:
         held_out: predictions `[N, C]` by candidate.
-        ranked: the members and their corrections.
+        selected: the members and their corrections.
         weights: of the members.
         fit: the average's calibrated predictions.
         evidence: the crowd's labels of these instances.
@@ -61,8 +59,8 @@ def recommend(
         reasons: why methods were left out.
         target: of `Auto`.
     """
-    if len(ranked.members) == 1:
-        chosen = ranked.members[0]
+    if len(selected.members) == 1:
+        chosen = selected.members[0]
     else:
         chosen = AVERAGE
     everything = dict(held_out) | ({AVERAGE: fit.probabilities} if chosen == AVERAGE else {})
@@ -71,11 +69,11 @@ def recommend(
     lead = judged.accuracy(AVERAGE, minus=BASELINE, level=CONFIDENCE)
     above = judged.accuracy(AVERAGE, minus=CONSTANT, level=CONFIDENCE)
     better = "yes" if lead.low > 0 else "no" if lead.high < 0 else "unclear"
-    if ranked.members == [BASELINE]:
+    if selected.members == [BASELINE]:
         better = "no"
     checked = int((judged.gold >= 0).sum())
     sentences = [
-        sentence(chosen, ranked.members, accuracy, checked, balanced=target == "balanced"),
+        sentence(chosen, selected.members, accuracy, checked, balanced=target == "balanced"),
         f"Better than majority vote with logistic regression ({BASELINE}): {better}.",
     ]
     errors = 1 - judged.accuracy(CONSTANT).value
@@ -95,7 +93,7 @@ def recommend(
         "better_than_majority_vote": better,
         "better_than_commonest_class": useful,
         "gold_labels": checked,
-        "members": list(ranked.members),
+        "members": list(selected.members),
         "weights": list(weights),
         "target": target,
         "temperature": fit.temperature,
@@ -124,10 +122,10 @@ def usefulness(above: Estimate, errors: float) -> bool | None:
 
 def judged_predictions(
     crowd: Annotations,
-    rows: NDArray[np.int64],
+    rows: Indices,
     fit: Calibration,
-    baseline: Array,
-    gold: NDArray[np.int64],
+    baseline: Floats,
+    gold: Indices,
     *,
     balanced: bool = False,
     scale: Scale = "nominal",

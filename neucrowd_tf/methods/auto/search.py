@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from tqdm import tqdm
 
 from neucrowd_tf.aggregation.blas import one_blas_thread
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.tables import is_text
+from neucrowd_tf.declare.types import Array, Estimator, Fields, Floats, Floats32, Indices, Mask
 from neucrowd_tf.errors import one_line, quietly
 from neucrowd_tf.methods.auto.candidates import TOO_DEAR, Candidate
 from neucrowd_tf.methods.texts import TextClassifier
@@ -27,7 +27,7 @@ from neucrowd_tf.training.ensemble import MEMBER_SEEDS
 from neucrowd_tf.training.reuse import NetworkCache
 from neucrowd_tf.training.run import Run
 
-Rows = NDArray[np.int64]
+Rows = Indices
 Result = TypeVar("Result")
 
 # A candidate whose agreement with the consensus after one fold is this far below the baseline's, by
@@ -110,14 +110,14 @@ class Task:
     """
 
     candidate: Candidate
-    features: NDArray[np.float32]
+    features: Floats32
     annotations: Annotations
     splits: Sequence[tuple[Rows, Rows]]
     seed: int
     folder: Path | None = None
     owner: str = ""
-    consensus: NDArray[np.int64] | None = None
-    agreement: NDArray[np.bool_] | None = None
+    consensus: Indices | None = None
+    agreement: Mask | None = None
     networks: NetworkCache = dataclasses.field(default_factory=NetworkCache)
     repeat: int = 0
     stop: Clock = dataclasses.field(default_factory=Clock)
@@ -151,7 +151,7 @@ class Task:
         """Returns the `Run` of the task's fits."""
         return Run(checkpoints=self.folder, progress=False, stop=self.stop, owner=self.owner)
 
-    def shared_networks(self, estimator: Any) -> contextlib.AbstractContextManager[Any]:
+    def shared_networks(self, estimator: Estimator) -> contextlib.AbstractContextManager[object]:
         """Returns a context in which the estimator's fits use the task's compiled networks."""
         context: Any = getattr(estimator, "reused", contextlib.nullcontext)
         return context(self.networks)
@@ -174,11 +174,11 @@ class Outcome:
 
     name: str
     seconds: float = 0.0
-    probabilities: NDArray[np.float64] | None = None
+    probabilities: Floats | None = None
     strength: float | None = None
     reason: str = ""
     error: Exception | None = None
-    estimator: Any = None
+    estimator: Estimator = None
 
 
 def held_out(task: Task) -> Outcome:
@@ -223,7 +223,7 @@ def held_out(task: Task) -> Outcome:
     return Outcome(name, time.perf_counter() - start, probabilities, strength)
 
 
-def _fold(task: Task, estimator: Any, train: Rows, test: Rows, run: Run) -> dict[str, Any]:
+def _fold(task: Task, estimator: Estimator, train: Rows, test: Rows, run: Run) -> Fields:
     estimator.fit(task.features[train], task.annotations[train], run=run)
     arrays = {"probabilities": np.asarray(estimator.predict_proba(task.features[test]), np.float64)}
     head = getattr(estimator, "head_", None)
@@ -232,7 +232,7 @@ def _fold(task: Task, estimator: Any, train: Rows, test: Rows, run: Run) -> dict
     return arrays
 
 
-def _hopeless(task: Task, probabilities: NDArray[Any], rows: Rows) -> str:
+def _hopeless(task: Task, probabilities: Array, rows: Rows) -> str:
     """Returns why a candidate is not worth its other folds, or an empty text."""
     if task.agreement is None or task.consensus is None or len(rows) < 2:
         return ""

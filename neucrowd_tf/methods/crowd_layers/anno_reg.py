@@ -6,13 +6,14 @@ A penalty is put on the matrix's trace.
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated, Any, Literal, Unpack
+from typing import Annotated, Literal, Unpack
 
 import keras
 from keras import ops
 
 from neucrowd_tf.declare.declarations import estimator, number, one_of
 from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.declare.types import Layer, Tensor
 from neucrowd_tf.methods.crowd_layers.common.estimator import CrowdLayerBase
 from neucrowd_tf.methods.crowd_layers.common.head import (
     AnnotatorHead,
@@ -44,7 +45,7 @@ class ConfusionHead(AnnotatorHead):
         confusion; DASC, eqs. 10 and 11.
     """
 
-    matrix: Any
+    matrix: Tensor
 
     def __init__(
         self,
@@ -64,10 +65,10 @@ class ConfusionHead(AnnotatorHead):
         classes = int(input_shape[-1])  # type: ignore[arg-type]
         self.annotator_weight("matrix", (classes, classes), self._start(classes))
 
-    def _start(self, num_classes: int) -> Any:
+    def _start(self, num_classes: int) -> Tensor:
         return stacked_identity(num_classes, self.initial)
 
-    def matrices(self) -> Any:
+    def matrices(self) -> Tensor:
         """Returns the stochastic matrices `[R, C true, C observed]`.
 
         References:
@@ -75,14 +76,14 @@ class ConfusionHead(AnnotatorHead):
         """
         return self._normalised(ops.convert_to_tensor(self.matrix))
 
-    def _normalised(self, weights: Any) -> Any:
+    def _normalised(self, weights: Tensor) -> Tensor:
         # Deviation: DASC eq. 10. Paper: Softmax over each column of W, then eq. 8. Here: Softmax
         # over each row, and f(x) W is the annotator's distribution itself. Why: Rows make W the
         # confusion matrix that the text speaks of. Effect: claims dasc_columns and
         # dasc_columns_music.
         return ops.softmax(weights, axis=-1 if self.normalisation == "row" else -2)
 
-    def logits(self, inputs: Any, cells: Cells | None) -> Any:
+    def logits(self, inputs: Tensor, cells: Cells | None) -> Tensor:
         matrices = self._normalised(of_annotators(self.matrix, cells))
         products = product(inputs, matrices, cells)
         if self.normalisation == "column":
@@ -91,7 +92,7 @@ class ConfusionHead(AnnotatorHead):
         # itself.
         return ops.log(ops.maximum(products, 1e-12))
 
-    def penalty(self, inputs: Any) -> Any:
+    def penalty(self, inputs: Tensor) -> Tensor:
         """Returns lambda times the mean trace.
 
         References:
@@ -137,6 +138,6 @@ class AnnoReg(CrowdLayerBase):
         float, number(least=0), "the matrices' logits start as this times the identity."
     ] = 2.0
 
-    def _head(self, num_annotators: int, num_classes: int) -> Any:
+    def _head(self, num_annotators: int, num_classes: int) -> Layer:
         arguments = self.normalisation, self.trace_weight, self.initial
         return ConfusionHead(num_annotators, *arguments, name="annotator_confusion")

@@ -10,6 +10,7 @@ from keras import ops
 
 from neucrowd_tf.declare.declarations import estimator, number, whole
 from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.declare.types import Fields, Layer, Shape, Tensor
 from neucrowd_tf.methods.crowd_layers.common.estimator import CrowdLayerBase
 from neucrowd_tf.methods.crowd_layers.common.head import LayerOptions
 from neucrowd_tf.methods.crowd_layers.common.instance_confusion import InstanceConfusion, batch_norm
@@ -47,12 +48,12 @@ class AnnotMixHead(InstanceConfusion):
         self.hidden = self._dense(embedding_size, "hidden", 4)
         self.normalised = batch_norm(self.compute_dtype)
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: Shape) -> None:
         super().build(input_shape)
         self.hidden.build((None, 2 * self.embedding_size))
         self.normalised.build((None, self.embedding_size))
 
-    def _joined(self, instances: Any, annotators: Any) -> Any:
+    def _joined(self, instances: Tensor, annotators: Tensor) -> Tensor:
         both = self.dropped(ops.concatenate([instances, annotators], axis=1))
         return ops.relu(self.normalised(self.hidden(both)))
 
@@ -70,7 +71,7 @@ class AnnotMixModel(AnnotationModel):
         super().__init__(*args, **options)
         self.alpha = alpha
 
-    def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:
+    def batch_loss(self, rows: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the sum of losses and of weights.
 
         References:
@@ -132,10 +133,10 @@ class AnnotMix(CrowdLayerBase):
     # instance learn its labels before the classifier does, and classes swap. Effect: not measured.
     annotator_learning_rate: float | None = 1e-4
 
-    def _head(self, num_annotators: int, num_classes: int) -> Any:
+    def _head(self, num_annotators: int, num_classes: int) -> Layer:
         return AnnotMixHead(
             num_annotators, num_classes, self.embedding_size, self.eta, name="annot_mix"
         )
 
-    def _annotation_model(self, data: TrainingData) -> tuple[Any, dict[str, Any]]:
+    def _annotation_model(self, data: TrainingData) -> tuple[Tensor, Fields]:
         return AnnotMixModel, {"alpha": self.alpha}

@@ -8,12 +8,23 @@ from typing import Annotated, Any, ClassVar
 import keras
 import numpy as np
 from keras import ops
-from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, number, share, whole
 from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.declare.types import (
+    Array,
+    Codes32,
+    Fields,
+    Floats32,
+    Indices,
+    Layer,
+    Network,
+    Shape,
+    Tensor,
+)
+from neucrowd_tf.errors import one_at_a_time
 from neucrowd_tf.methods.crowd_layers.common.estimator import CrowdLayerBase
 from neucrowd_tf.methods.crowd_layers.common.head import (
     AnnotatorHead,
@@ -23,6 +34,7 @@ from neucrowd_tf.methods.crowd_layers.common.head import (
     stacked_identity,
 )
 from neucrowd_tf.methods.crowd_layers.common.meta_correction import CoupledModel
+from neucrowd_tf.methods.crowd_layers.common.network import CompiledNetwork
 from neucrowd_tf.methods.crowd_layers.common.prediction import rows_at_once
 from neucrowd_tf.methods.crowd_layers.common.presets import layer_fields
 from neucrowd_tf.training.estimator import TrainingData
@@ -42,20 +54,22 @@ class CoupledHead(AnnotatorHead):
     """
 
     log_probabilities = True
-    first: Any
-    second: Any
+    first: Tensor
+    second: Tensor
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: Shape) -> None:
         classes = int(input_shape[0][-1])
         self.annotator_weight("first", (classes, classes), stacked_identity(classes))
         self.annotator_weight("second", (classes, classes), stacked_identity(classes))
 
     @property
-    def matrices(self) -> tuple[Any, Any]:
+    def matrices(self) -> tuple[Tensor, Tensor]:
         """Both classifiers' matrices, `[R, C, C]` each."""
         return ops.convert_to_tensor(self.first), ops.convert_to_tensor(self.second)
 
-    def member_cells(self, inputs: Any, cells: Cells, corrections: Any) -> tuple[Any, Any]:
+    def member_cells(
+        self, inputs: Tensor, cells: Cells, corrections: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """Returns both members' logits `[K, C]` of K cells.
 
         `corrections` `[2, R, C, C]` are added to the matrices.
@@ -66,7 +80,7 @@ class CoupledHead(AnnotatorHead):
         )
         return first, second
 
-    def logits(self, inputs: Any, cells: Cells | None) -> Any:
+    def logits(self, inputs: Tensor, cells: Cells | None) -> Tensor:
         first, second = (
             product(p, of_annotators(matrices, cells), cells)
             for p, matrices in zip(inputs, self.matrices, strict=True)
@@ -74,9 +88,7 @@ class CoupledHead(AnnotatorHead):
         return ops.logaddexp(ops.log_softmax(first), ops.log_softmax(second)) - ops.log(2.0)
 
 
-def distilled(
-    probabilities: NDArray[Any], annotations: Annotations, size: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def distilled(probabilities: Array, annotations: Annotations, size: int) -> tuple[Indices, Indices]:
     """Returns the instances and labels of a meta set.
 
     These are, of each class, the `size // C` instances with the smallest cross-entropy among those
@@ -94,7 +106,7 @@ def distilled(
     # class may be in the meta set as often. Here: Each instance is in it once a class. Why: Repeats
     # only weigh frequent labels more. Effect: not measured.
     classes = annotations.num_classes
-    rows: list[NDArray[np.int64]] = []
+    rows: list[Indices] = []
     for code in range(classes):
         named = np.unique(annotations.instances[annotations.labels == code]).astype(np.int64)
         order = np.argsort(-probabilities[named, code], kind="stable")
@@ -102,12 +114,13 @@ def distilled(
     return np.concatenate(rows), np.repeat(np.arange(classes), [len(block) for block in rows])
 
 
-def expertise_groups(matrices: NDArray[Any], groups: int, seed: int) -> NDArray[np.int32]:
+def expertise_groups(matrices: Array, groups: int, seed: int) -> Codes32:
     """Returns the group `[R]` of each annotator, from k-means over the matrices `[R, C, C]`."""
     flat = matrices.reshape(len(matrices), -1)
     distinct = len(np.unique(flat, axis=0))
     means = KMeans(min(groups, distinct), n_init=1, random_state=seed % 2**31)
-    return np.asarray(means.fit_predict(flat), dtype=np.int32)
+    with one_at_a_time():
+        return np.asarray(means.fit_predict(flat), dtype=np.int32)
 
 
 MEMBERS = ("first", "second")
@@ -158,7 +171,7 @@ class CCC(CrowdLayerBase):
         "the largest correction of a step, as a share of the matrices' largest entry.",
     ] = 0.5
 
-    def _head(self, num_annotators: int, num_classes: int) -> Any:
+    def _head(self, num_annotators: int, num_classes: int) -> Layer:
         return CoupledHead(num_annotators, name="coupled")
 
     def _make_base(self, input_shape: tuple[int, ...], num_classes: int) -> keras.Model:
@@ -171,12 +184,12 @@ class CCC(CrowdLayerBase):
         ]
         return keras.Model(inputs, outputs, name="base")
 
-    def _graph(self, base: keras.Model, standardised: Any, head: Any) -> tuple[Any, Any]:
+    def _graph(self, base: keras.Model, standardised: Tensor, head: Layer) -> tuple[Tensor, Tensor]:
         first, second = base(standardised)
         return head([first, second]), keras.layers.Average(dtype="float32")([first, second])
 
-    def _annotation_model(self, data: TrainingData) -> tuple[Any, dict[str, Any]]:
-        def coupled(network: Any, *arguments: Any, **options: Any) -> Any:
+    def _annotation_model(self, data: TrainingData) -> tuple[Tensor, Fields]:
+        def coupled(network: Network, *arguments: Any, **options: Any) -> Tensor:
             layers = [network.get_layer(name) for name in ("standardise", "base")]
             members = [layers[1].get_layer(name)(layers[0](network.input)) for name in MEMBERS]
             alone = [keras.Model(network.input, member) for member in members]
@@ -191,7 +204,7 @@ class CCC(CrowdLayerBase):
     # published. Here: The crowd layers' optimizer and presets, a fifth of the epochs warm-up
     # (`warm_up`), the last epoch. Why: The same base and steps for every method; test labels choose
     # nothing. Effect: not measured.
-    def _train(self, network: Any, data: TrainingData, run: Run) -> Any:
+    def _train(self, network: CompiledNetwork, data: TrainingData, run: Run) -> Network:
         model = network.model
         crowd = data.annotations.observed()
         size = round(self.meta_share * len(data.features))
@@ -205,7 +218,8 @@ class CCC(CrowdLayerBase):
                 data.features,
                 rows_at_once(self.feature_shape_),
             )
-            first, second = (distilled(outputs[:, member], crowd, size) for member in range(2))
+            first = distilled(outputs[:, 0], crowd, size)
+            second = distilled(outputs[:, 1], crowd, size)
             seed = self.seed + _EPOCH_SEEDS * epoch
             groups = [
                 expertise_groups(np.asarray(matrices), self.groups, seed)
@@ -216,7 +230,7 @@ class CCC(CrowdLayerBase):
 
         return self._train_phase(network, model, self.epochs, data, run, epoch_start=prepare)
 
-    def _confusion_matrices(self, network: Any, data: TrainingData) -> NDArray[np.float32]:
+    def _confusion_matrices(self, network: CompiledNetwork, data: TrainingData) -> Floats32:
         corners = np.eye(len(self.classes_), dtype=np.float32)
         logs = np.asarray(network.model.head([corners, corners]), dtype=np.float32)
         return np.ascontiguousarray(np.exp(logs).transpose(1, 0, 2))

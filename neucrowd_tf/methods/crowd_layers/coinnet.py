@@ -10,8 +10,10 @@ import tensorflow as tf
 
 from neucrowd_tf.declare.declarations import estimator, number
 from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.declare.types import Fields, Layer, Tensor
 from neucrowd_tf.methods.crowd_layers.common.estimator import CrowdLayerBase
 from neucrowd_tf.methods.crowd_layers.common.model import AnnotationModel
+from neucrowd_tf.methods.crowd_layers.common.network import CompiledNetwork
 from neucrowd_tf.methods.crowd_layers.common.presets import layer_fields
 from neucrowd_tf.methods.crowd_layers.geocrowdnet import GeoCrowdNetHead
 from neucrowd_tf.training.estimator import TrainingData
@@ -32,7 +34,7 @@ class Outliers(keras.layers.Layer):
         )
         self.built = True
 
-    def call(self, annotations: Any) -> Any:
+    def call(self, annotations: Tensor) -> Tensor:
         """Returns `[K, C]` of these annotations; each sums to 0."""
         shifts = tf.gather(tf.convert_to_tensor(self.shift), annotations)
         return shifts - tf.reduce_mean(shifts, axis=1, keepdims=True)
@@ -58,7 +60,7 @@ class OutlierModel(AnnotationModel):
         self.sparsity = sparsity
         self.power = power
 
-    def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:
+    def batch_loss(self, rows: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the sum of losses and of weights, and keeps the sparsity's term.
 
         References:
@@ -107,15 +109,15 @@ class COINNet(CrowdLayerBase):
         float, number(above=0), "power of an instance's sum of squares; less finds fewer outliers."
     ] = 0.2
 
-    def _head(self, num_annotators: int, num_classes: int) -> Any:
+    def _head(self, num_annotators: int, num_classes: int) -> Layer:
         return GeoCrowdNetHead(num_annotators, "F", self.volume_weight, name="coinnet")
 
-    def _annotation_model(self, data: TrainingData) -> tuple[Any, dict[str, Any]]:
+    def _annotation_model(self, data: TrainingData) -> tuple[Tensor, Fields]:
         shape = data.annotations.num_annotations, len(self.classes_)
         weights = {"sparsity": self.outlier_weight, "power": self.outlier_power}
         return OutlierModel, {"shape": shape, **weights}
 
-    def _finish(self, network: Any, data: TrainingData) -> None:
+    def _finish(self, network: CompiledNetwork, data: TrainingData) -> None:
         super()._finish(network, data)
         crowd = data.annotations
         shifts = np.asarray(network.model.outliers(np.arange(crowd.num_annotations)))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Unpack
+from typing import Annotated, ClassVar, Unpack
 
 import keras
 from keras import ops
 
 from neucrowd_tf.declare.declarations import estimator, number, whole
 from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.declare.types import Layer, Shape, Tensor
 from neucrowd_tf.methods.crowd_layers.common.estimator import CrowdLayerBase
 from neucrowd_tf.methods.crowd_layers.common.head import (
     AnnotatorHead,
@@ -23,7 +24,7 @@ from neucrowd_tf.methods.crowd_layers.common.head import (
 from neucrowd_tf.methods.crowd_layers.common.presets import layer_fields
 
 
-def unit(rows: Any) -> Any:
+def unit(rows: Tensor) -> Tensor:
     """Returns rows of length one."""
     return rows / ops.sqrt(ops.maximum(ops.sum(ops.square(rows), axis=-1, keepdims=True), 1e-12))
 
@@ -46,11 +47,11 @@ class ConalHead(AnnotatorHead):
         and the final loss.
     """
 
-    matrix: Any
-    annotator: Any
-    common: Any
-    instance: Any
-    bias: Any
+    matrix: Tensor
+    annotator: Tensor
+    common: Tensor
+    instance: Tensor
+    bias: Tensor
 
     def __init__(
         self,
@@ -65,7 +66,7 @@ class ConalHead(AnnotatorHead):
         self.weight = weight
         self.seed = seed
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: Shape) -> None:
         classes = int(input_shape[0][-1])
         width = int(input_shape[1][-1])
         self.annotator_weight("matrix", (classes, classes), stacked_identity(classes, 2.0))
@@ -76,7 +77,7 @@ class ConalHead(AnnotatorHead):
         self.shared_weight("instance", (width, size), keras.initializers.GlorotUniform(self.seed))
         self.shared_weight("bias", (size,), "zeros")
 
-    def gates(self, features: Any, cells: Cells | None) -> Any:
+    def gates(self, features: Tensor, cells: Cells | None) -> Tensor:
         """Returns `[B, R, 1]`, or `[K, 1]` of cells: the share of the common confusion.
 
         References:
@@ -86,7 +87,7 @@ class ConalHead(AnnotatorHead):
         annotators = unit(of_annotators(self.annotator, cells)[:, 0])
         return ops.sigmoid(product(instances, annotators[:, :, None], cells))
 
-    def logits(self, inputs: Any, cells: Cells | None) -> Any:
+    def logits(self, inputs: Tensor, cells: Cells | None) -> Tensor:
         """Returns the logits of all annotators or of cells.
 
         References:
@@ -97,7 +98,7 @@ class ConalHead(AnnotatorHead):
         common = of_instances(ops.matmul(p, self.common), cells)
         return share * common + (1.0 - share) * product(p, of_annotators(self.matrix, cells), cells)
 
-    def penalty(self, inputs: Any) -> Any:
+    def penalty(self, inputs: Tensor) -> Tensor:
         """Returns `-lambda` times the distances of annotators' matrices from the common one.
 
         The distances are summed over annotators.
@@ -137,10 +138,10 @@ class CoNAL(CrowdLayerBase):
         "lambda, reward for annotators' matrices that differ from the common one.",
     ] = 1e-5
 
-    def _head(self, num_annotators: int, num_classes: int) -> Any:
+    def _head(self, num_annotators: int, num_classes: int) -> Layer:
         return ConalHead(num_annotators, self.embedding_size, self.distance_weight, name="conal")
 
-    def _graph(self, base: keras.Model, standardised: Any, head: Any) -> tuple[Any, Any]:
+    def _graph(self, base: keras.Model, standardised: Tensor, head: Layer) -> tuple[Tensor, Tensor]:
         probabilities = base(standardised)
         # Deviation: CoNAL 3. Paper: Two linear layers embed an instance, one after the other. Here:
         # One linear layer (`embedding_size`). Why: Two without anything between are one of low

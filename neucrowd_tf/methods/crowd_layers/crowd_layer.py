@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Unpack
+from typing import Annotated, Unpack
 
 import keras
 import numpy as np
 
 from neucrowd_tf.declare.declarations import estimator, number
 from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.declare.types import Layer, Tensor
 from neucrowd_tf.methods.crowd_layers.common.estimator import CrowdLayerBase
 from neucrowd_tf.methods.crowd_layers.common.head import (
     AnnotatorHead,
@@ -19,6 +20,7 @@ from neucrowd_tf.methods.crowd_layers.common.head import (
     product,
     stacked_identity,
 )
+from neucrowd_tf.methods.crowd_layers.common.network import CompiledNetwork
 from neucrowd_tf.methods.crowd_layers.common.presets import layer_fields
 
 
@@ -34,7 +36,7 @@ class CrowdConnection(AnnotatorHead):
         Rodrigues and Pereira (2018), Deep learning from crowds ("MW"); DASC, eq. 8.
     """
 
-    matrix: Any
+    matrix: Tensor
 
     def __init__(
         self, num_annotators: int, initial: float = 1.0, **kwargs: Unpack[LayerOptions]
@@ -46,7 +48,7 @@ class CrowdConnection(AnnotatorHead):
         classes = int(input_shape[-1])  # type: ignore[arg-type]
         self.annotator_weight("matrix", (classes, classes), stacked_identity(classes, self.initial))
 
-    def logits(self, inputs: Any, cells: Cells | None) -> Any:
+    def logits(self, inputs: Tensor, cells: Cells | None) -> Tensor:
         """Returns the logits of all annotators or of cells.
 
         References:
@@ -83,10 +85,10 @@ class CrowdLayer(CrowdLayerBase):
         " start as almost always right.",
     ] = 1.0
 
-    def _head(self, num_annotators: int, num_classes: int) -> Any:
+    def _head(self, num_annotators: int, num_classes: int) -> Layer:
         return CrowdConnection(num_annotators, self.initial, name="crowd_layer")
 
-    def _start_again(self, network: Any) -> None:
+    def _start_again(self, network: CompiledNetwork) -> None:
         # Deviation: DASC eq. 8. Paper: Softmax(f(x) W). Here: The same, W the identity at first
         # (six times it on CIFAR-10, `initial`), f(x) the softmax output. Why: Raw logits in place
         # of probabilities cost 3 to 6 points on LabelMe; the identity before a softmax over ten

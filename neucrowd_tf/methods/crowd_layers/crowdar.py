@@ -13,6 +13,7 @@ from keras import ops
 
 from neucrowd_tf.declare.declarations import estimator, number
 from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.declare.types import Fields, Layer, Shape, Tensor
 from neucrowd_tf.methods.crowd_layers.common.estimator import CrowdLayerBase
 from neucrowd_tf.methods.crowd_layers.common.head import (
     AnnotatorHead,
@@ -44,8 +45,8 @@ class ReliabilityHead(AnnotatorHead):
         Cao et al. (2023), Learning from crowds with annotation reliability, eqs. 1, 2 and 4.
     """
 
-    matrix: Any
-    expertise: Any
+    matrix: Tensor
+    expertise: Tensor
 
     def __init__(
         self,
@@ -58,11 +59,11 @@ class ReliabilityHead(AnnotatorHead):
         self.hidden_units = hidden_units
         self.seed = seed
 
-    def _dense(self, width: int, draw: int, **more: Any) -> keras.layers.Dense:
+    def _dense(self, width: int, draw: int, **more: object) -> keras.layers.Dense:
         maker = keras.initializers.GlorotUniform(self.seed + draw)
         return keras.layers.Dense(width, kernel_initializer=maker, dtype=self.compute_dtype, **more)
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: Shape) -> None:
         classes = int(input_shape[0][-1])
         width = int(input_shape[1][-1])
         self.annotator_weight("matrix", (classes, classes), stacked_identity(classes))
@@ -75,7 +76,7 @@ class ReliabilityHead(AnnotatorHead):
         self.difficulty.build((None, self.hidden_units))
         self.score.build((None, classes))
 
-    def reliability(self, inputs: Any, rows: Any, annotators: Any) -> Any:
+    def reliability(self, inputs: Tensor, rows: Tensor, annotators: Tensor) -> Tensor:
         """Returns `[K]`: how likely each of K annotations is right.
 
         References:
@@ -88,7 +89,7 @@ class ReliabilityHead(AnnotatorHead):
         above = (expertise - difficulty) * ops.take(p, rows, axis=0)
         return ops.sigmoid(self.score(above))[:, 0]
 
-    def logits(self, inputs: Any, cells: Cells | None) -> Any:
+    def logits(self, inputs: Tensor, cells: Cells | None) -> Tensor:
         return product(inputs[0], of_annotators(self.matrix, cells), cells)
 
 
@@ -105,7 +106,7 @@ class ReliabilityModel(AnnotationModel):
         super().__init__(*args, **options)
         self.share = share
 
-    def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:
+    def batch_loss(self, rows: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the sum of losses and of weights.
 
         References:
@@ -151,8 +152,8 @@ class CrowdAR(CrowdLayerBase):
         float, number(least=0, most=1), "lambda, weight of the annotations' loss."
     ] = 0.9
 
-    def _head(self, num_annotators: int, num_classes: int) -> Any:
+    def _head(self, num_annotators: int, num_classes: int) -> Layer:
         return ReliabilityHead(num_annotators, name="reliability")
 
-    def _annotation_model(self, data: TrainingData) -> tuple[Any, dict[str, Any]]:
+    def _annotation_model(self, data: TrainingData) -> tuple[Tensor, Fields]:
         return ReliabilityModel, {"share": self.annotation_share}

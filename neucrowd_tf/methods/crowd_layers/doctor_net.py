@@ -8,10 +8,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 from keras import ops
-from numpy.typing import NDArray
 
 from neucrowd_tf.declare.declarations import estimator, fitted, number, whole
 from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.declare.types import Array, Layer, Network, Tensor
 from neucrowd_tf.methods.crowd_layers.common.bases import feature_extractor
 from neucrowd_tf.methods.crowd_layers.common.estimator import CrowdLayerBase
 from neucrowd_tf.methods.crowd_layers.common.head import (
@@ -24,7 +24,7 @@ from neucrowd_tf.methods.crowd_layers.common.head import (
     product,
 )
 from neucrowd_tf.methods.crowd_layers.common.model import TargetModel
-from neucrowd_tf.methods.crowd_layers.common.network import Network
+from neucrowd_tf.methods.crowd_layers.common.network import CompiledNetwork
 from neucrowd_tf.methods.crowd_layers.common.presets import PRESETS, SPACE, layer_fields
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.networks import BASES, configuration
@@ -46,8 +46,8 @@ class DoctorHeads(AnnotatorHead):
         DASC, eq. 5.
     """
 
-    kernel: Any
-    bias: Any
+    kernel: Tensor
+    bias: Tensor
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class DoctorHeads(AnnotatorHead):
         self.annotator_weight("kernel", (width, self.num_classes), HeadsUniform(self.seed))
         self.annotator_weight("bias", (self.num_classes,), "zeros")
 
-    def logits(self, inputs: Any, cells: Cells | None) -> Any:
+    def logits(self, inputs: Tensor, cells: Cells | None) -> Tensor:
         """Returns the logits of all annotators or of cells.
 
         References:
@@ -77,7 +77,7 @@ class DoctorHeads(AnnotatorHead):
         kernels = of_annotators(self.kernel, cells)
         return product(inputs, kernels, cells) + of_annotators(self.bias, cells)
 
-    def penalty(self, inputs: Any) -> Any:
+    def penalty(self, inputs: Tensor) -> Tensor:
         """Returns the kernels' mean penalty."""
         if not self.l2:
             return 0.0
@@ -98,11 +98,11 @@ class AnnotatorAverage(keras.layers.Layer):
             input_shape[1:2], self.weight_initializer, dtype="float32", name="weight"
         )
 
-    def shares(self) -> Any:
+    def shares(self) -> Tensor:
         """Returns the weights `[R]`, which sum to one."""
         return ops.softmax(ops.convert_to_tensor(self.weight))
 
-    def call(self, answers: Any) -> Any:
+    def call(self, answers: Tensor) -> Tensor:
         return ops.einsum("brc,r->bc", ops.cast(answers, "float32"), self.shares())
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
@@ -120,17 +120,17 @@ class DoctorWeights(TargetModel):
     """
 
     def __init__(
-        self, answers: keras.Model, average: AnnotatorAverage, features: Any, num_classes: int
+        self, answers: keras.Model, average: AnnotatorAverage, features: Tensor, num_classes: int
     ) -> None:
         super().__init__(average, features, num_classes)
         self._answers = [answers]
         self.average = average
 
-    def set_targets(self, targets: NDArray[Any]) -> None:
+    def set_targets(self, targets: Array) -> None:
         """Sets what is predicted: the shares of `[N, C]` votes."""
         super().set_targets(targets / np.maximum(targets.sum(axis=1, keepdims=True), 1))
 
-    def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:
+    def batch_loss(self, rows: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the sum of cross-entropies and the batch's size.
 
         References:
@@ -176,19 +176,19 @@ class WeightedDoctorNet(CrowdLayerBase):
 
     weight_history_: dict[str, list[float]] = fitted()
 
-    def _head(self, num_annotators: int, num_classes: int) -> Any:
+    def _head(self, num_annotators: int, num_classes: int) -> Layer:
         l2 = getattr(configuration("base", self.base, BASES), "l2", 0.0)
         return DoctorHeads(num_annotators, num_classes, l2, name="doctors")
 
-    def _graph(self, base: keras.Model, standardised: Any, head: Any) -> tuple[Any, Any]:
+    def _graph(self, base: keras.Model, standardised: Tensor, head: Layer) -> tuple[Tensor, Tensor]:
         logits = head(feature_extractor(base)(standardised))
         return logits, AnnotatorAverage(name="average")(self._answers(logits))
 
-    def _answers(self, logits: Any) -> Any:
+    def _answers(self, logits: Tensor) -> Tensor:
         """Returns what is averaged over annotators, `[B, R, C]`."""
         return keras.layers.Softmax(dtype="float32")(logits)
 
-    def _build(self, data: TrainingData) -> Network:
+    def _build(self, data: TrainingData) -> CompiledNetwork:
         network = super()._build(data)
         average = network.whole.get_layer("average")
         if network.standardised:
@@ -200,21 +200,21 @@ class WeightedDoctorNet(CrowdLayerBase):
         network.second = self._weights_model(*arguments)
         return network
 
-    def _weights_model(self, *arguments: Any) -> Any:
+    def _weights_model(self, *arguments: Any) -> Network:
         """Returns what trains the average's weights, of the arguments of `DoctorWeights`."""
         return DoctorWeights(*arguments)
 
-    def _compile(self, network: Any, run: Run) -> None:
+    def _compile(self, network: CompiledNetwork, run: Run) -> None:
         super()._compile(network, run)
         self._compile_model(network.second, network.steps, self.weight_learning_rate, run)
 
-    def _set_targets(self, network: Any, data: TrainingData) -> None:
+    def _set_targets(self, network: CompiledNetwork, data: TrainingData) -> None:
         super()._set_targets(network, data)
         reinitialise(network.second, self.seed)
         network.second.set_draw_seed(self.seed + 1)
         network.second.set_targets(data.annotations.observed().vote_counts())
 
-    def _train(self, network: Any, data: TrainingData, run: Run) -> Any:
+    def _train(self, network: CompiledNetwork, data: TrainingData, run: Run) -> Network:
         history = self._train_phase(network, network.model, self.epochs, data, run.stage("doctors"))
         self.weight_history_ = {}
         if self.weight_epochs:
@@ -240,7 +240,7 @@ class DoctorNet(WeightedDoctorNet):
         CrowdInG, section 4.4.1; Guan et al. (2018), as of `WeightedDoctorNet`.
     """
 
-    def _answers(self, logits: Any) -> Any:
+    def _answers(self, logits: Tensor) -> Tensor:
         # Deviation: CrowdInG 4.4.1, Doctor Net. Paper: What doctors predict is "aggregated by
         # weighted majority vote"; Guan et al. (2018) average the doctors' distributions. Here: A
         # doctor's most probable label counts, one-hot, with the doctor's learnt weight

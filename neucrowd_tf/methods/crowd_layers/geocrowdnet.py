@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Unpack
+from typing import Annotated, Literal, Unpack
 
 import keras
 import tensorflow as tf
@@ -10,6 +10,7 @@ from keras import ops
 
 from neucrowd_tf.declare.declarations import estimator, number, one_of
 from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.declare.types import Layer, Tensor
 from neucrowd_tf.methods.crowd_layers.anno_reg import ConfusionHead
 from neucrowd_tf.methods.crowd_layers.common.estimator import CrowdLayerBase
 from neucrowd_tf.methods.crowd_layers.common.head import LayerOptions, check_choice
@@ -24,7 +25,7 @@ _LARGEST = 100.0
 _ROUNDING = 1.2e-7
 
 
-def negative_log_determinant(gram: Any) -> Any:
+def negative_log_determinant(gram: Tensor) -> Tensor:
     """Returns `-log det` of a Gram matrix `[C, C]`, and 0 without a gradient if it is degenerate.
 
     It is degenerate if an eigenvalue is no more than rounding in float32, or if the value is above
@@ -69,7 +70,7 @@ class GeoCrowdNetHead(ConfusionHead):
         self.weight = weight
         self.whole_batch = volume == "F"
 
-    def penalty(self, inputs: Any) -> Any:
+    def penalty(self, inputs: Tensor) -> Tensor:
         """Returns the weighted volume of the class probabilities or of the stacked matrices.
 
         References:
@@ -113,5 +114,5 @@ class GeoCrowdNet(CrowdLayerBase):
     ] = "W"
     volume_weight: Annotated[float, number(least=0), "weight of the volume (eqs. 8, 9)."] = 1e-3
 
-    def _head(self, num_annotators: int, num_classes: int) -> Any:
+    def _head(self, num_annotators: int, num_classes: int) -> Layer:
         return GeoCrowdNetHead(num_annotators, self.volume, self.volume_weight, name="geocrowdnet")

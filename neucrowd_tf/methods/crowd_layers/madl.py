@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, ClassVar, Unpack
+from typing import Annotated, ClassVar, Unpack
 
 import keras
 import numpy as np
@@ -12,10 +12,12 @@ from keras import ops
 
 from neucrowd_tf.declare.declarations import estimator, number, whole
 from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.declare.types import Fields, Layer, Shape, Tensor
 from neucrowd_tf.methods.crowd_layers.common.estimator import CrowdLayerBase
 from neucrowd_tf.methods.crowd_layers.common.head import HeadsUniform, LayerOptions
 from neucrowd_tf.methods.crowd_layers.common.instance_confusion import InstanceConfusion, batch_norm
 from neucrowd_tf.methods.crowd_layers.common.model import AnnotationModel
+from neucrowd_tf.methods.crowd_layers.common.network import CompiledNetwork
 from neucrowd_tf.methods.crowd_layers.common.presets import INSTANCE_PRESETS, layer_fields
 from neucrowd_tf.training.estimator import TrainingData
 
@@ -35,8 +37,8 @@ class MaDLHead(InstanceConfusion):
         framework for classification, sections 4.1 to 4.3.
     """
 
-    product: Any
-    bandwidth: Any
+    product: Tensor
+    bandwidth: Tensor
 
     def __init__(
         self,
@@ -56,7 +58,7 @@ class MaDLHead(InstanceConfusion):
         self.second = self._dense(embedding_size, "second", 5)
         self.norms = [batch_norm(self.compute_dtype) for _ in range(2)]
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: Shape) -> None:
         super().build(input_shape)
         e = self.embedding_size
         self.shared_weight("product", (e, e, e), HeadsUniform(self.seed + 3))
@@ -67,14 +69,14 @@ class MaDLHead(InstanceConfusion):
         for norm, width in zip(self.norms, (128, e), strict=True):
             norm.build((None, width))
 
-    def _joined(self, instances: Any, annotators: Any) -> Any:
+    def _joined(self, instances: Tensor, annotators: Tensor) -> Tensor:
         both = instances + annotators
         product = ops.einsum("ke,km,pem->kp", both, both, self.product)
         x = self.first(ops.concatenate([annotators, instances, product], axis=1))
         x = self.second(ops.relu(self.norms[0](x)))
         return ops.relu(self.norms[1](x) + annotators)
 
-    def annotator_weights(self) -> Any:
+    def annotator_weights(self) -> Tensor:
         """Returns `[R]`, R in sum: the inverse of how many an annotator is like.
 
         References:
@@ -86,7 +88,7 @@ class MaDLHead(InstanceConfusion):
         inverse = 1.0 / ops.sum(likeness, axis=0)
         return self.num_annotators * inverse / ops.sum(inverse)
 
-    def penalty(self, inputs: Any) -> Any:
+    def penalty(self, inputs: Tensor) -> Tensor:
         """Returns minus the prior's log density of the bandwidth.
 
         References:
@@ -100,7 +102,7 @@ class MaDLHead(InstanceConfusion):
 class MaDLModel(AnnotationModel):
     """MaDL: annotations of similar annotators count less."""
 
-    def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:
+    def batch_loss(self, rows: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the sum of losses and of weights.
 
         References:
@@ -150,13 +152,13 @@ class MaDL(CrowdLayerBase):
     # instance learn its labels before the classifier does, and classes swap. Effect: not measured.
     annotator_learning_rate: float | None = 1e-4
 
-    def _head(self, num_annotators: int, num_classes: int) -> Any:
+    def _head(self, num_annotators: int, num_classes: int) -> Layer:
         return MaDLHead(num_annotators, num_classes, self.embedding_size, self.eta, name="madl")
 
-    def _annotation_model(self, data: TrainingData) -> tuple[Any, dict[str, Any]]:
+    def _annotation_model(self, data: TrainingData) -> tuple[Tensor, Fields]:
         return MaDLModel, {}
 
-    def _finish(self, network: Any, data: TrainingData) -> None:
+    def _finish(self, network: CompiledNetwork, data: TrainingData) -> None:
         super()._finish(network, data)
         weights = network.model.head.annotator_weights()
         self.annotator_weights_ = np.asarray(weights, dtype=np.float32)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Unpack
+from typing import Annotated, Unpack
 
 import keras
 from keras import ops
 
 from neucrowd_tf.declare.declarations import estimator, number
 from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.declare.types import Layer, Tensor
 from neucrowd_tf.methods.crowd_layers.anno_reg import ConfusionHead
 from neucrowd_tf.methods.crowd_layers.common.estimator import CrowdLayerBase
 from neucrowd_tf.methods.crowd_layers.common.head import LayerOptions, stacked_identity
@@ -35,10 +36,10 @@ class SoftplusConfusionHead(ConfusionHead):
     ) -> None:
         super().__init__(num_annotators, "row", trace_weight, **kwargs)
 
-    def _start(self, num_classes: int) -> Any:
+    def _start(self, num_classes: int) -> Tensor:
         return stacked_identity(num_classes, 1.0, beside=-5.0)
 
-    def _normalised(self, weights: Any) -> Any:
+    def _normalised(self, weights: Tensor) -> Tensor:
         positive = ops.softplus(weights)
         return positive / ops.sum(positive, axis=-1, keepdims=True)
 
@@ -70,5 +71,5 @@ class TraceRegularised(CrowdLayerBase):
     # starts 6 below the diagonal: at 1e-3 they stay where they are. Effect: not measured.
     annotator_learning_rate: float | None = 1e-2
 
-    def _head(self, num_annotators: int, num_classes: int) -> Any:
+    def _head(self, num_annotators: int, num_classes: int) -> Layer:
         return SoftplusConfusionHead(num_annotators, self.trace_weight, name="trace")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Unpack
+from typing import Annotated, Literal, Unpack
 
 import keras
 from keras import ops
 
 from neucrowd_tf.declare.declarations import estimator, one_of
 from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.declare.types import Layer, Tensor
 from neucrowd_tf.methods.crowd_layers.common.estimator import CrowdLayerBase
 from neucrowd_tf.methods.crowd_layers.common.head import (
     AnnotatorHead,
@@ -43,7 +44,7 @@ class UnionHead(AnnotatorHead):
     """
 
     log_probabilities = True
-    matrix: Any
+    matrix: Tensor
 
     def __init__(
         self, num_annotators: int, variant: Variant = "B", **kwargs: Unpack[LayerOptions]
@@ -58,7 +59,7 @@ class UnionHead(AnnotatorHead):
         start = stacked_identity(classes, 1.0 - _EPSILON, _EPSILON / max(classes - 1, 1))
         self.annotator_weight("matrix", (classes, classes), start)
 
-    def transition(self) -> Any:
+    def transition(self) -> Tensor:
         """Returns variant B's matrices `[R, C true, C observed]`.
 
         Those of a true class sum to one over annotators and labels.
@@ -66,7 +67,7 @@ class UnionHead(AnnotatorHead):
         weights = ops.convert_to_tensor(self.matrix)
         return ops.exp(weights - ops.logsumexp(weights, axis=(0, 2), keepdims=True))
 
-    def logits(self, inputs: Any, cells: Cells | None) -> Any:
+    def logits(self, inputs: Tensor, cells: Cells | None) -> Tensor:
         if self.variant == "B":
             matrices = of_annotators(self.transition(), cells)
             return ops.log(ops.maximum(product(inputs, matrices, cells), 1e-30))
@@ -108,5 +109,5 @@ class UnionNet(CrowdLayerBase):
         " matrix for each true class.",
     ] = "B"
 
-    def _head(self, num_annotators: int, num_classes: int) -> Any:
+    def _head(self, num_annotators: int, num_classes: int) -> Layer:
         return UnionHead(num_annotators, self.variant, name="union")

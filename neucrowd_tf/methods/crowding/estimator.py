@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
-import itertools
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import keras
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, fitted, number, one_of, share, whole
+from neucrowd_tf.declare.types import Array, Fields, Floats32, Integers, Network, Tensor
 from neucrowd_tf.errors import DataError, UsageError, warn
+from neucrowd_tf.methods.crowd_layers.common.network import CompiledNetwork
 from neucrowd_tf.methods.crowd_layers.common.prediction import compiled_output, rows_at_once
 from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
 from neucrowd_tf.methods.crowding.game import Game
@@ -23,6 +25,7 @@ from neucrowd_tf.methods.crowding.networks import fold
 from neucrowd_tf.nn.standardise import Standardise
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.features import in_blocks
+from neucrowd_tf.training.learner import in_turns
 from neucrowd_tf.training.loop import train
 from neucrowd_tf.training.networks import BASES, Kinds, configuration, network
 from neucrowd_tf.training.reuse import NetworkCache
@@ -100,15 +103,15 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
 
     requires_identities: ClassVar[bool] = True
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> Fields:
         """Returns the fitted state; see `neucrowd_tf.training.state.snapshot`."""
         return snapshot(self)
 
-    def from_snapshot(self, state: dict[str, Any]) -> Self:
+    def from_snapshot(self, state: Fields) -> Self:
         """Returns a fitted estimator of its own that is as this one was then."""
         return from_snapshot(self, state)  # type: ignore[no-any-return]
 
-    def load_snapshot(self, state: dict[str, Any]) -> Self:
+    def load_snapshot(self, state: Fields) -> Self:
         """Takes a snapshot's state in place."""
         return load_snapshot(self, state)  # type: ignore[no-any-return]
 
@@ -163,7 +166,7 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
     history_: dict[str, list[float]] = fitted()
     start_: dict[str, float] | None = fitted()
     best_epoch_: int | None = fitted()
-    generator_weights_: list[NDArray[Any]] = fitted()
+    generator_weights_: list[Array] = fitted()
     informed_: dict[str, float] = fitted()
 
     # ----------------------------------------------------------------- fit
@@ -227,7 +230,7 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
             seed=self.seed,
         )
 
-    def _pretrain(self, data: TrainingData, run: Run) -> Any:
+    def _pretrain(self, data: TrainingData, run: Run) -> Network:
         """Trains DL-CL and returns its network."""
         self._classifier = classifier = self._dl_cl()
         with classifier.reused(self._caches["classifier"]):
@@ -238,7 +241,7 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
         self.informed_ = {}
         return network
 
-    def _play(self, game: Any, stage: str, epochs: int, data: TrainingData, run: Run) -> None:
+    def _play(self, game: Network, stage: str, epochs: int, data: TrainingData, run: Run) -> None:
         """Trains the game's networks for some epochs of a stage.
 
         The stage "game" leaves them at its best epoch, or at its start if none is better.
@@ -246,7 +249,7 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
         game.begin(stage)
         stage_run = run.stage(stage)
         if stage != "game":
-            train(game, itertools.count, epochs=epochs, steps_per_epoch=1, run=stage_run)
+            train(game, in_turns(game.play), epochs=epochs, run=stage_run)
             return
 
         def evaluate() -> dict[str, float]:
@@ -261,9 +264,8 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
 
         history = train(
             game,
-            itertools.count,
+            in_turns(game.play),
             epochs=epochs,
-            steps_per_epoch=1,
             run=stage_run,
             evaluate=None if start is None else evaluate,
             monitor=None if start is None else "accuracy",
@@ -282,7 +284,7 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
         else:
             write_variables(game.variables, before)
 
-    def evaluation(self, dataset: CrowdDataset) -> dict[str, Any]:
+    def evaluation(self, dataset: CrowdDataset) -> Fields:
         """Returns measures of the generated labels after the game, for evaluation.json.
 
         Returns:
@@ -299,7 +301,7 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
             figures["generated_accuracy"] = float(right.mean())
         return figures
 
-    def watched(self, stage: str) -> Any:
+    def watched(self, stage: str) -> Tensor:
         """Returns what predicts the classes during a stage of the fit, None in other stages."""
         name = stage.rpartition("/")[2]
         if name == "classifier":
@@ -314,6 +316,16 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
     def _caches(self) -> dict[str, NetworkCache]:
         return defaultdict(NetworkCache)
 
+    @contextlib.contextmanager
+    def reused(self, cache: NetworkCache | None = None) -> Iterator[None]:
+        """Lets fits share compiled networks; see `neucrowd_tf.training.reuse.reused`.
+
+        Fits of one estimator always share theirs; a cache is for those of several estimators.
+        """
+        if cache is not None:
+            vars(self)["_caches"] = cache.get(type(self), lambda: defaultdict(NetworkCache))
+        yield
+
     def _game_class(self) -> type[Game]:
         """Returns the class of the game; a subclass returns another one."""
         return Game
@@ -324,11 +336,11 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
         values = self.get_params(deep=False) | {"seed": None}
         return (*shape, *(id(v) if callable(v) else repr(v) for v in values.values()))
 
-    def _game(self, network: Any, data: TrainingData) -> Any:
+    def _game(self, network: CompiledNetwork, data: TrainingData) -> Network:
         """Returns the game of this fit, which starts from DL-CL's network."""
         precompute = data.annotations.shape[0] * data.annotations.shape[1] <= PRECOMPUTED
 
-        def build() -> tuple[Any, Any, keras.Model]:
+        def build() -> tuple[Tensor, Tensor, keras.Model]:
             """Returns the game, the layer that standardises, and what predicts as a model."""
             averaged = keras.models.clone_model(network.base)
             standardise = Standardise(self.standardise == "square_root", name="standardise")
@@ -349,7 +361,7 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
         game.restart(hparams, network.base, features, data.annotations)
         return game
 
-    def _generator(self) -> Any:
+    def _generator(self) -> Network:
         """Returns the generator of the latest fit, rebuilt from its weights."""
         if not self.generator_weights_:
             raise UsageError(
@@ -365,15 +377,13 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
 
     # ----------------------------------------------------------------- use
 
-    def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
+    def _predict_proba(self, features: Floats32) -> Array:
         shape = self.feature_shape_
         make = functools.partial(compiled_output, self.model_, "probabilities", shape)
         predict = self._caches["predictions"].get(self.model_, make)
         return in_blocks(predict, features, rows_at_once(shape))
 
-    def _blocks(
-        self, features: NDArray[np.float32]
-    ) -> Iterator[tuple[slice, NDArray[np.float32], NDArray[Any]]]:
+    def _blocks(self, features: Floats32) -> Iterator[tuple[slice, Floats32, Array]]:
         """Yields blocks of instances: a slice, the generator's features `[B, d]` and z-hat."""
         rows = max(1, _PAIRS_AT_ONCE // len(self.annotator_names_))
         standardise = self.model_.get_layer("standardise")
@@ -382,7 +392,7 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
             flat = np.asarray(standardise(block)).reshape(len(block), -1)
             yield slice(first, first + len(block)), flat, self._predict_proba(block)
 
-    def predict_annotators(self, features: ArrayLike) -> NDArray[np.float32]:
+    def predict_annotators(self, features: ArrayLike) -> Floats32:
         """Returns the probability of each annotator's labels at the noise's mean, `[M, R, C]`.
 
         Args:
@@ -418,7 +428,7 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
         annotators = np.eye(len(names), dtype=np.float32)
         if annotations is None:
             nothing = np.zeros(0, np.int32)
-            sides: dict[str, Any] = {"annotator_names": names, "class_names": classes}
+            sides: Fields = {"annotator_names": names, "class_names": classes}
             annotations = Annotations(nothing, nothing, nothing, num_instances=len(x), **sides)
         theirs = annotations.annotator_names, annotations.class_names
         same = np.array_equal(theirs[0], names) and np.array_equal(theirs[1], classes)
@@ -434,7 +444,7 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
         return completed(annotations, labels)
 
 
-def completed(annotations: Annotations, labels: NDArray[np.integer[Any]]) -> Annotations:
+def completed(annotations: Annotations, labels: Integers) -> Annotations:
     """Returns annotations whose empty cells hold the generated labels `[N, R]`."""
     rows, columns = np.nonzero(annotations.to_dense(np.int32) < 0)
     return annotations.with_generated(

@@ -7,6 +7,7 @@ sure, the classifier by eq. 6 on the others. The turns are in `turns.py`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import keras
@@ -15,6 +16,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.types import Fields, Floats32, Tensor
 from neucrowd_tf.methods.crowding.networks import (
     Auxiliary,
     Discriminator,
@@ -58,7 +60,7 @@ PRETRAINING = 1 << 20  # epochs before the game draw from numbers that the game 
 
 
 class Game(Turns):
-    """CrowdInG's networks and their turns; a training step of this model is an epoch.
+    """CrowdInG's networks and their turns, an epoch of which is `play`.
 
     Everything drawn in an epoch is a function of (seed, epoch). A subclass changes the networks
     (`generator_class`, `discriminator_class`, `auxiliary_class`), the discriminator's loss
@@ -113,14 +115,17 @@ class Game(Turns):
             aggregate_labels=hparams.label_correlation,
         )
         self.averaged = averaged
-        self.built = True
         optimizers = [FusedAdam() for _ in range(3)]
-        optimizer, self.generator_optimizer, self.classifier_optimizer = optimizers
+        self.optimizer, self.generator_optimizer, self.classifier_optimizer = optimizers
         self.generator_optimizer.build(self.generator.trainable_variables)
         self.classifier_optimizer.build(self.classifier.trainable_variables)
-        optimizer.build(self.discriminative_variables)
-        # Each turn is compiled by itself; TensorFlow would optimise a shared part once per turn.
-        self.compile(optimizer=optimizer, run_eagerly=True, auto_scale_loss=False)
+        self.optimizer.build(self.discriminative_variables)
+
+    @property
+    def networks(self) -> Sequence[keras.Model]:
+        """All networks, in the order in which a seed draws their weights."""
+        players = (self.generator, self.classifier, self.auxiliary, self.discriminator)
+        return (*players, self.averaged)
 
     @classmethod
     def make_generator(
@@ -139,11 +144,7 @@ class Game(Turns):
     # ----------------------------------------------------------------- a fit
 
     def restart(
-        self,
-        hparams: Any,
-        classifier: keras.Model,
-        features: NDArray[np.float32],
-        annotations: Annotations,
+        self, hparams: Any, classifier: keras.Model, features: Floats32, annotations: Annotations
     ) -> None:
         """Takes a fit's data and the pre-trained classifier; the other networks get fresh weights.
 
@@ -178,22 +179,21 @@ class Game(Turns):
             reset_optimizer(optimizer)
             optimizer.learning_rate.assign(rate)
 
-    def label_graph(self, annotations: Annotations) -> NDArray[np.float32]:
+    def label_graph(self, annotations: Annotations) -> Floats32:
         """Returns the matrix of the discriminator's graph convolution, `[C, C]`."""
         return label_correlation(label_cooccurrence(annotations))
 
-    def call(self, features: Any, training: bool = False) -> Any:
-        """Returns class probabilities `[B, C]` of standardised features."""
-        return self.averaged(features, training=False)
+    def play(self, epoch: int) -> dict[str, Tensor]:
+        """Makes an epoch of the present stage, by its number.
 
-    def train_step(self, data: Any) -> dict[str, Any]:
-        """Makes an epoch of the present stage; the data is its number."""
+        Each turn is compiled by itself; TensorFlow would optimise a shared part once per turn.
+        """
         make = getattr(self, f"pretrain_{self.stage}", self.play_epoch)
-        return make(tf.constant(data, tf.int32))
+        return make(tf.constant(epoch, tf.int32))
 
     # ----------------------------------------------------------------- before the game
 
-    def pretrain_generator(self, epoch: Any) -> dict[str, Any]:
+    def pretrain_generator(self, epoch: Tensor) -> Fields:
         """Trains the generator on all authentic annotations; the classifier stays as it is.
 
         References:
@@ -206,13 +206,15 @@ class Game(Turns):
         return {"loss": self._pretrained(crowd.inputs, authentic, self.classify_all(), draws)}
 
     @compiled(inputs_spec, (codes, codes, codes), matrix, (seeds, seeds))
-    def _pretrained(self, inputs: Any, authentic: Any, latent: Any, draws: Any) -> Any:
+    def _pretrained(
+        self, inputs: Tensor, authentic: Tensor, latent: Tensor, draws: Tensor
+    ) -> Tensor:
         """Updates the generator batch by batch; returns the mean loss of the pass."""
         (features, identities), variables = inputs, self.generator.trainable_variables
         size = tf.size(authentic[0])
 
         @unconverted
-        def update(index: Any) -> Any:
+        def update(index: Tensor) -> Tensor:
             chosen = shuffled(positions_of(index, self.pretrain_batch, size), size, draws[0])
             instances, annotators, labels = (tf.gather(column, chosen) for column in authentic)
             shape = [tf.size(chosen), self.generator.noise_size]
@@ -230,7 +232,7 @@ class Game(Turns):
             total += update(index)
         return total
 
-    def pretrain_discriminator(self, epoch: Any) -> dict[str, Any]:
+    def pretrain_discriminator(self, epoch: Tensor) -> Fields:
         """Trains discriminator and auxiliary network for a pass, against the generator as it is.
 
         References:
@@ -241,7 +243,7 @@ class Game(Turns):
 
     # ----------------------------------------------------------------- an epoch of the game
 
-    def play_epoch(self, epoch: Any) -> dict[str, Any]:
+    def play_epoch(self, epoch: Tensor) -> Fields:
         """Plays an epoch: a turn of each network.
 
         References:
@@ -266,11 +268,13 @@ class Game(Turns):
         logs["predicted_class_entropy"] = entropy(tf.reduce_mean(latent, axis=0))
         return {"loss": logs["generator_loss"] + logs["discriminator_loss"], **logs}
 
-    def early_draws(self, epoch: Any, instances: Any, latent: Any) -> tuple[Logged, Any] | None:
+    def early_draws(
+        self, epoch: Tensor, instances: Tensor, latent: Tensor
+    ) -> tuple[Logged, Tensor] | None:
         """Returns draws for the classifier's turn from before the generator's, None for later."""
         return None
 
-    def split(self, latent: Any) -> tuple[Any, Any]:
+    def split(self, latent: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the instances of the generator's turn and those of the classifier's."""
         return split_by_entropy(entropy(latent), self.hparams.threshold)
 
@@ -303,7 +307,7 @@ class Game(Turns):
             "auxiliary_accuracy": float(np.concatenate(right).mean()),
         }
 
-    def confusion_matrices(self) -> NDArray[np.float32]:
+    def confusion_matrices(self) -> Floats32:
         """Returns the generator's mean answers by the classifier's classes, `[R, C, C]`.
 
         An entry (annotator, true class, observed class) is the mean of G at the noise's mean over

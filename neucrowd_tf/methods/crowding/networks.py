@@ -8,29 +8,29 @@ instance and e of an annotator.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import keras
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.types import Floats, Floats32, Tensor
 from neucrowd_tf.methods.crowd_layers.common.losses import cross_entropies
 from neucrowd_tf.methods.crowding.objectives import entropy
 
 
-def fold(seed: Any, number: Any) -> Any:
+def fold(seed: Tensor, number: Tensor) -> Tensor:
     """Returns a separate seed `[2]` for each number."""
     return tf.random.experimental.stateless_fold_in(seed, number)
 
 
-def pair_noise(seed: Any, shape: Any) -> Any:
+def pair_noise(seed: Tensor, shape: Tensor) -> Tensor:
     """Returns standard normal noise, a function of the seed `[2]` alone."""
     return tf.random.stateless_normal(shape, seed=seed)
 
 
-def draw_labels(logits: Any, seed: Any) -> Any:
+def draw_labels(logits: Tensor, seed: Tensor) -> Tensor:
     """Returns labels drawn from `softmax(logits)`, `[..., C] -> [...]` int32.
 
     References:
@@ -42,12 +42,12 @@ def draw_labels(logits: Any, seed: Any) -> Any:
     return tf.reshape(drawn, shape[:-1])
 
 
-def label_probabilities(logits: Any, labels: Any) -> Any:
+def label_probabilities(logits: Tensor, labels: Tensor) -> Tensor:
     """Returns softmax(logits) at one label each, `[..., C]` and `[...]` to `[...]`."""
     return tf.exp(-cross_entropies(labels, logits))
 
 
-def of_pairs(layer: keras.layers.Dense, inputs: Any) -> Any:
+def of_pairs(layer: keras.layers.Dense, inputs: Tensor) -> Tensor:
     """Applies a layer along the last axis, `[..., n] -> [..., units]`, as one product.
 
     Keras' own way is a dozen operations if shapes are open.
@@ -74,9 +74,9 @@ class Drawn(NamedTuple):
         entropies: `[B, R]` of the distributions that they were drawn from.
     """
 
-    labels: Any
-    probabilities: Any
-    entropies: Any
+    labels: Tensor
+    probabilities: Tensor
+    entropies: Tensor
 
 
 class Generator(keras.layers.Layer):
@@ -128,20 +128,20 @@ class Generator(keras.layers.Layer):
         self.scores = _dense(hidden_units, num_classes, first + 6, use_bias=True)
         self.built = True
 
-    def instance_part(self, features: Any) -> Any:
+    def instance_part(self, features: Tensor) -> Tensor:
         """Returns the instances' part of the hidden layer, `[B, d] -> [B, h]`."""
         if not self.use_instances:
             return tf.zeros([tf.shape(features)[0], self.hidden_units])
         return self.from_instance(self.instance_embedding(features))
 
-    def annotator_part(self, annotators: Any) -> Any:
+    def annotator_part(self, annotators: Tensor) -> Tensor:
         """Returns the annotators' part of the hidden layer, `[R, e] -> [R, h]`."""
         hidden = self.from_annotator(self.annotator_embedding(annotators))
         if self.use_annotators:
             return hidden
         return tf.zeros_like(hidden)
 
-    def hidden(self, features: Any, annotators: Any, noise: Any) -> Any:
+    def hidden(self, features: Tensor, annotators: Tensor, noise: Tensor) -> Tensor:
         """Returns the part of instances, annotators and noise in the hidden layer, `[B, R, h]`.
 
         Args:
@@ -152,7 +152,7 @@ class Generator(keras.layers.Layer):
         instance = self.instance_part(features)[:, None, :]
         return instance + self.annotator_part(annotators) + of_pairs(self.from_noise, noise)
 
-    def logits(self, hidden: Any, latent: Any) -> Any:
+    def logits(self, hidden: Tensor, latent: Tensor) -> Tensor:
         """Returns the logits of each annotator's label of each instance, `[B, R, C]`.
 
         Args:
@@ -165,7 +165,7 @@ class Generator(keras.layers.Layer):
         from_classifier = of_pairs(self.from_classifier, latent)
         return of_pairs(self.scores, tf.nn.relu(hidden + from_classifier))
 
-    def probabilities(self, hidden: Any, latent: Any, labels: Any) -> Any:
+    def probabilities(self, hidden: Tensor, latent: Tensor, labels: Tensor) -> Tensor:
         """Returns G(y) of drawn labels under the present generative module, `[B, R]`.
 
         Args:
@@ -178,7 +178,7 @@ class Generator(keras.layers.Layer):
         """
         return label_probabilities(self.logits(hidden, latent[:, None, :]), labels)
 
-    def draw(self, features: Any, latent: Any, annotators: Any, seed: Any) -> Drawn:
+    def draw(self, features: Tensor, latent: Tensor, annotators: Tensor, seed: Tensor) -> Drawn:
         """Draws a label of each instance by each annotator.
 
         Args:
@@ -197,7 +197,7 @@ class Generator(keras.layers.Layer):
             every = tf.clip_by_value(every, least, 1.0 - least)
         return Drawn(labels, label_probabilities(logits, labels), entropy(every))
 
-    def answers(self, features: Any, latent: Any, annotators: Any) -> Any:
+    def answers(self, features: Tensor, latent: Tensor, annotators: Tensor) -> Tensor:
         """Returns G(y | x, e, z-hat) at the mean of the noise, `[B, R, C]`.
 
         Args:
@@ -209,7 +209,9 @@ class Generator(keras.layers.Layer):
         hidden = self.hidden(features, annotators, noise)
         return tf.nn.softmax(self.logits(hidden, tf.convert_to_tensor(latent)[:, None, :]))
 
-    def hidden_of_pairs(self, features: Any, annotators: Any, noise: Any, codes: Any) -> Any:
+    def hidden_of_pairs(
+        self, features: Tensor, annotators: Tensor, noise: Tensor, codes: Tensor
+    ) -> Tensor:
         """Returns `hidden` of chosen pairs, `[P, h]`.
 
         Args:
@@ -221,7 +223,7 @@ class Generator(keras.layers.Layer):
         annotator = tf.gather(self.annotator_part(annotators), codes)
         return self.instance_part(features) + annotator + self.from_noise(noise)
 
-    def log_probabilities(self, hidden: Any, latent: Any) -> Any:
+    def log_probabilities(self, hidden: Tensor, latent: Tensor) -> Tensor:
         """Returns log G of all labels of chosen pairs, `[P, C]`.
 
         Args:
@@ -231,7 +233,7 @@ class Generator(keras.layers.Layer):
         return tf.nn.log_softmax(self.scores(tf.nn.relu(self.from_classifier(latent) + hidden)))
 
 
-def label_cooccurrence(annotations: Annotations) -> NDArray[np.float64]:
+def label_cooccurrence(annotations: Annotations) -> Floats:
     """Returns the number of pairs of annotators with two labels of one instance, `[C, C]`.
 
     The diagonal is zero; generated annotations do not count.
@@ -245,7 +247,7 @@ def label_cooccurrence(annotations: Annotations) -> NDArray[np.float64]:
     return counts
 
 
-def label_correlation(cooccurrence: NDArray[np.float64]) -> NDArray[np.float32]:
+def label_correlation(cooccurrence: Floats) -> Floats32:
     """Returns the graph convolution's matrix D^-1/2 (A + I) D^-1/2, `[C, C]`.
 
     A is the co-occurrence divided by its largest row sum, so that a label has at least as much
@@ -311,11 +313,11 @@ class Discriminator(keras.layers.Layer):
         self.correlation = self._weight("correlation", (c, c), False)
         self.built = True
 
-    def _weight(self, name: str, shape: tuple[int, ...], trainable: bool = True) -> Any:
+    def _weight(self, name: str, shape: tuple[int, ...], trainable: bool = True) -> Tensor:
         initializer = getattr(self, f"{name}_initializer")
         return self.add_weight(shape=shape, initializer=initializer, trainable=trainable, name=name)
 
-    def class_matrices(self) -> Any:
+    def class_matrices(self) -> Tensor:
         """Returns M_c, or with the LCA decoder sum_c' S_cc' M_c' W, `[C, k, k]`.
 
         References:
@@ -328,7 +330,7 @@ class Discriminator(keras.layers.Layer):
         mixed = tf.matmul(tf.convert_to_tensor(self.correlation), tf.reshape(matrices, [-1, k * k]))
         return tf.matmul(tf.reshape(mixed, [-1, k, k]), tf.convert_to_tensor(self.mixing))
 
-    def encode(self, features: Any, annotators: Any) -> tuple[Any, Any, Any]:
+    def encode(self, features: Tensor, annotators: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Returns v `[B, k]`, u `[R, k]` and the class matrices M `[C, k, k]`.
 
         Args:
@@ -339,7 +341,7 @@ class Discriminator(keras.layers.Layer):
         u = self.annotator_encoder(annotators)
         return v, u, self.class_matrices()
 
-    def all_pairs(self, v: Any, u: Any, matrices: Any) -> Any:
+    def all_pairs(self, v: Tensor, u: Tensor, matrices: Tensor) -> Tensor:
         """Returns the logits of D of every label of every pair, `[B, R, C]`.
 
         Args:
@@ -351,7 +353,7 @@ class Discriminator(keras.layers.Layer):
         scores = tf.matmul(v, maps, transpose_b=True)
         return tf.reshape(scores, [tf.shape(scores)[0], -1, self.num_classes])
 
-    def some_pairs(self, v: Any, u: Any, matrices: Any, codes: Any) -> Any:
+    def some_pairs(self, v: Tensor, u: Tensor, matrices: Tensor, codes: Tensor) -> Tensor:
         """Returns the logits of D of every label of chosen pairs, `[P, C]`.
 
         Args:
@@ -400,13 +402,13 @@ class Auxiliary(keras.layers.Layer):
         self.scores = _dense(hidden_units, num_classes, first + 4, use_bias=True)
         self.built = True
 
-    def _log_probabilities(self, pairs: Any, matrices: Any, labels: Any) -> Any:
+    def _log_probabilities(self, pairs: Tensor, matrices: Tensor, labels: Tensor) -> Tensor:
         flat = tf.reshape(matrices, [-1, self.embedding_size**2])
         from_label = self.from_label(self.label_embedding(flat))
         hidden = tf.nn.relu(pairs + tf.gather(from_label, labels))
         return tf.nn.log_softmax(self.scores(hidden))
 
-    def all_pairs(self, v: Any, u: Any, matrices: Any, labels: Any) -> Any:
+    def all_pairs(self, v: Tensor, u: Tensor, matrices: Tensor, labels: Tensor) -> Tensor:
         """Returns log Q(z | x, e, y) of all pairs, `[B, R, C]`.
 
         Args:
@@ -418,7 +420,9 @@ class Auxiliary(keras.layers.Layer):
         pairs = self.from_instance(v)[:, None, :] + self.from_annotator(u)[None]
         return self._log_probabilities(pairs, matrices, labels)
 
-    def some_pairs(self, v: Any, u: Any, matrices: Any, codes: Any, labels: Any) -> Any:
+    def some_pairs(
+        self, v: Tensor, u: Tensor, matrices: Tensor, codes: Tensor, labels: Tensor
+    ) -> Tensor:
         """Returns log Q(z | x, e, y) of chosen pairs, `[P, C]`.
 
         Args:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
+from neucrowd_tf.declare.types import Codes32, Mask, Tensor
 from neucrowd_tf.methods.crowd_layers.common.losses import at_labels
 
 # Quantiles of the losses that a search for mu tries.
@@ -15,7 +13,7 @@ CANDIDATES = (0.1, 0.3, 0.5, 0.7, 0.9)
 _LEAST_ENTROPY = 1e-6
 
 
-def entropy(probabilities: Any) -> Any:
+def entropy(probabilities: Tensor) -> Tensor:
     """Returns the Shannon entropy of distributions in nats, `[..., C] -> [...]`.
 
     The term 0 log 0 counts as 0.
@@ -26,7 +24,7 @@ def entropy(probabilities: Any) -> Any:
 # ----------------------------------------------------------------- discriminator (eq. 4)
 
 
-def printed_discriminator_losses(logits: Any, labels: Any, authentic: Any) -> Any:
+def printed_discriminator_losses(logits: Tensor, labels: Tensor, authentic: Tensor) -> Tensor:
     """Returns eq. 4 as published: -log D(y) if authentic and -log(1 - D(y)) if generated, `[P]`.
 
     Args:
@@ -41,7 +39,7 @@ def printed_discriminator_losses(logits: Any, labels: Any, authentic: Any) -> An
     return tf.where(authentic, tf.nn.softplus(-chosen), tf.nn.softplus(chosen))
 
 
-def discriminator_losses(logits: Any, labels: Any, authentic: Any) -> Any:
+def discriminator_losses(logits: Tensor, labels: Tensor, authentic: Tensor) -> Tensor:
     """Returns the discriminator's loss of each annotation, `[P]`.
 
     An authentic annotation costs the cross-entropy of all C entries of D with its one-hot label, a
@@ -65,7 +63,7 @@ def discriminator_losses(logits: Any, labels: Any, authentic: Any) -> Any:
     return tf.where(authentic, tf.reduce_sum(every, axis=1), generated)
 
 
-def output_penalty(logits: Any) -> Any:
+def output_penalty(logits: Tensor) -> Tensor:
     """Returns the mean of D^2 over all entries, which keeps D's outputs sparse.
 
     References:
@@ -77,7 +75,7 @@ def output_penalty(logits: Any) -> Any:
 # ----------------------------------------------------------------- information (eq. 3)
 
 
-def latent_log_likelihood(latent: Any, log_q: Any) -> Any:
+def latent_log_likelihood(latent: Tensor, log_q: Tensor) -> Tensor:
     """Returns the expectation of log Q(z | y) over z-hat, `[..., C] -> [...]`.
 
     Args:
@@ -94,7 +92,7 @@ def latent_log_likelihood(latent: Any, log_q: Any) -> Any:
 # ----------------------------------------------------------------- generator, classifier (5, 6)
 
 
-def authenticity_loss(logits: Any, labels: Any) -> Any:
+def authenticity_loss(logits: Tensor, labels: Tensor) -> Tensor:
     """Returns L_G = log(1 - D(y)) of drawn labels, `[..., C]` and `[...]` to `[...]`.
 
     References:
@@ -103,7 +101,7 @@ def authenticity_loss(logits: Any, labels: Any) -> Any:
     return -tf.nn.softplus(at_labels(logits, labels))
 
 
-def generator_delta(authenticity: Any, likelihood: Any, information: float) -> Any:
+def generator_delta(authenticity: Tensor, likelihood: Tensor, information: float) -> Tensor:
     """Returns delta = L_G - lambda E[log Q(z | y)] of drawn labels, `[...]`.
 
     Minimising it raises log Q. H(z), the other term of L_I, is a constant here.
@@ -119,7 +117,7 @@ def generator_delta(authenticity: Any, likelihood: Any, information: float) -> A
     return authenticity - information * likelihood
 
 
-def authentic_loss(log_probabilities: Any, labels: Any) -> Any:
+def authentic_loss(log_probabilities: Tensor, labels: Tensor) -> Tensor:
     """Returns the mean of -log G(y) over authentic annotations, `[P, C]` and `[P]` to a scalar.
 
     References:
@@ -128,7 +126,9 @@ def authentic_loss(log_probabilities: Any, labels: Any) -> Any:
     return -tf.reduce_mean(at_labels(log_probabilities, labels))
 
 
-def importance_ratios(current: Any, logged: Any, *, cap: float = 10.0, floor: float = 1e-3) -> Any:
+def importance_ratios(
+    current: Tensor, logged: Tensor, *, cap: float = 10.0, floor: float = 1e-3
+) -> Tensor:
     """Returns G(y) / G_0(y), at most `cap`, with logged probabilities of at least `floor`.
 
     Args:
@@ -146,7 +146,7 @@ def importance_ratios(current: Any, logged: Any, *, cap: float = 10.0, floor: fl
     return tf.minimum(current / tf.maximum(logged, floor), cap)
 
 
-def counterfactual_risk(losses: Any, ratios: Any, multiplier: Any) -> Any:
+def counterfactual_risk(losses: Tensor, ratios: Tensor, multiplier: Tensor) -> Tensor:
     """Returns the mean of (loss - mu) G / G_0, a scalar.
 
     Args:
@@ -161,12 +161,12 @@ def counterfactual_risk(losses: Any, ratios: Any, multiplier: Any) -> Any:
     return tf.reduce_mean((tf.stop_gradient(losses) - multiplier) * ratios)
 
 
-def ratio_sums(losses: Any, ratios: Any) -> Any:
+def ratio_sums(losses: Tensor, ratios: Tensor) -> Tensor:
     """Returns the sums of losses x ratios and of ratios, `[2]`."""
     return tf.stack([tf.reduce_sum(losses * ratios), tf.reduce_sum(ratios)])
 
 
-def self_normalised_estimate(sums: Any) -> Any:
+def self_normalised_estimate(sums: Tensor) -> Tensor:
     """Returns sum(loss w) / sum(w), the loss expected under the present module.
 
     Args:
@@ -179,7 +179,7 @@ def self_normalised_estimate(sums: Any) -> Any:
     return tf.math.divide_no_nan(sums[0], sums[1])
 
 
-def quantiles(losses: Any) -> Any:
+def quantiles(losses: Tensor) -> Tensor:
     """Returns the losses at the quantiles `CANDIDATES`, the values of mu that a search tries."""
     ordered = tf.sort(tf.reshape(losses, [-1]))
     places = tf.constant(CANDIDATES) * tf.cast(tf.size(ordered) - 1, tf.float32)
@@ -189,7 +189,7 @@ def quantiles(losses: Any) -> Any:
 # ----------------------------------------------------------------- entropy (3.3.1, 3.3.3)
 
 
-def selection_counts(observed: NDArray[np.bool_]) -> NDArray[np.int32]:
+def selection_counts(observed: Mask) -> Codes32:
     """Returns how many generated annotations of each annotator are selected, `[R]`.
 
     As many as the annotator gave authentic ones, but no more than the annotator has unlabelled
@@ -206,8 +206,8 @@ def selection_counts(observed: NDArray[np.bool_]) -> NDArray[np.int32]:
 
 
 def select_annotations(
-    entropies: Any, observed: Any, counts: Any, seed: Any, *, by_entropy: bool = True
-) -> tuple[Any, Any]:
+    entropies: Tensor, observed: Tensor, counts: Tensor, seed: Tensor, *, by_entropy: bool = True
+) -> tuple[Tensor, Tensor]:
     """Draws unobserved pairs without replacement, with probability proportional to 1/entropy.
 
     Adding Gumbel noise to the logarithm of the weights and taking the largest is such a draw (Kool
@@ -240,7 +240,7 @@ def select_annotations(
     return tf.boolean_mask(ranked, taken), annotators
 
 
-def split_by_entropy(entropies: Any, threshold: float) -> tuple[Any, Any]:
+def split_by_entropy(entropies: Tensor, threshold: float) -> tuple[Tensor, Tensor]:
     """Returns the instances that update the generator, and those that update the classifier.
 
     If the classifier is sure it is more often right, so these instances show the generator how

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.types import Floats32, Mask, Tensor
 
 
 class Purpose(enum.IntEnum):
@@ -33,16 +33,16 @@ class Crowd:
         seed: every draw is derived from it.
     """
 
-    features: Any
-    identities: Any
-    instances: Any
-    annotators: Any
-    labels: Any
-    observed: NDArray[np.bool_]
+    features: Tensor
+    identities: Tensor
+    instances: Tensor
+    annotators: Tensor
+    labels: Tensor
+    observed: Mask
     seed: int
 
     @classmethod
-    def of(cls, features: NDArray[np.float32], annotations: Annotations, seed: int) -> Crowd:
+    def of(cls, features: Floats32, annotations: Annotations, seed: int) -> Crowd:
         """Returns the data as tensors; generated annotations are left out.
 
         Args:
@@ -63,11 +63,11 @@ class Crowd:
         return cls(*inputs, instances, annotators, labels, observed, seed % 2**31)
 
     @property
-    def inputs(self) -> tuple[Any, Any]:
+    def inputs(self) -> tuple[Tensor, Tensor]:
         """The features of instances and annotators, which compiled functions get."""
         return self.features, self.identities
 
-    def with_generated(self, instances: Any, annotators: Any, drawn: Any) -> Any:
+    def with_generated(self, instances: Tensor, annotators: Tensor, drawn: Tensor) -> Tensor:
         """Returns all authentic annotations, and after them some generated ones.
 
         Args:
@@ -83,7 +83,7 @@ class Crowd:
         columns = [tf.concat(both, axis=0) for both in zip(authentic, generated, strict=True)]
         return *columns, tf.range(tf.size(columns[0])) < len(self.labels)
 
-    def draw(self, epoch: Any, purpose: int) -> Any:
+    def draw(self, epoch: Tensor, purpose: int) -> Tensor:
         """Returns a seed `[2]` for one purpose in one epoch."""
         number = tf.cast(epoch, tf.int32) * 16 + int(purpose)
         return tf.stack([tf.constant(self.seed), number])
@@ -98,11 +98,11 @@ class Pairs(NamedTuple):
         latent: `[P, C]` z-hat of the generator's input.
     """
 
-    instances: Any
-    annotators: Any
-    labels: Any
-    authentic: Any
-    latent: Any
+    instances: Tensor
+    annotators: Tensor
+    labels: Tensor
+    authentic: Tensor
+    latent: Tensor
 
 
 class Logged(NamedTuple):
@@ -117,9 +117,9 @@ class Logged(NamedTuple):
         delta: `[n, R]` delta of the labels.
     """
 
-    instances: Any
-    latent: Any
-    labels: Any
-    probabilities: Any
-    authenticity: Any
-    delta: Any
+    instances: Tensor
+    latent: Tensor
+    labels: Tensor
+    probabilities: Tensor
+    authenticity: Tensor
+    delta: Tensor

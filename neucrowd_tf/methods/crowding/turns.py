@@ -7,15 +7,16 @@ A turn draws its annotations, then makes several passes over batches of them: th
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import keras
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
+from neucrowd_tf.declare.types import Codes32, Fields, Floats32, Mask, NamedValues, Tensor
+from neucrowd_tf.errors import one_at_a_time
 from neucrowd_tf.methods.crowd_layers.common.losses import at_labels
 from neucrowd_tf.methods.crowding.networks import (
     Auxiliary,
@@ -41,6 +42,7 @@ from neucrowd_tf.methods.crowding.objectives import (
 from neucrowd_tf.methods.crowding.records import Crowd, Logged, Pairs, Purpose
 from neucrowd_tf.nn.optimizers import FusedAdam
 from neucrowd_tf.nn.steps import gradients, take_step
+from neucrowd_tf.training.learner import Learner
 from neucrowd_tf.training.state import read_variables, write_variables
 
 BLOCK = 1024  # instances that the classifier predicts at once
@@ -68,28 +70,28 @@ logged_spec = Logged(codes, matrix, label_matrix, matrix, matrix, matrix)
 unconverted = tf.autograph.experimental.do_not_convert
 
 
-def compiled(*signature: Any) -> Callable[[Callable[..., Any]], Any]:
+def compiled(*signature: object) -> Callable[[Callable[..., Tensor]], Tensor]:
     """Returns a decorator that compiles a method, with its loops, for arguments of these specs."""
     return tf.function(input_signature=signature)  # type: ignore[no-any-return]
 
 
-def shuffled(positions: Any, size: Any, seed: Any) -> Any:
+def shuffled(positions: Tensor, size: Tensor, seed: Tensor) -> Tensor:
     """Returns the images of positions under a permutation of 0..size-1 that the seed decides."""
     return tf.random.experimental.index_shuffle(positions, tf.cast(seed, tf.int32), size - 1)
 
 
-def positions_of(index: Any, batch: int, size: Any) -> Any:
+def positions_of(index: Tensor, batch: int, size: Tensor) -> Tensor:
     """Returns the positions of a batch among 0..size-1; the last batch may be smaller."""
     return tf.range(index * batch, tf.minimum((index + 1) * batch, size))
 
 
-def batches_in(size: Any, batch: int) -> Any:
+def batches_in(size: Tensor, batch: int) -> Tensor:
     """Returns the number of batches in `size` rows."""
     return -tf.math.floordiv(-size, batch)
 
 
 @unconverted
-def gathered(batches: Any, spec: Any, compute: Callable[[Any], Any]) -> Any:
+def gathered(batches: Tensor, spec: object, compute: Callable[[Tensor], Tensor]) -> Tensor:
     """Computes tensors batch by batch and returns them whole.
 
     Args:
@@ -102,7 +104,7 @@ def gathered(batches: Any, spec: Any, compute: Callable[[Any], Any]) -> Any:
         for item in tf.nest.flatten(spec)
     ]
 
-    def step(index: Any, arrays: list[Any]) -> tuple[Any, list[Any]]:
+    def step(index: Tensor, arrays: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
         rows = tf.nest.flatten(compute(index))
         return index + 1, [array.write(index, x) for array, x in zip(arrays, rows, strict=True)]
 
@@ -112,14 +114,15 @@ def gathered(batches: Any, spec: Any, compute: Callable[[Any], Any]) -> Any:
     return tf.nest.pack_sequence_as(spec, [array.concat() for array in arrays])
 
 
-def authenticity_auc(authentic: NDArray[np.bool_], scores: NDArray[np.float32]) -> float:
+def authenticity_auc(authentic: Mask, scores: Floats32) -> float:
     """Returns the ROC AUC of D's scores for authenticity, .5 without generated annotations."""
     if authentic.all():
         return 0.5
-    return float(roc_auc_score(authentic, scores))
+    with one_at_a_time():
+        return float(roc_auc_score(authentic, scores))
 
 
-class Turns(keras.Model):
+class Turns(Learner):
     """The turns of the networks; `Game` has the networks and the order of turns.
 
     References:
@@ -137,7 +140,7 @@ class Turns(keras.Model):
     precompute: bool
     feature_shape: tuple[int, ...]
     crowd: Crowd
-    counts: NDArray[np.int32]
+    counts: Codes32
     generator: Generator
     discriminator: Discriminator
     auxiliary: Auxiliary
@@ -155,11 +158,11 @@ class Turns(keras.Model):
         }
 
     @property
-    def discriminative_variables(self) -> list[Any]:
+    def discriminative_variables(self) -> list[Tensor]:
         """The weights of discriminator and auxiliary network."""
         return [*self.discriminator.trainable_variables, *self.auxiliary.trainable_variables]
 
-    def classify(self, features: Any) -> Any:
+    def classify(self, features: Tensor) -> Tensor:
         """Returns z-hat of `[B, d]` features, `[B, C]`; the classifier is in inference mode.
 
         References:
@@ -168,20 +171,20 @@ class Turns(keras.Model):
         shaped = tf.reshape(features, [-1, *self.feature_shape])
         return tf.cast(self.classifier(shaped, training=False), tf.float32)
 
-    def classify_all(self) -> Any:
+    def classify_all(self) -> Tensor:
         """Returns z-hat of all instances, `[N, C]`."""
         return self._classified(self.crowd.features)
 
     @compiled(matrix)
-    def _classified(self, features: Any) -> Any:
-        def compute(index: Any) -> Any:
+    def _classified(self, features: Tensor) -> Tensor:
+        def compute(index: Tensor) -> Tensor:
             return self.classify(features[index * BLOCK : (index + 1) * BLOCK])
 
         return gathered(batches_in(tf.shape(features)[0], BLOCK), matrix, compute)
 
     # ------------------------------------------------------------- discriminative module (eq. 4)
 
-    def discriminator_turn(self, epoch: Any, latent: Any, passes: int) -> dict[str, Any]:
+    def discriminator_turn(self, epoch: Tensor, latent: Tensor, passes: int) -> Fields:
         """Trains discriminator and auxiliary network on authentic and selected annotations.
 
         References:
@@ -197,7 +200,7 @@ class Turns(keras.Model):
             logs["discriminator_training_auc"] = auc
         return logs
 
-    def select_pairs(self, epoch: Any, latent: Any) -> tuple[Pairs, Any]:
+    def select_pairs(self, epoch: Tensor, latent: Tensor) -> tuple[Pairs, Tensor]:
         """Returns all authentic and the selected generated annotations, and the mean entropy.
 
         Args:
@@ -221,7 +224,9 @@ class Turns(keras.Model):
         return Pairs._make([rows, *others, tf.gather(latent, rows)]), tf.reduce_mean(entropies)
 
     @compiled(inputs_spec, pairs_spec, seeds, count)
-    def discriminative_passes(self, inputs: Any, pairs: Pairs, seed: Any, passes: Any) -> Any:
+    def discriminative_passes(
+        self, inputs: Tensor, pairs: Pairs, seed: Tensor, passes: Tensor
+    ) -> Tensor:
         """Updates discriminator and auxiliary network batch by batch by eq. 4.
 
         It returns the mean of the discriminator's losses over the last pass.
@@ -232,7 +237,7 @@ class Turns(keras.Model):
         (features, identities), variables = inputs, self.discriminative_variables
 
         @unconverted
-        def update(chosen: Any) -> Any:
+        def update(chosen: Tensor) -> Tensor:
             batch = Pairs(*(tf.gather(column, chosen) for column in pairs))
             # An instance of several pairs is encoded once: its features are long.
             instances, places = tf.unique(batch.instances)
@@ -261,11 +266,11 @@ class Turns(keras.Model):
         return total / tf.cast(size, tf.float32)
 
     @compiled(inputs_spec, pairs_spec)
-    def scores(self, inputs: Any, pairs: Pairs) -> Any:
+    def scores(self, inputs: Tensor, pairs: Pairs) -> Tensor:
         """Returns the logit of D at the label of each annotation, `[P]`."""
         size = tf.size(pairs.instances)
 
-        def compute(index: Any) -> Any:
+        def compute(index: Tensor) -> Tensor:
             positions = positions_of(index, self.pair_batch, size)
             batch = Pairs(*(tf.gather(column, positions) for column in pairs))
             v, u, m = self.discriminator.encode(tf.gather(inputs[0], batch.instances), inputs[1])
@@ -274,20 +279,20 @@ class Turns(keras.Model):
 
         return gathered(batches_in(size, self.pair_batch), tf.TensorSpec([None]), compute)
 
-    def annotation_losses(self, logits: Any, labels: Any, authentic: Any) -> Any:
+    def annotation_losses(self, logits: Tensor, labels: Tensor, authentic: Tensor) -> Tensor:
         """Returns the discriminator's loss of each annotation; see `discriminator_losses`."""
         return discriminator_losses(logits, labels, authentic)
 
-    def penalty(self, logits: Any, authentic: Any) -> Any:
+    def penalty(self, logits: Tensor, authentic: Tensor) -> Tensor:
         """Returns what keeps the discriminator's outputs sparse; see `output_penalty`."""
         return output_penalty(logits)
 
-    def latent_answers(self, encoded: Any, batch: Pairs) -> Any:
+    def latent_answers(self, encoded: Tensor, batch: Pairs) -> Tensor:
         """Returns log Q(z | x, e, y) of each annotation, `[P, C]`; see `Auxiliary.some_pairs`."""
         v, u, matrices = encoded
         return self.auxiliary.some_pairs(v, u, matrices, batch.annotators, batch.labels)
 
-    def auxiliary_loss(self, unlikely: Any, authentic: Any) -> Any:
+    def auxiliary_loss(self, unlikely: Tensor, authentic: Tensor) -> Tensor:
         """Returns the auxiliary network's loss, the mean over generated annotations.
 
         It is -L_I without H(z), which is a constant while the classifier is fixed.
@@ -307,7 +312,7 @@ class Turns(keras.Model):
         total = tf.reduce_sum(unlikely * generated)
         return tf.math.divide_no_nan(total, tf.reduce_sum(generated))
 
-    def weight_penalty(self) -> Any:
+    def weight_penalty(self) -> Tensor:
         """Returns a term to add to the loss of discriminator and auxiliary network."""
         return 0.0
 
@@ -316,11 +321,11 @@ class Turns(keras.Model):
     def generative_turn(
         self,
         players: tuple[str, ...],
-        epoch: Any,
-        instances: Any,
-        latent: Any,
-        logged: tuple[Logged, Any] | None = None,
-    ) -> dict[str, Any]:
+        epoch: Tensor,
+        instances: Tensor,
+        latent: Tensor,
+        logged: tuple[Logged, Tensor] | None = None,
+    ) -> Fields:
         """Updates the generator by eq. 5, the classifier by eq. 6, or in one step both.
 
         The classifier learns through the updated generator, which stays as it is.
@@ -350,8 +355,8 @@ class Turns(keras.Model):
         return logs | {f"{player}_multiplier": mu[player] for player in players}
 
     def generative_passes(
-        self, inputs: Any, logged: Logged, seed: Any, mu: Mapping[str, Any]
-    ) -> Any:
+        self, inputs: Tensor, logged: Logged, seed: Tensor, mu: NamedValues
+    ) -> Tensor:
         """Updates the players batch by batch; returns the loss expected afterwards.
 
         Args:
@@ -369,7 +374,7 @@ class Turns(keras.Model):
         batches = self._batches(logged.instances)
 
         @unconverted
-        def constant(index: Any) -> Any:
+        def constant(index: Tensor) -> Tensor:
             """Returns what is the same in each pass: noise, or the whole part without z-hat."""
             instances, labels = self._batch((logged.instances, logged.labels), index)
             shape = [*tf.unstack(tf.shape(labels)), self.generator.noise_size]
@@ -384,7 +389,7 @@ class Turns(keras.Model):
             stored = None
 
         @unconverted
-        def update(index: Any) -> Any:
+        def update(index: Tensor) -> Tensor:
             batch = self._batch(logged, index)
             x = tf.gather(features, batch.instances)
             if stored is None:
@@ -417,8 +422,8 @@ class Turns(keras.Model):
         return self_normalised_estimate(sums)
 
     def log_annotations(
-        self, epoch: Any, instances: Any, latent: Any, purposes: tuple[Purpose, Purpose]
-    ) -> tuple[Logged, Any]:
+        self, epoch: Tensor, instances: Tensor, latent: Tensor, purposes: tuple[Purpose, Purpose]
+    ) -> tuple[Logged, Tensor]:
         """Returns annotations of instances by all annotators, drawn by the present module.
 
         The present generative module is the logging policy G_0 of the turn.
@@ -435,16 +440,18 @@ class Turns(keras.Model):
         References:
             CrowdInG, section 3.3.2 (G_0).
         """
-        order, seed = (self.crowd.draw(epoch, purpose) for purpose in purposes)
+        order_purpose, seed_purpose = purposes
+        order = self.crowd.draw(epoch, order_purpose)
+        seed = self.crowd.draw(epoch, seed_purpose)
         size = len(instances)
         instances = tf.gather(instances, shuffled(tf.range(size), size, order))
         return self._log(self.crowd.inputs, instances, tf.gather(latent, instances), seed), seed
 
     @compiled(inputs_spec, codes, matrix, seeds)
-    def _log(self, inputs: Any, instances: Any, latent: Any, seed: Any) -> Logged:
+    def _log(self, inputs: Tensor, instances: Tensor, latent: Tensor, seed: Tensor) -> Logged:
         """Draws annotations of instances by all annotators, with their losses."""
 
-        def compute(index: Any) -> Logged:
+        def compute(index: Tensor) -> Logged:
             chosen, z = self._batch((instances, latent), index)
             x = tf.gather(inputs[0], chosen), inputs[1]
             labels, probabilities, _ = self.generator.draw(x[0], z, x[1], fold(seed, index))
@@ -453,17 +460,17 @@ class Turns(keras.Model):
         return gathered(self._batches(instances), logged_spec, compute)  # type: ignore[no-any-return]
 
     @compiled(inputs_spec, codes, matrix, seeds)
-    def draw(self, inputs: Any, instances: Any, latent: Any, seed: Any) -> Drawn:
+    def draw(self, inputs: Tensor, instances: Tensor, latent: Tensor, seed: Tensor) -> Drawn:
         """Draws annotations of instances `[n]` by all annotators; z-hat is `[n, C]`."""
 
-        def compute(index: Any) -> Drawn:
+        def compute(index: Tensor) -> Drawn:
             chosen, z = self._batch((instances, latent), index)
             x = tf.gather(inputs[0], chosen)
             return self.generator.draw(x, z, inputs[1], fold(seed, index))
 
         return gathered(self._batches(instances), drawn_spec, compute)  # type: ignore[no-any-return]
 
-    def reward(self, inputs: Any, latent: Any, labels: Any) -> tuple[Any, Any]:
+    def reward(self, inputs: Tensor, latent: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         """Returns L_G and delta = L_G - lambda log Q(z-hat | y) of drawn labels, both `[B, R]`.
 
         Args:
@@ -483,7 +490,7 @@ class Turns(keras.Model):
         likelihood = latent_log_likelihood(latent[:, None, :], log_q)
         return authenticity, generator_delta(authenticity, likelihood, information)
 
-    def ratios(self, batch: Logged, hidden: Any, latent: Any) -> Any:
+    def ratios(self, batch: Logged, hidden: Tensor, latent: Tensor) -> Tensor:
         """Returns G(y) / G_0(y) of logged labels under the present module, `[B, R]`.
 
         Args:
@@ -498,9 +505,7 @@ class Turns(keras.Model):
         bounds = {"cap": self.ratio_cap, "floor": self.ratio_floor}
         return importance_ratios(current, batch.probabilities, **bounds)
 
-    def multipliers(
-        self, losses: Mapping[str, Any], passes: Callable[[Mapping[str, Any]], Any]
-    ) -> dict[str, Any]:
+    def multipliers(self, losses: NamedValues, passes: Callable[[NamedValues], Tensor]) -> Fields:
         """Returns mu of a turn, one for each player that learns in it.
 
         Args:
@@ -530,9 +535,9 @@ class Turns(keras.Model):
             write_variables(changed, start)
         return candidates[int(np.argmin(np.nan_to_num(estimates, nan=np.inf)))]
 
-    def _batches(self, instances: Any) -> Any:
+    def _batches(self, instances: Tensor) -> Tensor:
         return batches_in(tf.size(instances), self.hparams.batch_size)
 
-    def _batch(self, values: Any, index: Any) -> Any:
+    def _batch(self, values: Tensor, index: Tensor) -> Tensor:
         size = self.hparams.batch_size
         return tf.nest.map_structure(lambda x: x[index * size : (index + 1) * size], values)

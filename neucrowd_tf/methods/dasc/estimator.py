@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from neucrowd_tf.annotations import Annotations
@@ -23,6 +23,7 @@ from neucrowd_tf.declare.declarations import (
     one_of,
     whole,
 )
+from neucrowd_tf.declare.types import Array, Codes32, Fields, Floats32, Mask, Network
 from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
 from neucrowd_tf.methods.dasc.quality import QUALITY, selection_quality
 from neucrowd_tf.methods.dasc.quotas import fill_lost_classes, generated_counts
@@ -57,11 +58,11 @@ class Rounds:
     """
 
     history: dict[str, list[Any]] = dataclasses.field(default_factory=dict)
-    selections: list[NDArray[np.int32]] = dataclasses.field(default_factory=list)
-    models: list[Any] = dataclasses.field(default_factory=list)
-    last: Any = None
+    selections: list[Codes32] = dataclasses.field(default_factory=list)
+    models: list[Network] = dataclasses.field(default_factory=list)
+    last: Network = None
 
-    def add(self, selected: NDArray[np.int32], **figures: Any) -> None:
+    def add(self, selected: Codes32, **figures: object) -> None:
         """Adds the selection `[M, 3]` after the latest round, and figures about it."""
         self.selections.append(selected)
         by_annotator = np.bincount(selected[:, 1]) / max(1, len(selected))
@@ -154,7 +155,7 @@ class DASC(CrowdEstimator):
         " with its own.",
     ] = 0
 
-    confusion_matrices_: NDArray[np.float32] | None = fitted()
+    confusion_matrices_: Floats32 | None = fitted()
 
     # What rounds share, also with those of other fits within `reused()`; left out of copies.
     _networks = _network = UNSET
@@ -163,7 +164,7 @@ class DASC(CrowdEstimator):
         """Lets fits share one compiled network; see `neucrowd_tf.training.reuse.reused`."""
         return reused(self, cache)
 
-    def _crowd_model(self) -> Any:
+    def _crowd_model(self) -> Network:
         """Returns a new, unfitted crowd model with `predict_annotators`."""
         if self.estimator is None:
             return CrowdLayer()
@@ -247,13 +248,13 @@ class DASC(CrowdEstimator):
         return result
 
     def _record(
-        self, result: Rounds, model: Any, crowd: Annotations, data: TrainingData, run: Run
+        self, result: Rounds, model: Network, crowd: Annotations, data: TrainingData, run: Run
     ) -> None:
         """Adds what a round leaves: its model, its training annotations and its figures."""
         number = len(result.models)
         result.models.append(model.snapshot() if hasattr(model, "snapshot") else model)
         counts = np.bincount(crowd.labels, minlength=crowd.num_classes)
-        figures: dict[str, Any] = {
+        figures: Fields = {
             "round": number,
             "annotations": crowd.num_annotations,
             "imbalance_ratio": imbalance_ratio(counts),
@@ -271,11 +272,11 @@ class DASC(CrowdEstimator):
     def _select(
         self,
         model: PredictsAnnotators,
-        features: NDArray[np.float32],
+        features: Floats32,
         observed: Annotations,
-        taken: NDArray[np.bool_],
+        taken: Mask,
         number: int,
-    ) -> tuple[NDArray[np.int32], dict[str, list[int]]]:
+    ) -> tuple[Codes32, dict[str, list[int]]]:
         """Returns the round's selection, and its figures by class.
 
         Returns:
@@ -301,7 +302,7 @@ class DASC(CrowdEstimator):
         selected = np.stack([*np.divmod(candidates.cells[picks], annotators), chosen], axis=1)
         return selected.astype(np.int32), figures
 
-    def _model(self, number: int) -> Any:
+    def _model(self, number: int) -> Network:
         """Returns the fitted model of one round, on its own."""
         model = self._models[number]
         if isinstance(model, dict):
@@ -310,15 +311,15 @@ class DASC(CrowdEstimator):
 
     # ----------------------------------------------------------------- use
 
-    def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
+    def _predict_proba(self, features: Floats32) -> Array:
         return np.asarray(self.estimator_.predict_proba(features))
 
-    def predict_annotators(self, features: ArrayLike) -> NDArray[np.float32]:
+    def predict_annotators(self, features: ArrayLike) -> Floats32:
         """Returns the probabilities `[M, R, C]` of each annotator's label, by the picked model."""
         x = self._check_fitted(features)
         return np.asarray(self.estimator_.predict_annotators(x), dtype=np.float32)
 
-    def staged_predict_proba(self, features: ArrayLike) -> Iterator[NDArray[Any]]:
+    def staged_predict_proba(self, features: ArrayLike) -> Iterator[Array]:
         """Yields class probabilities `[M, C]` by the model of each round, from round 0 on.
 
         Raises:
@@ -331,7 +332,7 @@ class DASC(CrowdEstimator):
                 "staged_predict_proba: expected an estimator that was fitted in this process,"
                 " received a loaded one"
             )
-        viewer: Any = None
+        viewer: Network = None
         for index, model in enumerate(self._models):
             if isinstance(model, dict):
                 if viewer is not None:
@@ -341,7 +342,7 @@ class DASC(CrowdEstimator):
                 model = viewer
             yield np.asarray(model.predict_proba(x))
 
-    def evaluation(self, dataset: CrowdDataset) -> dict[str, Any]:
+    def evaluation(self, dataset: CrowdDataset) -> Fields:
         """Scores each round of a fit that was made in this process.
 
         Args:
@@ -376,10 +377,12 @@ class DASC(CrowdEstimator):
         rounds |= {"val_accuracy": list(self.round_accuracy_), "test_accuracy": accuracies}
         # A round's selection is what its training annotations were chosen by, so it stands beside
         # the round that trains on it.
-        chosen = {name: [scores[name] for scores in quality] for name in QUALITY}
+        chosen: dict[str, list[Any]] = {}
+        for name in QUALITY:
+            chosen[name] = [scores[name] for scores in quality]
         chosen["concentration"] = self.history_["concentration"]
         chosen["exhausted"] = [len(classes) for classes in self.history_["exhausted"]]
-        figures: dict[str, Any] = {"best_round": self.best_round_}
+        figures: Fields = {"best_round": self.best_round_}
         for name, values in chosen.items():
             rounds[name] = [None, *values[: len(quality)]][: len(rounds["round"])]
             figures[name] = rounds[name][-1]
@@ -392,12 +395,12 @@ class DASC(CrowdEstimator):
             figures["last_round_right"] = np.packbits(right).tobytes().hex()
         return figures
 
-    def _inference_model(self) -> Any:
+    def _inference_model(self) -> Network:
         """Returns the Keras model of the picked round; see `CrowdEstimator.inference_model`."""
         return self.estimator_.inference_model()
 
 
-def seeded(model: Any, seed: int) -> Any:
+def seeded(model: Network, seed: int) -> Any:
     """Returns the model with this seed, if it has one."""
     if "seed" in model.get_params(deep=False):
         model.set_params(seed=seed % 2**31)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any
 
 from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.declare.settings import settings_in
+from neucrowd_tf.declare.types import Fields, NamedValues
 from neucrowd_tf.methods.crowd_layers.common.presets import PRESETS, SPACE
 from neucrowd_tf.methods.dasc.estimator import DASC
 
 _SETTINGS = settings_in(Path(__file__).with_name("presets.toml"))
 _QUOTAS: dict[str, dict[str, int]] = _SETTINGS["quotas"]
 _LAYERS: dict[str, str] = _SETTINGS["layers"]
-SELECTIONS: dict[str, tuple[str, Mapping[str, Any]]] = _SETTINGS["selections"]
+SELECTIONS: dict[str, tuple[str, NamedValues]] = _SETTINGS["selections"]
 # How DASC differs from its paper; other selections are not of the paper.
 CHANGES = (
     "validation data choose the round, other classes get what an exhausted one cannot fill, lost"
@@ -24,9 +24,9 @@ CHANGES = (
 _COMPARED = ("crowd_layer", "anno_reg", "wdn")
 
 
-def schedule_presets(name: str) -> dict[str, dict[str, Any]]:
+def schedule_presets(name: str) -> dict[str, Fields]:
     """Returns a crowd layer's presets with M and the number of rounds (sections 4.1 and 4.5)."""
-    presets: dict[str, dict[str, Any]] = {}
+    presets: dict[str, Fields] = {}
     for dataset, preset in PRESETS[name].items():
         presets[dataset] = {**preset, **_schedule(name, dataset)}
     if name != "wdn":
@@ -37,7 +37,7 @@ def schedule_presets(name: str) -> dict[str, dict[str, Any]]:
     return presets
 
 
-def _schedule(name: str, dataset: str) -> dict[str, Any]:
+def _schedule(name: str, dataset: str) -> Fields:
     if dataset in _QUOTAS:
         quotas = _QUOTAS[dataset]
         return {"quota": quotas.get(name, quotas["crowd_layer"]), "rounds": 5}

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.metrics import precision_score, recall_score
+
+from neucrowd_tf.declare.types import Fields, Integers, Mask
+from neucrowd_tf.errors import one_at_a_time
 
 QUALITY = ("pseudo_accuracy", "precision_majority", "recall_minority")
 
 
-def majority_classes(counts: ArrayLike) -> NDArray[np.bool_]:
+def majority_classes(counts: ArrayLike) -> Mask:
     """Returns which classes `[C]` are the most frequent half, the larger half if C is odd.
 
     Args:
@@ -24,8 +26,9 @@ def majority_classes(counts: ArrayLike) -> NDArray[np.bool_]:
     return result
 
 
+@one_at_a_time()
 def selection_quality(
-    selections: Sequence[NDArray[np.integer[Any]]], truth: ArrayLike, counts: ArrayLike
+    selections: Sequence[Integers], truth: ArrayLike, counts: ArrayLike
 ) -> list[dict[str, float]]:
     """Scores each round's selection against the instances' true classes.
 
@@ -48,7 +51,7 @@ def selection_quality(
     codes = np.asarray(truth)
     majority = majority_classes(counts)
     nan = float("nan")
-    options: dict[str, Any] = {"average": "macro", "zero_division": nan}
+    options: Fields = {"average": "macro", "zero_division": nan}
     scores = []
     for selected in selections:
         labelled = codes[selected[:, 0]] >= 0

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.types import Array, Floats, Floats32, Indices
 
 
-def fractions(counts: ArrayLike) -> NDArray[np.float64]:
+def fractions(counts: ArrayLike) -> Floats:
     """Returns tau `[C]`, inversely proportional to the counts of the classes, summing to one.
 
     A class that no pseudo-annotation has (N'_c = 0) gets 0; where no class has any, all get 0.
@@ -33,7 +32,7 @@ def fractions(counts: ArrayLike) -> NDArray[np.float64]:
     return inverse
 
 
-def rounded(shares: NDArray[Any], total: int) -> NDArray[np.int64]:
+def rounded(shares: Array, total: int) -> Indices:
     """Returns whole numbers `[C]` near `shares * total` that sum to `total`.
 
     They lie within one of it: the largest remainders are rounded up.
@@ -50,7 +49,7 @@ def rounded(shares: NDArray[Any], total: int) -> NDArray[np.int64]:
 
 def allocate(
     shares: ArrayLike, available: ArrayLike, total: int, *, hand_on: bool = True
-) -> NDArray[np.int64]:
+) -> Indices:
     """Returns how many of each class are taken: `shares * total`, never more than there are.
 
     What a class cannot fill goes to the others, in proportion to their shares (to their numbers
@@ -85,7 +84,7 @@ def allocate(
     return taken
 
 
-def generated_counts(labels: NDArray[Any], observed: Annotations) -> NDArray[np.int64]:
+def generated_counts(labels: Array, observed: Annotations) -> Indices:
     """Returns N'_c `[C]`: how many of all generated pseudo-annotations say class c.
 
     Args:
@@ -103,9 +102,7 @@ def generated_counts(labels: NDArray[Any], observed: Annotations) -> NDArray[np.
     return counts - np.bincount(there, minlength=classes)
 
 
-def fill_lost_classes(
-    labels: NDArray[Any], entropies: NDArray[np.float32], observed: Annotations
-) -> list[int]:
+def fill_lost_classes(labels: Array, entropies: Floats32, observed: Annotations) -> list[int]:
     """Gives pseudo-annotations to classes that annotators use and the model has lost, in place.
 
     On the instances whose annotators agree most on such a class, all cells get it. The model's

@@ -7,28 +7,29 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from neucrowd_tf.declare.types import Array, Floats32, Indices
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.methods.dasc.quotas import allocate, fractions
 
 _CELLS_AT_ONCE = 1 << 22
 
-Selector = Callable[["Candidates", int, np.random.Generator], "NDArray[np.int64]"]
+Selector = Callable[["Candidates", int, np.random.Generator], "Indices"]
 
 
 class PredictsAnnotators(Protocol):
     """A fitted estimator that predicts each annotator's label."""
 
-    def predict_annotators(self, features: ArrayLike) -> NDArray[Any]:
+    def predict_annotators(self, features: ArrayLike) -> Array:
         """Returns probabilities `[N, R, C]`."""
         ...
 
 
-def entropy(probabilities: NDArray[Any]) -> NDArray[np.float32]:
+def entropy(probabilities: Array) -> Floats32:
     """Returns `-sum_c p_c log p_c` over the last axis, in nats; 0 log 0 is 0.
 
     Args:
@@ -46,8 +47,8 @@ def entropy(probabilities: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def pseudo_annotations(
-    estimator: PredictsAnnotators, features: NDArray[Any], num_annotators: int, num_classes: int
-) -> tuple[NDArray[Any], NDArray[np.float32]]:
+    estimator: PredictsAnnotators, features: Array, num_annotators: int, num_classes: int
+) -> tuple[Array, Floats32]:
     """Returns each annotator's most probable label of each instance, and how uncertain it is.
 
     All cells are predicted once, a block of instances at a time, so nothing of size N x R x C is
@@ -101,21 +102,21 @@ class Candidates:
         hand_on: whether other classes get what an exhausted class cannot fill.
     """
 
-    cells: NDArray[np.int64]
-    labels: NDArray[Any]
-    entropies: NDArray[np.float32]
-    generated: NDArray[np.int64]
+    cells: Indices
+    labels: Array
+    entropies: Floats32
+    generated: Indices
     hand_on: bool = True
 
     @property
-    def available(self) -> NDArray[np.int64]:
+    def available(self) -> Indices:
         """How many candidates each class has, `[C]`."""
         return np.bincount(self.labels, minlength=len(self.generated))
 
 
 def _most_confident(
-    candidates: Candidates, members: NDArray[np.int64], number: int, rng: np.random.Generator
-) -> NDArray[np.int64]:
+    candidates: Candidates, members: Indices, number: int, rng: np.random.Generator
+) -> Indices:
     """Returns the `number` members of least entropy, equal ones (often exactly 0) by lot."""
     if number <= 0:
         return members[:0]
@@ -123,9 +124,7 @@ def _most_confident(
     return shuffled[np.argsort(candidates.entropies[shuffled], kind="stable")[:number]]
 
 
-def by_class(
-    candidates: Candidates, numbers: NDArray[np.int64], rng: np.random.Generator
-) -> NDArray[np.int64]:
+def by_class(candidates: Candidates, numbers: Indices, rng: np.random.Generator) -> Indices:
     """Returns positions of the `numbers[c]` most confident candidates of each class."""
     chosen = [
         _most_confident(candidates, np.flatnonzero(candidates.labels == code), int(number), rng)
@@ -134,7 +133,7 @@ def by_class(
     return np.sort(np.concatenate(chosen))
 
 
-def select_dasc(candidates: Candidates, total: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def select_dasc(candidates: Candidates, total: int, rng: np.random.Generator) -> Indices:
     """Returns the positions of the M_c = tau_c M most confident of each class c.
 
     References:
@@ -146,7 +145,7 @@ def select_dasc(candidates: Candidates, total: int, rng: np.random.Generator) ->
     return by_class(candidates, numbers, rng)
 
 
-def select_equal(candidates: Candidates, total: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def select_equal(candidates: Candidates, total: int, rng: np.random.Generator) -> Indices:
     """Returns the same number of each class that is predicted at all, most confident first."""
     counts = candidates.available
     shares = (counts > 0) / max(1, int((counts > 0).sum()))
@@ -154,16 +153,12 @@ def select_equal(candidates: Candidates, total: int, rng: np.random.Generator) -
     return by_class(candidates, numbers, rng)
 
 
-def select_confidence(
-    candidates: Candidates, total: int, rng: np.random.Generator
-) -> NDArray[np.int64]:
+def select_confidence(candidates: Candidates, total: int, rng: np.random.Generator) -> Indices:
     """Returns the M most confident, whatever their class."""
     return np.sort(_most_confident(candidates, np.arange(len(candidates.cells)), total, rng))
 
 
-def select_random(
-    candidates: Candidates, total: int, rng: np.random.Generator
-) -> NDArray[np.int64]:
+def select_random(candidates: Candidates, total: int, rng: np.random.Generator) -> Indices:
     """Returns M candidates at random."""
     return np.sort(rng.permutation(len(candidates.cells))[:total])
 

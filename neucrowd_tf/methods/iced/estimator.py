@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.declare.declarations import estimator, none, number, one_of, whole
 from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.declare.settings import settings_in
+from neucrowd_tf.declare.types import Array, Fields, Floats32, Indices, Integers, Mask
 from neucrowd_tf.errors import warn
 from neucrowd_tf.methods.iced.inference import EM, PRIORS, Inference, infer_labels, label_certainty
 from neucrowd_tf.methods.iced.networks import (
@@ -26,9 +27,9 @@ from neucrowd_tf.methods.iced.networks import (
 )
 from neucrowd_tf.methods.iced.synthesis import INTERPOLATIONS, ROUNDS, Generator, choose_candidates
 from neucrowd_tf.nn.embedding_networks import make_optimizer
-from neucrowd_tf.training.batches import step_numbers
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData, transform
 from neucrowd_tf.training.features import standardise
+from neucrowd_tf.training.learner import in_turns
 from neucrowd_tf.training.loop import train
 from neucrowd_tf.training.networks import (
     ICED_ENCODERS,
@@ -177,8 +178,8 @@ class ICED(CrowdEstimator):
         model = self._networks(data.features)
         start = starting_values(model.encoder, self.pretrained)
         run = with_start(run, [value for _, value in start])
-        # One step of the model is an epoch, of the rows that `set_epoch` says.
-        learn = functools.partial(train, model, step_numbers, steps_per_epoch=1)
+        # An epoch is of the rows that `set_epoch` says.
+        learn = functools.partial(train, model, in_turns(model.train_epoch))
         # Line 1: the warm-up.
         self._warm_up(model, learn, votes, run)
         generate = Generator(self, crowd, self.certainty_)
@@ -223,14 +224,12 @@ class ICED(CrowdEstimator):
         for problem in shortages(history, generate.used, self.classes_):
             warn(f"{type(self).__name__}: {problem}", UserWarning, stacklevel=3)
 
-    def _order(self, rows: NDArray[np.int64], *stream: int, passes: int = 1) -> NDArray[np.int64]:
+    def _order(self, rows: Indices, *stream: int, passes: int = 1) -> Indices:
         """Returns an epoch's rows, drawn from the seed and the stream."""
         rng = np.random.default_rng([self.seed, *stream])
         return epoch_order(rows, self.batch_size, rng, passes)
 
-    def _warm_up(
-        self, model: ICEDModel, learn: Callable[..., Any], votes: NDArray[Any], run: Run
-    ) -> None:
+    def _warm_up(self, model: ICEDModel, learn: Callable[..., Any], votes: Array, run: Run) -> None:
         """Trains the auto-encoder, then the classifier on majority votes.
 
         References:
@@ -256,7 +255,7 @@ class ICED(CrowdEstimator):
 
         learn(epochs=len(schedule), run=run.stage("warm-up"), epoch_start=start_warm_up)
 
-    def _networks(self, features: NDArray[np.float32]) -> ICEDModel:
+    def _networks(self, features: Floats32) -> ICEDModel:
         """Returns what is trained; `model_` and `decoder_` share its weights."""
         mean, scale = (x.astype(np.float32) for x in standardise(features, self.standardise))
         shape = features.shape[1:]
@@ -300,7 +299,7 @@ class ICED(CrowdEstimator):
 
     # ----------------------------------------------------------------- scores against the truth
 
-    def evaluation(self, dataset: CrowdDataset) -> dict[str, Any]:
+    def evaluation(self, dataset: CrowdDataset) -> Fields:
         """Returns scores of the warm-up and the rounds for evaluation.json.
 
         Returns:
@@ -318,7 +317,7 @@ class ICED(CrowdEstimator):
             ICED, section 3.3, figure 2 and table 3.
         """
         permuted = self.permutations_history_ != np.arange(len(self.classes_))
-        scores: dict[str, Any] = {
+        scores: Fields = {
             "warm_up_samples": self.warm_up_samples_,
             "permuted": int(permuted.any(axis=1).sum()),
         }
@@ -340,7 +339,8 @@ class ICED(CrowdEstimator):
             counts = table[[f"{kind}_{name}" for name in self.classes_.tolist()]]
             shares = counts.div(counts.sum(axis=1).replace(0, np.nan), axis=0)
             scores["rounds"][f"{kind}_shares"] = shares.to_numpy(object).tolist()
-        labels, purity = (scores["rounds"][name] for name in ("label_accuracy", "candidate_purity"))
+        labels = scores["rounds"]["label_accuracy"]
+        purity = scores["rounds"]["candidate_purity"]
         scores |= {"label_original": labels[0], "label_final": labels[-1]}
         scores["candidate_purity"] = purity[-1]
         return scores | ({"label_first": labels[1]} if len(labels) > 1 else {})
@@ -378,7 +378,7 @@ def score_rounds(model: ICED, truth: ArrayLike) -> pd.DataFrame:
         members = [codes[candidates == code] == code for code in np.flatnonzero(counts)]
         purities = [member.mean() for member in members if len(member)]
         by_class = [right[codes == code].mean() for code in np.unique(codes)]
-        record: dict[str, Any] = {
+        record: Fields = {
             "round": index,
             "label_accuracy": right.mean(),
             "balanced_label_accuracy": np.mean(by_class),
@@ -424,12 +424,10 @@ class RoundHistory:
         self.candidates = self.labels[:0]
         self.synthetic = np.zeros((0, len(inference.priors)), np.int64)
 
-    def add(
-        self, candidates: NDArray[np.int64], counts: NDArray[np.int64], inference: Inference
-    ) -> float:
+    def add(self, candidates: Indices, counts: Indices, inference: Inference) -> float:
         """Adds a round and returns the share of the inferred labels that it changed."""
 
-        def joined(rows: NDArray[Any], row: NDArray[Any]) -> NDArray[Any]:
+        def joined(rows: Array, row: Array) -> Array:
             return np.concatenate([rows, row[None].astype(rows.dtype)])
 
         self.inference = inference
@@ -439,12 +437,12 @@ class RoundHistory:
         self.synthetic = joined(self.synthetic, counts)
         return float(np.mean(self.labels[-1] != self.labels[-2]))
 
-    def get_state(self) -> dict[str, NDArray[Any]]:
+    def get_state(self) -> dict[str, Array]:
         """Returns everything as arrays."""
         rows = {name: value for name, value in vars(self).items() if name != "inference"}
         return rows | vars(self.inference)
 
-    def set_state(self, state: dict[str, NDArray[Any]]) -> None:
+    def set_state(self, state: dict[str, Array]) -> None:
         """Goes on from what `get_state` returned."""
         names = ("probas", "priors", "errors", "permutation")
         self.inference = Inference(*(state[name] for name in names))
@@ -454,9 +452,7 @@ class RoundHistory:
         self.synthetic = state["synthetic"]
 
 
-def round_figures(
-    counts: NDArray[np.int64], inferred: NDArray[np.int64], used: NDArray[np.bool_]
-) -> dict[str, float]:
+def round_figures(counts: Indices, inferred: Indices, used: Mask) -> dict[str, float]:
     """Returns how many instances a round synthesised, how many of them are inferred as made.
 
     Args:
@@ -491,7 +487,7 @@ def settled(changed: Sequence[float], tol: float | None) -> bool:
     return tol is not None and len(changed) > 1 and changed[-1] <= tol
 
 
-def shortages(history: RoundHistory, used: NDArray[np.bool_], names: NDArray[Any]) -> list[str]:
+def shortages(history: RoundHistory, used: Mask, names: Array) -> list[str]:
     """Returns sentences about unused classes and classes that were too small to synthesise.
 
     Args:
@@ -515,7 +511,7 @@ def shortages(history: RoundHistory, used: NDArray[np.bool_], names: NDArray[Any
 # --------------------------------------------------------------------- the warm-up
 
 
-def certainty_groups(certainty: NDArray[Any], top: int = TOP_GROUPS) -> NDArray[np.int64]:
+def certainty_groups(certainty: Array, top: int = TOP_GROUPS) -> Indices:
     """Returns `[N]` groups: 1 for the highest certainty, 2 for the next, `top + 1` for the rest.
 
     Groups are distinct values, not quantiles: W annotators of two classes have only W // 2 + 1 of
@@ -534,8 +530,8 @@ def certainty_groups(certainty: NDArray[Any], top: int = TOP_GROUPS) -> NDArray[
 
 
 def warm_up_schedule(
-    strategy: str, groups: NDArray[np.int64], epochs: int, top: int = TOP_GROUPS
-) -> list[NDArray[np.int64]]:
+    strategy: str, groups: Indices, epochs: int, top: int = TOP_GROUPS
+) -> list[Indices]:
     """Returns the rows that each epoch of the warm-up trains on.
 
     Args:
@@ -558,13 +554,11 @@ def warm_up_schedule(
     if strategy == "none":
         return []
     present = [members for group in range(top, 0, -1) if len(members := rows[groups == group])]
-    shares = [len(share) for share in np.array_split(np.arange(epochs), len(present))]
-    return [members for members, share in zip(present, shares, strict=True) for _ in range(share)]
+    in_turn = np.sort(np.arange(epochs) % len(present))  # the earlier ones have one more
+    return [present[index] for index in in_turn]
 
 
-def class_mix(
-    groups: NDArray[np.int64], labels: NDArray[np.integer[Any]], num_classes: int
-) -> NDArray[np.int64]:
+def class_mix(groups: Indices, labels: Integers, num_classes: int) -> Indices:
     """Returns how many instances of each certainty group have each label, `[groups, C]`.
 
     A group of nearly one class teaches the classifier that class alone.

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
@@ -14,12 +12,13 @@ from neucrowd_tf.aggregation.base import count_votes, normalise_counts, vote_sha
 from neucrowd_tf.aggregation.dawid_skene import Confusion, dawid_skene_em
 from neucrowd_tf.aggregation.sums import Fit
 from neucrowd_tf.annotations.votes import majority_labels
+from neucrowd_tf.declare.types import Array, Floats, Indices
 
 PRIORS = ("uniform", "update", "start")
 EM = ("soft", "hard")
 
 
-def label_certainty(votes: NDArray[Any], epsilon: float = 0.01) -> NDArray[np.float64]:
+def label_certainty(votes: Array, epsilon: float = 0.01) -> Floats:
     """Returns how certain each instance's label is: `1 / (1 - sum_c p_c ** 2 + epsilon)`.
 
     With labels as one-hot vectors y, `E ||y - E y||^2 = 1 - sum_c p_c ** 2`, where p are the shares
@@ -57,18 +56,18 @@ class Inference:
         permutation: `[C]`: EM's class c was class `permutation[c]`; the identity as a rule.
     """
 
-    probas: NDArray[np.float64]
-    priors: NDArray[np.float64]
-    errors: NDArray[np.float64]
-    permutation: NDArray[np.int64]
+    probas: Floats
+    priors: Floats
+    errors: Floats
+    permutation: Indices
 
     @property
-    def labels(self) -> NDArray[np.int64]:
+    def labels(self) -> Indices:
         """`[N]` the most probable class; the lowest code among equals."""
         return self.probas.argmax(axis=1)
 
 
-def find_permutation(probas: NDArray[np.float64], votes: NDArray[np.float64]) -> NDArray[np.int64]:
+def find_permutation(probas: Floats, votes: Floats) -> Indices:
     """Returns which class each class of EM stands for, by the votes of its instances.
 
     Row c of the matrix that is matched holds the shares of the votes that instances of EM's class c
@@ -95,7 +94,7 @@ def find_permutation(probas: NDArray[np.float64], votes: NDArray[np.float64]) ->
     return permutation
 
 
-def in_place(result: Fit[Confusion], votes: NDArray[np.float64]) -> Inference:
+def in_place(result: Fit[Confusion], votes: Floats) -> Inference:
     """Returns EM's result with permuted classes put back in place by the votes `[N, C]`."""
     permutation = find_permutation(result.beliefs, votes)
     last = result.parameters

@@ -8,19 +8,21 @@ auto-encoder and every round run the same compiled function.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 import keras
 import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
+from neucrowd_tf.declare.types import Array, Floats32, Indices, Integers, Network, Tensor
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.nn.embedding_networks import build_encoder, embedding_model
 from neucrowd_tf.nn.steps import take_step
 from neucrowd_tf.training.features import in_blocks
+from neucrowd_tf.training.learner import Learner
 from neucrowd_tf.training.networks import DenseEncoder, ICEDEncoder
 from neucrowd_tf.training.state import user_network
 
@@ -32,7 +34,7 @@ _DECODER = 7919
 _CLASSIFIER = 104729
 
 
-class ICEDModel(keras.Model):
+class ICEDModel(Learner):
     """Trains on the real instances and on synthetic ones that change from round to round."""
 
     def __init__(
@@ -40,7 +42,7 @@ class ICEDModel(keras.Model):
         encoder: keras.Model,
         classifier: keras.Model,
         decoder: keras.Model,
-        features: NDArray[np.float32],
+        features: Floats32,
         num_classes: int,
         *,
         batch_size: int,
@@ -68,7 +70,7 @@ class ICEDModel(keras.Model):
         # Shapes are open, so that new values do not mean a new trace. They are set before each
         # epoch and therefore are no part of a checkpoint.
         def variable(size: int, shape: tuple[int, ...], dtype: type) -> tf.Variable:
-            zeros: NDArray[Any] = np.zeros((size, *shape), dtype)
+            zeros: Array = np.zeros((size, *shape), dtype)
             return tf.Variable(zeros, shape=(None, *shape), trainable=False)
 
         self._synthetic = variable(1, features.shape[1:], np.float32)
@@ -86,17 +88,22 @@ class ICEDModel(keras.Model):
             optimizer.build(_trainable(networks))
         batch = [tf.TensorSpec([None, *decoder.input_shape[1:]], tf.float32)]
         self._decode = tf.function(self._decode_batch, input_signature=batch, autograph=False)
-        self.built = True
-        self.compile(optimizer=self.classifier_optimizer, jit_compile=False, auto_scale_loss=False)
+        self.optimizer = self.classifier_optimizer
+        self._trained = tf.function(self._train, autograph=False, reduce_retracing=True)
+
+    @property
+    def networks(self) -> Sequence[keras.Model]:
+        """Feature extractor, classifier and decoder."""
+        return self.encoder, self.classifier, self.decoder
 
     # ----------------------------------------------------------------- what an epoch consists of
 
     def set_epoch(
         self,
         *,
-        autoencoder: NDArray[np.integer[Any]] | None = None,
-        classifier: NDArray[np.integer[Any]] | None = None,
-        decoder: NDArray[np.integer[Any]] | None = None,
+        autoencoder: Integers | None = None,
+        classifier: Integers | None = None,
+        decoder: Integers | None = None,
     ) -> None:
         """Sets which rows the next epoch's batches take, in their order.
 
@@ -109,7 +116,7 @@ class ICEDModel(keras.Model):
             steps.append(0 if order is None else len(order) // self.batch_size)
         self._steps.assign(np.array(steps, dtype=np.int32))
 
-    def set_rows(self, targets: NDArray[Any], synthetic: NDArray[np.float32] | None = None) -> None:
+    def set_rows(self, targets: Array, synthetic: Floats32 | None = None) -> None:
         """Sets the targets of the real and then the synthetic rows, and the synthetic features.
 
         Args:
@@ -120,10 +127,13 @@ class ICEDModel(keras.Model):
         if synthetic is not None and len(synthetic):
             self._synthetic.assign(synthetic)
 
-    # ----------------------------------------------------------------- one compiled step
+    # ----------------------------------------------------------------- one compiled epoch
 
-    def train_step(self, data: Any) -> dict[str, Any]:
-        """Trains for one epoch, on the rows that were set; `data` is the epoch's number."""
+    def train_epoch(self, epoch: int) -> Mapping[str, Tensor]:
+        """Trains for an epoch, on the rows that were set for it."""
+        return self._trained()  # type: ignore[no-any-return]
+
+    def _train(self) -> dict[str, Tensor]:
         reconstruction = self._loop(
             0, self._autoencoder_loss, self.autoencoder_optimizer, [self.encoder, self.decoder]
         )
@@ -136,21 +146,23 @@ class ICEDModel(keras.Model):
     def _loop(
         self,
         which: int,
-        loss_of: Callable[[Any], Any],
+        loss_of: Callable[[Tensor], Tensor],
         optimizer: keras.optimizers.Optimizer,
         networks: list[keras.Model],
-    ) -> Any:
+    ) -> Tensor:
         """Takes all steps of one training; returns the mean loss (0 without any step)."""
         variables = _trainable(networks)
         order = self._orders[which]
         steps = self._steps[which]
         size = self.batch_size
 
-        def body(step: Any, total: Any) -> tuple[Any, Any]:
+        def body(step: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
             rows = order[step * size : (step + 1) * size]
             with tf.GradientTape() as tape:
                 loss = loss_of(rows)
-                penalties = [penalty for network in networks for penalty in network.losses]
+                penalties = list(
+                    itertools.chain.from_iterable(network.losses for network in networks)
+                )
                 if penalties:
                     penalised = tf.add_n([loss, *penalties])
                 else:
@@ -163,23 +175,23 @@ class ICEDModel(keras.Model):
         _, total = tf.while_loop(lambda step, _: step < steps, body, start, parallel_iterations=1)
         return tf.math.divide_no_nan(total, tf.cast(steps, tf.float32))
 
-    def _gather(self, rows: Any) -> Any:
+    def _gather(self, rows: Tensor) -> Tensor:
         """Returns real rows below N, synthetic ones from N on."""
         real = tf.gather(self._instances, tf.minimum(rows, self.num_instances - 1))
         synthetic = tf.gather(self._synthetic, tf.maximum(rows - self.num_instances, 0))
         which = tf.reshape(rows < self.num_instances, [-1] + [1] * (len(real.shape) - 1))
         return tf.where(which, real, synthetic)
 
-    def _autoencoder_loss(self, rows: Any) -> Any:
+    def _autoencoder_loss(self, rows: Tensor) -> Tensor:
         x = tf.gather(self._instances, rows)
         return _error(x, self.decoder(self.encoder(x, training=True), training=True))
 
-    def _decoder_loss(self, rows: Any) -> Any:
+    def _decoder_loss(self, rows: Tensor) -> Tensor:
         x = tf.gather(self._instances, rows)
         z = tf.stop_gradient(self.encoder(x, training=False))
         return _error(x, self.decoder(z, training=True))
 
-    def _classifier_loss(self, rows: Any) -> Any:
+    def _classifier_loss(self, rows: Tensor) -> Tensor:
         z = self.encoder(self._gather(rows), training=True)
         logits = tf.cast(self.classifier(z, training=True), tf.float32)
         targets = tf.gather(self._targets, rows)
@@ -188,12 +200,12 @@ class ICEDModel(keras.Model):
     # ----------------------------------------------------------------- use
 
     @tf.function(autograph=False)
-    def _outputs(self, start: Any, stop: Any) -> tuple[Any, Any]:
+    def _outputs(self, start: Tensor, stop: Tensor) -> tuple[Tensor, Tensor]:
         z = self.encoder(self._instances[start:stop], training=False)
         logits = self.classifier(z, training=False)
         return tf.cast(z, tf.float32), tf.nn.softmax(tf.cast(logits, tf.float32))
 
-    def outputs(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    def outputs(self) -> tuple[Floats32, Floats32]:
         """Returns embeddings and class probabilities of the real instances, with dropout off.
 
         Returns:
@@ -203,28 +215,31 @@ class ICEDModel(keras.Model):
             self._outputs(tf.constant(start), tf.constant(start + ROWS_AT_ONCE))
             for start in range(0, self.num_instances, ROWS_AT_ONCE)
         ]
-        embeddings, probabilities = (np.concatenate(column) for column in zip(*blocks, strict=True))
+        embeddings, probabilities = map(np.concatenate, zip(*blocks, strict=True))
         return embeddings, probabilities
 
-    def _decode_batch(self, embeddings: Any) -> Any:
+    def _decode_batch(self, embeddings: Tensor) -> Tensor:
         return tf.cast(self.decoder(embeddings, training=False), tf.float32)
 
-    def decode(self, embeddings: NDArray[np.float32]) -> NDArray[np.float32]:
+    def decode(self, embeddings: Floats32) -> Floats32:
         """Returns rows of the input space `[S, ...]` for embeddings `[S, h]`."""
         return in_blocks(lambda block: self._decode(tf.constant(block)), embeddings, ROWS_AT_ONCE)
 
 
-def _trainable(networks: Sequence[keras.Model]) -> list[Any]:
-    return [variable for network in networks for variable in network.trainable_variables]
+def _trainable(networks: Sequence[keras.Model]) -> list[Tensor]:
+    variables: list[Tensor] = []
+    for network in networks:
+        variables += network.trainable_variables
+    return variables
 
 
-def _error(x: Any, reconstructed: Any) -> Any:
+def _error(x: Tensor, reconstructed: Tensor) -> Tensor:
     return tf.reduce_mean(tf.square(tf.cast(x, tf.float32) - tf.cast(reconstructed, tf.float32)))
 
 
 def epoch_order(
-    rows: NDArray[np.integer[Any]], batch_size: int, rng: np.random.Generator, passes: int = 1
-) -> NDArray[np.int64]:
+    rows: Integers, batch_size: int, rng: np.random.Generator, passes: int = 1
+) -> Indices:
     """Returns shuffled passes over rows, one after the other, each in whole batches.
 
     A pass is filled up to whole batches with rows of a further shuffle.
@@ -281,7 +296,12 @@ def _glorot(seed: int, index: int) -> keras.initializers.Initializer:
 
 
 def build_networks(
-    shape: tuple[int, ...], num_classes: int, encoder: Any, *, seed: int, pretrained: bool = False
+    shape: tuple[int, ...],
+    num_classes: int,
+    encoder: Network,
+    *,
+    seed: int,
+    pretrained: bool = False,
 ) -> Networks:
     """Returns feature extractor, classifier and decoder.
 
@@ -318,7 +338,7 @@ def build_networks(
 
 
 def prediction_model(
-    model: ICEDModel, mean: NDArray[np.floating[Any]], scale: NDArray[np.floating[Any]]
+    model: ICEDModel, mean: NDArray[np.floating], scale: NDArray[np.floating]
 ) -> keras.Model:
     """Returns raw features -> standardise -> embed -> classify as one Keras model.
 
@@ -326,7 +346,7 @@ def prediction_model(
     """
     softmax = keras.layers.Activation("softmax", dtype="float32", name="probabilities")
 
-    def classify(embedding: Any) -> Any:
+    def classify(embedding: Tensor) -> Tensor:
         return softmax(model.classifier(embedding))
 
     shape = model.encoder.input_shape[1:]

@@ -8,13 +8,13 @@ import functools
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import ThreadpoolController
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.errors import DataError
+from neucrowd_tf.declare.types import Array, Estimator, Floats, Floats32, Indices, Integers, Mask
+from neucrowd_tf.errors import DataError, one_at_a_time
 
 INTERPOLATIONS = ("certainty", "printed", "uniform")
 # What the rounds draw is a function of (seed, this, purpose, round).
@@ -29,9 +29,7 @@ _SMALL = 1 << 28
 _controller = functools.cache(ThreadpoolController)
 
 
-def nearest(
-    points: NDArray[np.float32], queries: NDArray[np.float32] | None, k: int
-) -> NDArray[np.int64]:
+def nearest(points: Floats32, queries: Floats32 | None, k: int) -> Indices:
     """Returns the rows of the points that are nearest to each query, nearest first.
 
     Args:
@@ -48,18 +46,18 @@ def nearest(
     """
     size = len(points)
     work = points.size * (size if queries is None else len(queries))
-    limited: Any = _controller().limit(limits=1) if work <= _SMALL else contextlib.nullcontext()
     search = NearestNeighbors(n_neighbors=min(k, size - (queries is None)))
-    with limited:
-        return search.fit(points).kneighbors(queries, return_distance=False)
+    with one_at_a_time():  # the limit, too, is the whole process's
+        limited: Any = contextlib.nullcontext()
+        if work <= _SMALL:
+            limited = _controller().limit(limits=1)
+        with limited:
+            return search.fit(points).kneighbors(queries, return_distance=False)
 
 
 def choose_candidates(
-    rule: str,
-    probabilities: NDArray[np.float32],
-    inferred: NDArray[np.integer[Any]],
-    used: NDArray[np.bool_],
-) -> NDArray[np.int64]:
+    rule: str, probabilities: Floats32, inferred: Integers, used: Mask
+) -> Indices:
     """Returns the class `[N]` that each real instance is a candidate of.
 
     Args:
@@ -81,12 +79,8 @@ def choose_candidates(
 
 
 def interpolation_weights(
-    certainty: NDArray[Any],
-    neighbour_certainty: NDArray[Any],
-    noise: NDArray[Any],
-    *,
-    printed: bool = False,
-) -> NDArray[Any]:
+    certainty: Array, neighbour_certainty: Array, noise: Array, *, printed: bool = False
+) -> Array:
     """Returns delta `[S]`, the share of the way from a candidate to its neighbour.
 
     Args:
@@ -108,7 +102,7 @@ def interpolation_weights(
     return np.clip((here if printed else there) / (here + there) + noise, 0.0, 1.0)
 
 
-def balancing_counts(labels: NDArray[np.integer[Any]], num_classes: int) -> NDArray[np.int64]:
+def balancing_counts(labels: Integers, num_classes: int) -> Indices:
     """Returns how many synthetic instances `[C]` make each class as large as the largest one.
 
     A class with fewer than two instances gets none: there is nothing to interpolate between.
@@ -134,17 +128,17 @@ class Synthetic:
         weights: `[S]` delta.
     """
 
-    embeddings: NDArray[np.float32]
-    candidates: NDArray[np.int64]
-    neighbours: NDArray[np.int64]
-    weights: NDArray[np.float64]
+    embeddings: Floats32
+    candidates: Indices
+    neighbours: Indices
+    weights: Floats
 
 
 def synthesise(
-    embeddings: NDArray[np.float32],
-    rows: NDArray[np.int64],
+    embeddings: Floats32,
+    rows: Indices,
     count: int,
-    certainty: NDArray[Any],
+    certainty: Array,
     rng: np.random.Generator,
     *,
     k: int = 5,
@@ -195,8 +189,8 @@ def synthesise(
 
 
 def copy_annotations(
-    labels: sparse.csr_matrix, neighbours: NDArray[np.integer[Any]], rng: np.random.Generator
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    labels: sparse.csr_matrix, neighbours: Integers, rng: np.random.Generator
+) -> tuple[Indices, Indices, Indices]:
     """Lets every annotator copy, for each synthetic instance, the label of one random neighbour.
 
     An annotator who gave that neighbour no label gives none, so synthetic instances have as many
@@ -226,7 +220,7 @@ def copy_annotations(
     annotators = np.arange(labels.shape[1])
     block = max(1, _CELLS_AT_ONCE // max(len(annotators), 1))
     empty = np.zeros(0, dtype=np.int64)
-    triples: list[tuple[NDArray[Any], ...]] = [(empty, empty, empty)]
+    triples: list[tuple[Array, ...]] = [(empty, empty, empty)]
     for start in range(0, size, block):
         near = neighbours[start : start + block]
         draw = rng.integers(k, size=(len(near), len(annotators)))
@@ -235,9 +229,7 @@ def copy_annotations(
         copied[bare] = labels[near[bare, 0]].toarray()
         instance, annotator = np.nonzero(copied)
         triples.append((instance + start, annotator, copied[instance, annotator] - 1))
-    instances, by, codes = (
-        np.concatenate(column).astype(np.int64) for column in zip(*triples, strict=True)
-    )
+    instances, by, codes = np.hstack(triples).astype(np.int64)
     return instances, by, codes
 
 
@@ -251,8 +243,8 @@ class Generated:
         one_hot: `[N + S, R * C]` CSR, the annotations of the real and then the synthetic instances.
     """
 
-    points: NDArray[np.float32]
-    counts: NDArray[np.int64]
+    points: Floats32
+    counts: Indices
     one_hot: sparse.csr_matrix
 
 
@@ -273,9 +265,7 @@ class Generator:
         ICED, section 2.4; algorithm 1, line 3.
     """
 
-    def __init__(
-        self, hparams: Any, annotations: Annotations, certainty: NDArray[np.float64]
-    ) -> None:
+    def __init__(self, hparams: Estimator, annotations: Annotations, certainty: Floats) -> None:
         self.hparams = hparams
         self.certainty = certainty
         self.num_classes = annotations.num_classes
@@ -283,9 +273,7 @@ class Generator:
         self.real = annotations.one_hot()
         self.labels = annotations.to_sparse()
 
-    def __call__(
-        self, embeddings: NDArray[np.float32], candidates: NDArray[np.int64], index: int
-    ) -> Generated:
+    def __call__(self, embeddings: Floats32, candidates: Indices, index: int) -> Generated:
         """Returns a round whose synthetic instances make all classes as large as the largest.
 
         Args:

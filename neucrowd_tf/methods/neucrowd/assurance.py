@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from neucrowd_tf.declare.types import Floats32
 
 
-def label_assurance(votes: ArrayLike, rule: str = "agreement") -> NDArray[np.float32]:
+def label_assurance(votes: ArrayLike, rule: str = "agreement") -> Floats32:
     """Returns the label assurance of each instance, `[N]` within [0, 1].
 
     With two classes this is definition 2, `|1 - 2 ||y||_1 / d|`, where d is the number of labels

@@ -5,15 +5,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
 from neucrowd_tf.declare.declarations import estimator, fitted, number, one_of, whole
 from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.declare.settings import settings_in
+from neucrowd_tf.declare.types import Array, Fields, Floats32, Indices, Mask, Network, Tensor
 from neucrowd_tf.methods.neucrowd.assurance import label_assurance
 from neucrowd_tf.methods.neucrowd.joint_learning import NeuCrowdModel
 from neucrowd_tf.methods.neucrowd.safety import (
@@ -79,10 +79,10 @@ class NeuCrowd(TupletEstimator):
     safety_margin: Annotated[float, number(), "delta, the margin of definition 3."] = 0.0
     anchor: Annotated[
         str,
-        one_of("mean", "sum", "embedding_sum", "scaled", "none"),
+        one_of("mean", "sum", "embedding_sum", "none"),
         'the robust anchor: "mean" (assurance-weighted mean of embeddings), "sum" (the embedding of'
-        ' definition 4\'s sum of examples), "embedding_sum" (the sum of embeddings), "scaled" (that'
-        ' over the number of tuplets, as released) or "none" (-RA).',
+        ' definition 4\'s sum of examples), "embedding_sum" (the sum of embeddings) or "none"'
+        " (-RA).",
     ] = "mean"
     anchor_in_sum: Annotated[
         bool, "whether the softmax's sum has the anchor too, as published."
@@ -93,22 +93,19 @@ class NeuCrowd(TupletEstimator):
     ] = 2
     sampler_warmup: Annotated[int, whole(0), "epochs before it selects tuplets."] = 1
 
-    # The first epoch (from 0) that draws by safety.
-    safety_start: ClassVar[int] = 0
+    safe_: Mask | None = fitted()
 
-    safe_: NDArray[np.bool_] | None = fitted()
-
-    def _watch(self, model: Any, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
+    def _watch(self, model: Network, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
         """Returns what is logged after each epoch."""
         del data
         return lambda: {"fixed_tuplet_loss": model.fixed_loss(), **model.figures(self.batch_size)}
 
-    def _assurance(self, votes: NDArray[Any]) -> NDArray[np.float32]:
+    def _assurance(self, votes: Array) -> Floats32:
         """Returns the label assurance of each instance, `[n]`, by votes `[n, C]`."""
         return label_assurance(votes)
 
     def _before_epoch(
-        self, model: Any, data: EmbeddingData, epoch: int
+        self, model: Network, data: EmbeddingData, epoch: int
     ) -> Mapping[str, float] | None:
         """Finds the safe examples in the current embedding space and draws them more often.
 
@@ -129,18 +126,15 @@ class NeuCrowd(TupletEstimator):
         self.safe_ = np.array(tf.convert_to_tensor(model.safe), dtype=bool)
         self.safe_[rows] = self._safe_examples(embeddings, data.labels[rows], assurance)
         model.safe.assign(self.safe_)
-        if epoch >= self.safety_start:
-            model.set_probabilities(sampling_probabilities(self.safe_, self.unsafe_weight))
+        model.set_probabilities(sampling_probabilities(self.safe_, self.unsafe_weight))
         return {"safe_share": float(self.safe_.mean())}
 
-    def _safe_examples(
-        self, embeddings: NDArray[Any], labels: NDArray[np.int64], assurance: NDArray[np.float32]
-    ) -> NDArray[np.bool_]:
+    def _safe_examples(self, embeddings: Array, labels: Indices, assurance: Floats32) -> Mask:
         """Returns which of some instances `[m]` are safe among these."""
         k = neighbourhood_size(self.batch_size, len(labels))
         return safe_examples(embeddings, labels, assurance, k=k, margin=self.safety_margin)
 
-    def evaluation(self, dataset: CrowdDataset) -> dict[str, Any]:
+    def evaluation(self, dataset: CrowdDataset) -> Fields:
         """Returns scores of safety, hardness and linearity for evaluation.json.
 
         Returns:
@@ -148,7 +142,7 @@ class NeuCrowd(TupletEstimator):
                 `unsafe_recall` of these among unsafe instances;
                 `safe_share` and the figures of `NeuCrowdModel.figures` in the last epoch.
         """
-        figures: dict[str, Any] = {}
+        figures: Fields = {}
         if self.safe_ is not None and dataset.truth is not None:
             rows = self.rows_[self.kept_]
             labels = self.train_labels_[self.kept_]
@@ -160,7 +154,7 @@ class NeuCrowd(TupletEstimator):
                 figures[name] = self.history_[name][-1]
         return {name: value if np.isfinite(value) else None for name, value in figures.items()}
 
-    def _network(self, data: EmbeddingData) -> tuple[Any, Any]:
+    def _network(self, data: EmbeddingData) -> tuple[Network, Network]:
         """Returns the embedding network and the sampling network as one model, and its batches."""
         self.assurance_ = self._assurance(data.annotations.vote_counts())  # definition 2
         self.safe_ = None
@@ -179,7 +173,7 @@ class NeuCrowd(TupletEstimator):
     def _negatives(self) -> int:
         return self.n - 2
 
-    def _options(self, sampler: Any = None) -> dict[str, Any]:
+    def _options(self, sampler: SamplingNetwork | None = None) -> Fields:
         """Returns the arguments that `NeuCrowdModel` has beside those of `TupletModel`."""
         return {
             "sampler": sampler,
@@ -195,6 +189,6 @@ class NeuCrowd(TupletEstimator):
 
 
 _SETTINGS = settings_in(Path(__file__).with_name("presets.toml"))
-SPACE: dict[str, tuple[Any, ...]] = {**ENCODER_SPACE, **_SETTINGS["space"]}
+SPACE: dict[str, tuple[Tensor, ...]] = {**ENCODER_SPACE, **_SETTINGS["space"]}
 for _name, _variant in _SETTINGS["variants"].items():
     register_method(_name, presets=EQUAL_PRESETS, space=SPACE, **_variant)(NeuCrowd)

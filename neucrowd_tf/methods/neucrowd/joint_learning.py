@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import keras
 import tensorflow as tf
 
+from neucrowd_tf.declare.types import Fields, Tensor
 from neucrowd_tf.methods.neucrowd.robust_anchor import robust_anchors
 from neucrowd_tf.methods.neucrowd.sampler import SamplingNetwork, keep_hardest
 from neucrowd_tf.nn.steps import share_of, take_step
@@ -22,9 +23,6 @@ class NeuCrowdModel(TupletModel):
             learns from the losses they had.
     """
 
-    # What the sampling network predicts is higher (1) or lower (-1) for harder tuplets.
-    harder: ClassVar[float] = 1.0
-
     def __init__(
         self,
         *arguments: Any,
@@ -39,7 +37,7 @@ class NeuCrowdModel(TupletModel):
         Args:
             arguments: of `TupletModel`, whose confidence is the label assurance.
             sampler: the sampling network, or None.
-            anchor: "mean", "sum", "embedding_sum", "scaled" or "none"; see `anchors`.
+            anchor: "mean", "sum", "embedding_sum" or "none"; see `anchors`.
             pool_factor: candidates that are scored for each tuplet that is trained on.
             warmup_steps: how long the sampling network learns before it selects.
             options: of `TupletModel`.
@@ -69,7 +67,9 @@ class NeuCrowdModel(TupletModel):
         """The loss, and the sampling network's figures."""
         return [self.loss_tracker, *(self.trackers if self.sampler is not None else ())]
 
-    def anchors(self, embeddings: Any, tuplets: Any, classes: Any, training: bool) -> Any:
+    def anchors(
+        self, embeddings: Tensor, tuplets: Tensor, classes: Tensor, training: bool
+    ) -> Tensor:
         """Returns the robust anchor in place of each tuplet's own (definition 4).
 
         With "sum" it is the embedding of the example that definition 4 forms, F(sum A(e) e);
@@ -90,7 +90,7 @@ class NeuCrowdModel(TupletModel):
         embedded = self.encoder(tf.reshape(formed, [size, *shape]), training=training)
         return tf.gather(tf.cast(embedded, tf.float32), classes)
 
-    def train_step(self, data: Any) -> dict[str, Any]:
+    def train_step(self, data: Tensor) -> dict[str, Tensor]:
         """Takes steps 1 to 3 of section 3.4 on a batch of uniform numbers `[pool, n]`."""
         step = tf.cast(tf.convert_to_tensor(self.optimizer.iterations), tf.int64)
         tuplets, classes = self.draw(data)
@@ -106,8 +106,8 @@ class NeuCrowdModel(TupletModel):
         return {metric.name: metric.result() for metric in self.metrics}
 
     def select(
-        self, sampler: SamplingNetwork, tuplets: Any, classes: Any, step: Any
-    ) -> tuple[Any, Any]:
+        self, sampler: SamplingNetwork, tuplets: Tensor, classes: Tensor, step: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """Returns the tuplets with the highest predicted hardness; dropout is off while scoring.
 
         References:
@@ -119,11 +119,13 @@ class NeuCrowdModel(TupletModel):
         # accident. Effect: results/neucrowd_forms.csv (random and oracle selection).
         if self.pool_factor == 1:
             return tuplets, classes
-        scores = self.harder * self.hardness(sampler, tuplets, training=False)
+        scores = self.hardness(sampler, tuplets, training=False)
         rows = keep_hardest(scores, tuplets.shape[0] // self.pool_factor, step >= self.warmup_steps)
         return tf.gather(tuplets, rows), tf.gather(classes, rows)
 
-    def representation_step(self, tuplets: Any, classes: Any) -> tuple[Any, list[Any], list[Any]]:
+    def representation_step(
+        self, tuplets: Tensor, classes: Tensor
+    ) -> tuple[Tensor, list[Tensor], list[Tensor]]:
         """Returns the tuplets' losses `[batch]`, and the embedding network's gradients.
 
         References:
@@ -138,8 +140,8 @@ class NeuCrowdModel(TupletModel):
         return losses, variables, tape.gradient(loss, variables)
 
     def sampler_step(
-        self, sampler: SamplingNetwork, tuplets: Any, hardness: Any
-    ) -> tuple[list[Any], list[Any]]:
+        self, sampler: SamplingNetwork, tuplets: Tensor, hardness: Tensor
+    ) -> tuple[list[Tensor], list[Tensor]]:
         """Returns the sampling network's variables and the gradients of its square loss.
 
         It learns the embedding network's losses `[batch]`, into which nothing flows back.
@@ -147,7 +149,7 @@ class NeuCrowdModel(TupletModel):
         References:
             NeuCrowd, section 3.3.4 and section 3.4, step 3.
         """
-        hardness = self.target(tf.stop_gradient(hardness))
+        hardness = tf.stop_gradient(hardness)
         with tf.GradientTape() as tape:
             predicted = self.hardness(sampler, tuplets, training=True)
             error = tf.square(predicted - hardness)
@@ -159,14 +161,10 @@ class NeuCrowdModel(TupletModel):
         variables = list(sampler.trainable_variables)
         return variables, tape.gradient(loss, variables)
 
-    def hardness(self, sampler: SamplingNetwork, tuplets: Any, training: bool) -> Any:
+    def hardness(self, sampler: SamplingNetwork, tuplets: Tensor, training: bool) -> Tensor:
         """Returns the predicted hardness `[batch]` of tuplets `[batch, n]`."""
         features, places = self.distinct(tuplets)
         return sampler.scores(sampler.score_table(features, training), places)
-
-    def target(self, losses: Any) -> Any:
-        """Returns what the sampling network learns of tuplets with these losses `[batch]`."""
-        return losses
 
     def figures(self, batch: int) -> dict[str, float]:
         """Returns what the parts of section 3 do, on the same uniformly drawn tuplets each time.
@@ -186,7 +184,7 @@ class NeuCrowdModel(TupletModel):
         return {name: float(value) for name, value in self._figures(batch).items()}
 
     @tf.function(reduce_retracing=True, autograph=False)
-    def _figures(self, batch: int) -> dict[str, Any]:
+    def _figures(self, batch: int) -> Fields:
         groups = max(2, 1024 // batch)
         width = self.index.negatives + 2
         size = groups * batch
@@ -206,17 +204,14 @@ class NeuCrowdModel(TupletModel):
         losses = self.losses_to(anchors, embeddings, tuplets)
         means = tf.math.unsorted_segment_mean(embeddings[:, 0], classes, len(self.index.classes))
         centres = tf.gather(means, classes)
-        spread, drawn = (
-            tf.reduce_mean(tf.norm(points - centres, axis=1))
-            for points in (anchors, embeddings[:, 0])
-        )
+        spread = tf.reduce_mean(tf.norm(anchors - centres, axis=1))
+        drawn = tf.reduce_mean(tf.norm(embeddings[:, 0] - centres, axis=1))
         figures = {"anchor_spread": tf.math.divide_no_nan(spread, drawn)}
         if self.sampler is not None:
-            scores = self.harder * self.hardness(self.sampler, tuplets, training=False)
-            selected, oracle = (
-                tf.reduce_mean(tf.gather(losses, keep_hardest(by, size // self.pool_factor, True)))
-                for by in (scores, losses)
-            )
+            scores = self.hardness(self.sampler, tuplets, training=False)
+            count = size // self.pool_factor
+            selected = tf.reduce_mean(tf.gather(losses, keep_hardest(scores, count, True)))
+            oracle = tf.reduce_mean(tf.gather(losses, keep_hardest(losses, count, True)))
             pool = tf.reduce_mean(losses)
             figures |= {
                 "hardness_correlation": correlation(scores, losses),

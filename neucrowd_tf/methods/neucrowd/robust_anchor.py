@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import tensorflow as tf
+
+from neucrowd_tf.declare.types import Tensor
 
 
 def robust_anchors(
-    members: Any, assurance: Any, classes: Any, num_classes: int, *, reduction: str = "mean"
-) -> Any:
+    members: Tensor,
+    assurance: Tensor,
+    classes: Tensor,
+    num_classes: int,
+    *,
+    reduction: str = "mean",
+) -> Tensor:
     """Returns a batch's robust anchor for each positive class, `[num_classes, h]`.
 
     Under `tf.distribute` the batch is that of all replicas together.
@@ -20,8 +25,7 @@ def robust_anchors(
         assurance: `[batch]` label assurance of the anchors.
         classes: `[batch]` the index of each tuplet's positive class, from 0 to `num_classes - 1`.
         num_classes: how many classes are positive in turn.
-        reduction: "mean" (assurance-weighted mean), "sum" (assurance-weighted sum) or "scaled"
-            (the sum over the number of tuplets, as in the released code).
+        reduction: "mean" or "sum", weighted by assurance.
 
     References:
         NeuCrowd, definition 4 and section 3.3.2.
@@ -34,12 +38,9 @@ def robust_anchors(
     strength = tf.cast(assurance, members.dtype)
     if reduction == "mean":
         strength += 1e-6  # a batch of ties alone still has a centre: the plain mean
-    of_class = tf.one_hot(classes, num_classes, dtype=members.dtype)
-    share = of_class * strength[:, None]
+    share = tf.one_hot(classes, num_classes, dtype=members.dtype) * strength[:, None]
     total = tf.matmul(share, members, transpose_a=True)
     weight = tf.reduce_sum(share, axis=0)
-    if reduction == "scaled":
-        weight = tf.reduce_sum(of_class, axis=0)
     context = tf.distribute.get_replica_context()
     if context is not None and context.num_replicas_in_sync > 1:
         total, weight = context.all_reduce(tf.distribute.ReduceOp.SUM, [total, weight])

@@ -6,11 +6,12 @@ Examples whose neighbourhood agrees with their label are drawn more often.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
+
+from neucrowd_tf.declare.types import Array, Floats, Indices, Integers, Mask
+from neucrowd_tf.errors import one_at_a_time
 
 # Instances among which an epoch looks for neighbours. The paper looks among a batch.
 MOST_COMPARED = 4096
@@ -26,7 +27,7 @@ def neighbourhood_size(batch_size: int, num_instances: int) -> int:
     return max(1, min(int(math.sqrt(batch_size)), num_instances - 1))
 
 
-def compared_instances(num_instances: int, seed: int, epoch: int) -> NDArray[np.int64]:
+def compared_instances(num_instances: int, seed: int, epoch: int) -> Indices:
     """Returns the positions of the instances that an epoch compares with each other.
 
     They are all of up to `MOST_COMPARED`, so that an epoch's time does not grow with their square.
@@ -46,14 +47,8 @@ def compared_instances(num_instances: int, seed: int, epoch: int) -> NDArray[np.
 
 
 def safe_examples(
-    embeddings: NDArray[Any],
-    labels: NDArray[np.integer[Any]],
-    assurance: NDArray[Any],
-    *,
-    k: int,
-    margin: float = 0.0,
-    with_itself: bool = False,
-) -> NDArray[np.bool_]:
+    embeddings: Array, labels: Integers, assurance: Array, *, k: int, margin: float = 0.0
+) -> Mask:
     """Returns which examples are safe, `[N]`.
 
     An example is safe if and only if the summed assurance of those of its k nearest neighbours (l2,
@@ -65,24 +60,29 @@ def safe_examples(
         assurance: `[N]` label assurance.
         k: the number of neighbours.
         margin: delta.
-        with_itself: whether an example is its own neighbour and equal sums are safe, as in the
-            released code.
 
     References:
         NeuCrowd, definition 3.
     """
-    search = NearestNeighbors(n_neighbors=k).fit(embeddings)
-    neighbours = search.kneighbors(embeddings if with_itself else None, return_distance=False)
+    with one_at_a_time():
+        search = NearestNeighbors(n_neighbors=k).fit(embeddings)
+        neighbours = search.kneighbors(return_distance=False)
+    agreeing, other = neighbours_assurance(neighbours, labels, assurance)
+    return agreeing > other + margin
+
+
+def neighbours_assurance(
+    neighbours: Indices, labels: Integers, assurance: Array
+) -> tuple[Floats, Floats]:
+    """Returns the summed assurance `[N]` of the neighbours with one's label, and of the others."""
     same = labels[neighbours] == labels[:, None]
     weight = assurance[neighbours].astype(np.float64)
     agreeing = np.where(same, weight, 0.0).sum(axis=1)
     other = np.where(same, 0.0, weight).sum(axis=1)
-    if with_itself:
-        return agreeing >= other + margin
-    return agreeing > other + margin
+    return agreeing, other
 
 
-def sampling_probabilities(safe: NDArray[np.bool_], unsafe_weight: float) -> NDArray[np.float64]:
+def sampling_probabilities(safe: Mask, unsafe_weight: float) -> Floats:
     """Returns how likely each instance is drawn, `[N]` relative to a safe one.
 
     References:
@@ -96,9 +96,7 @@ def sampling_probabilities(safe: NDArray[np.bool_], unsafe_weight: float) -> NDA
     return np.where(safe, 1.0, unsafe_weight)
 
 
-def mislabel_detection(
-    safe: NDArray[np.bool_], labels: NDArray[np.integer[Any]], truth: NDArray[np.integer[Any]]
-) -> dict[str, float]:
+def mislabel_detection(safe: Mask, labels: Integers, truth: Integers) -> dict[str, float]:
     """Returns how well "unsafe" finds the instances whose consensus label is wrong.
 
     Args:

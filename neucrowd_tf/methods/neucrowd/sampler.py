@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 import tensorflow as tf
+
+from neucrowd_tf.declare.types import Tensor
 
 
 class SamplingNetwork(keras.layers.Layer):
@@ -36,17 +36,17 @@ class SamplingNetwork(keras.layers.Layer):
         self.bias = self.add_weight(shape=(), initializer="zeros", name="bias", autocast=False)
         self.built = True
 
-    def score_table(self, features: Any, training: bool) -> Any:
+    def score_table(self, features: Tensor, training: bool) -> Tensor:
         """Returns `[N, n]` float32: what each instance adds to a tuplet's score in each slot."""
         return tf.matmul(tf.cast(self.encoder(features, training=training), tf.float32), self.slots)
 
-    def scores(self, table: Any, tuplets: Any) -> Any:
+    def scores(self, table: Tensor, tuplets: Tensor) -> Tensor:
         """Returns the predicted hardness `[batch]` of tuplets `[batch, n]` of rows of the table."""
         flat = tuplets * self.n + tf.range(self.n, dtype=tuplets.dtype)[None, :]
         return tf.reduce_sum(tf.gather(tf.reshape(table, [-1]), flat), axis=1) + self.bias
 
 
-def keep_hardest(scores: Any, keep: int, selecting: Any) -> Any:
+def keep_hardest(scores: Tensor, keep: int, selecting: Tensor) -> Tensor:
     """Returns the positions `[keep]` of the tuplets with the highest predicted hardness.
 
     Args:

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.types import Floats, Floats32, Integers
 from neucrowd_tf.errors import UsageError
 
 
-def _votes_for(
-    votes: ArrayLike, labels: NDArray[np.integer[Any]]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _votes_for(votes: ArrayLike, labels: Integers) -> tuple[Floats, Floats]:
     """Returns `[N]` votes for each example's own label, and `[N]` all its votes."""
     counts = np.asarray(votes, dtype=np.float64)
     return counts[np.arange(len(counts)), labels], counts.sum(axis=1)
 
 
-def mle_confidence(votes: ArrayLike, labels: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
+def mle_confidence(votes: ArrayLike, labels: Integers) -> Floats32:
     """Returns the share of votes for each example's own label, `[N]`; 0 without votes.
 
     Args:
@@ -38,7 +36,7 @@ def mle_confidence(votes: ArrayLike, labels: NDArray[np.integer[Any]]) -> NDArra
     return share.astype(np.float32)
 
 
-def class_prior(labels: NDArray[np.integer[Any]], num_classes: int) -> NDArray[np.float64]:
+def class_prior(labels: Integers, num_classes: int) -> Floats:
     """Returns the share of each class among labels `[N]`, `[C]`."""
     counts = np.bincount(labels, minlength=num_classes).astype(np.float64)
     return counts / counts.sum()
@@ -46,7 +44,7 @@ def class_prior(labels: NDArray[np.integer[Any]], num_classes: int) -> NDArray[n
 
 def beta_parameters(
     prior: ArrayLike, *, mass: float = 1.0, alpha: float | None = None, beta: float | None = None
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Floats, Floats]:
     """Returns the Beta prior of the confidence in each class's label.
 
     Args:
@@ -75,10 +73,8 @@ def beta_parameters(
 
 
 def bayesian_confidence(
-    votes: ArrayLike,
-    labels: NDArray[np.integer[Any]],
-    parameters: tuple[NDArray[np.float64], NDArray[np.float64]],
-) -> NDArray[np.float32]:
+    votes: ArrayLike, labels: Integers, parameters: tuple[Floats, Floats]
+) -> Floats32:
     """Returns the posterior mean of the confidence in each example's own label, `[N]`.
 
     An example with label c and v votes for it out of d has the posterior Beta(alpha_c + v, beta_c +
@@ -96,7 +92,7 @@ def bayesian_confidence(
     # Here: The beta side for negative examples; C classes: own label against the rest. Why: As for
     # (1). Effect: claim rll_equation_2.
     votes_for, total = _votes_for(votes, labels)
-    in_favour, against = (np.asarray(values)[labels] for values in parameters)
+    in_favour, against = np.asarray(parameters)[:, labels]
     alpha = in_favour + votes_for
     beta = against + (total - votes_for)
     return (alpha / (alpha + beta)).astype(np.float32)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.declare.declarations import estimator, number, one_of, whole
 from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.declare.settings import settings_in
+from neucrowd_tf.declare.types import Codes32, Fields, Floats32, Indices, Network
 from neucrowd_tf.methods.rll.confidence import (
     bayesian_confidence,
     beta_parameters,
@@ -88,9 +88,7 @@ class RLL(TupletEstimator):
     def _negatives(self) -> int:
         return self.k
 
-    def _confidence(
-        self, votes: NDArray[np.int32], labels: NDArray[np.int64]
-    ) -> NDArray[np.float32]:
+    def _confidence(self, votes: Codes32, labels: Indices) -> Floats32:
         """Returns the confidence in each label, `[N]`.
 
         References:
@@ -104,7 +102,7 @@ class RLL(TupletEstimator):
         parameters = beta_parameters(prior, mass=self.prior_mass, alpha=self.alpha, beta=self.beta)
         return bayesian_confidence(votes, labels, parameters)
 
-    def evaluation(self, dataset: CrowdDataset) -> dict[str, Any]:
+    def evaluation(self, dataset: CrowdDataset) -> Fields:
         """Returns the label confidence for evaluation.json.
 
         Returns:
@@ -127,7 +125,7 @@ class RLL(TupletEstimator):
         means = {name: float(x.mean()) if len(x) else None for name, x in figures.items()}
         return {**means, "by_class": {"confidence": by_class}}
 
-    def _network(self, data: EmbeddingData) -> tuple[Any, Any]:
+    def _network(self, data: EmbeddingData) -> tuple[Network, Network]:
         """Returns the grouping-based network of eq. (3), and batches of groups."""
         self.confidence_ = self._confidence(data.annotations.vote_counts(), data.labels)
         encoder = self._make_encoder(data.features.shape[1:], self.seed)

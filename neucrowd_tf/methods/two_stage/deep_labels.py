@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 from neucrowd_tf.declare.declarations import estimator
 from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.declare.types import Fields, NamedValues, Network
 from neucrowd_tf.methods.crowd_layers.common.classifier import NetworkClassifier
 from neucrowd_tf.methods.crowd_layers.common.imbalance import CLASS_WEIGHT, class_weight_of
+from neucrowd_tf.methods.crowd_layers.common.network import CompiledNetwork
 from neucrowd_tf.methods.crowd_layers.common.presets import (
     CLASSIFIER_PRESETS,
     CLASSIFIER_STRONGER,
@@ -18,9 +19,9 @@ from neucrowd_tf.methods.two_stage.labels_first import Labels, LabelsFirst
 from neucrowd_tf.training.estimator import TrainingData
 
 # DASC, section 4.1, and ICED, section 3.2.
-_DASC: dict[str, Any] = {"presets": CLASSIFIER_PRESETS, "stronger": CLASSIFIER_STRONGER}
-_ICED: dict[str, Any] = {}
-_PLAIN: Mapping[str, Any] = {
+_DASC: Fields = {"presets": CLASSIFIER_PRESETS, "stronger": CLASSIFIER_STRONGER}
+_ICED: Fields = {}
+_PLAIN: NamedValues = {
     "hidden_units": (128, 64),
     "dropout": 0.0,
     "batch_size": 32,
@@ -44,13 +45,13 @@ class DeepLabels(LabelsFirst, NetworkClassifier):
 
     reads_datasets: ClassVar[bool] = True
 
-    base: Any = "dense"  # not the first argument here, so by name alone
+    base: Network = "dense"  # not the first argument here, so by name alone
     class_weight: Annotated[
         Any, CLASS_WEIGHT, 'weights of labels by class, such as {"cat": 2.0}; others weigh 1.'
     ] = None
     labels: Labels = "hard"
 
-    def _set_targets(self, network: Any, data: TrainingData) -> None:
+    def _set_targets(self, network: CompiledNetwork, data: TrainingData) -> None:
         targets = self._infer(data.annotations)
         network.model.set_targets(targets * class_weight_of(self.class_weight, self.classes_))
 

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from neucrowd_tf.aggregation.base import Aggregator
@@ -24,6 +23,7 @@ from neucrowd_tf.aggregation.ordinal import OrdinalConsensus
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import Constraint, estimator, one_of
 from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.declare.types import Floats
 from neucrowd_tf.errors import UsageError, quietly
 from neucrowd_tf.methods.two_stage.logistic_classifier import LinearClassifier
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
@@ -66,7 +66,7 @@ class LabelsFirst(CrowdEstimator):
                 f" {crowd.num_annotators} annotators"
             )
 
-    def _infer(self, annotations: Annotations) -> NDArray[np.float64]:
+    def _infer(self, annotations: Annotations) -> Floats:
         """Infers labels; returns the weight of each class in training, `[N, C]`.
 
         They are one-hot, or with `labels="soft"` (a subclass may declare `Labels`) probabilities.

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from neucrowd_tf.declare.declarations import estimator, fitted, strengths
+from neucrowd_tf.declare.types import Array, Floats, Floats32, Network
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.logistic_head import STRENGTHS, LinearHead, fit_logistic
 
@@ -35,10 +35,10 @@ class LinearClassifier(CrowdEstimator):
 
     head_: LinearHead = fitted()
 
-    def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
+    def _predict_proba(self, features: Floats32) -> Array:
         return self.head_.predict_proba(_flat(features))
 
-    def _inference_model(self) -> Any:
+    def _inference_model(self) -> Network:
         """Returns a Keras model: standardise, then a dense softmax."""
         from neucrowd_tf.nn.logistic_regression import linear_model
 
@@ -46,7 +46,7 @@ class LinearClassifier(CrowdEstimator):
         arguments = head.kernel_, head.bias_, head.mean_, head.scale_
         return linear_model(tuple(self.feature_shape_), *arguments)
 
-    def _regression(self, data: TrainingData, weights: NDArray[np.float64]) -> LinearHead:
+    def _regression(self, data: TrainingData, weights: Floats) -> LinearHead:
         """Returns a logistic regression on every pair of an instance and a class.
 
         Args:
@@ -69,7 +69,7 @@ class LinearClassifier(CrowdEstimator):
         )
 
 
-def _flat(features: NDArray[np.float32]) -> NDArray[np.float32]:
+def _flat(features: Floats32) -> Floats32:
     """Returns features `[N, d]`, whatever shape a row had."""
     if issparse(features):
         return features

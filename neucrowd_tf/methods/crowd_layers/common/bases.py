@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
+from neucrowd_tf.declare.types import Floats, Layer, Network, Tensor
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.nn.embedding_networks import check_activation
 from neucrowd_tf.nn.keras_private import maker_of
 from neucrowd_tf.training.networks import Base, DenseBase, SmallCnn
 
 _CHANNELS = (1, 3, 4)  # of usual images
+# Rows whose outputs say what a user's classifier gives, the seed that draws them, and how far from
+# one the sum of probabilities in bfloat16 may be.
+PROBES = 8
+_PROBE = 0x0B5E
+ROUNDING = 0.02
 
 
 def build_base(
@@ -64,7 +70,7 @@ def _check_channels(input_shape: tuple[int, ...]) -> None:
         )
 
 
-def _dense(config: DenseBase, inputs: Any, penalty: Any, seed: int) -> Any:
+def _dense(config: DenseBase, inputs: Tensor, penalty: Tensor, seed: int) -> Tensor:
     """Returns fully connected layers: dense, batch norm, activation, dropout each.
 
     References:
@@ -97,15 +103,15 @@ def _batch_norm(name: str | None = None) -> keras.layers.Layer:
 
 
 def _convolution(
-    x: Any,
+    x: Tensor,
     filters: int,
-    penalty: Any,
+    penalty: Tensor,
     seed: int,
     *,
     size: int = 3,
     strides: int = 1,
     relu: bool = True,
-) -> Any:
+) -> Tensor:
     """Convolution without bias, batch norm, ReLU."""
     x = keras.layers.Conv2D(
         filters,
@@ -123,7 +129,7 @@ def _convolution(
     return x
 
 
-def _small_cnn(config: SmallCnn, inputs: Any, penalty: Any, seed: int) -> Any:
+def _small_cnn(config: SmallCnn, inputs: Tensor, penalty: Tensor, seed: int) -> Tensor:
     """Returns five convolutions of 16 to 64 filters for images such as 32 x 32 x 3."""
     x = _convolution(inputs, 16, penalty, seed * 1031)
     for index, filters in enumerate((32, 64)):
@@ -135,7 +141,7 @@ def _small_cnn(config: SmallCnn, inputs: Any, penalty: Any, seed: int) -> Any:
     return x
 
 
-def _resnet18(inputs: Any, penalty: Any, seed: int) -> Any:
+def _resnet18(inputs: Tensor, penalty: Tensor, seed: int) -> Tensor:
     """Returns ResNet-18 in its form for 32 x 32 images.
 
     It has a 3 x 3 stem without pooling and four stages of two blocks.
@@ -187,35 +193,78 @@ def with_softmax(copy: keras.Model, input_shape: tuple[int, ...], num_classes: i
         # Its layers become the base's own: Keras cannot load a model with two parts that share one.
         inputs = copy.inputs[0]
         outputs = copy.outputs[0]
-    if not ends_in_softmax(copy):
+    if not gives_probabilities(keras.Model(inputs, outputs), input_shape):
+        check_last_layer(copy)
         outputs = keras.layers.Softmax(dtype="float32", name="class_probabilities")(outputs)
     return keras.Model(inputs, outputs, name="base")
 
 
-def ends_in_softmax(model: Any) -> bool:
-    """Returns whether a model's last layer gives probabilities; if it is linear, it gives logits.
-
-    Raises:
-        DataError: the model has no layers to look at, or ends in another activation.
-    """
+def check_last_layer(model: Network) -> None:
+    """Raises DataError if a model has no layers, or its last one's activation is not linear."""
     last = output_layer(model)
     if isinstance(last, keras.Model) and last.layers:
-        return ends_in_softmax(last)
-    softmax = keras.activations.softmax
-    linear = keras.activations.linear
-    if isinstance(last, keras.layers.Softmax):
-        return True
-    activation = getattr(last, "activation", None) or linear
-    if activation in (softmax, linear):
-        return activation is softmax
+        check_last_layer(last)
+        return
+    activation = getattr(last, "activation", None) or keras.activations.linear
     name = getattr(activation, "__name__", str(activation))
+    if isinstance(last, keras.layers.ReLU):
+        name = "relu"
+    elif activation is keras.activations.linear:
+        return
     raise DataError(
         "base: expected a last layer with softmax (probabilities) or linear activation (logits),"
         f" received {name!r}"
     )
 
 
-def output_layer(model: Any) -> Any:
+def gives_probabilities(model: Network, input_shape: tuple[int, ...]) -> bool:
+    """Returns whether a built classifier's rows are distributions; else they are logits.
+
+    Its outputs for a few rows say so, whatever layers or operations they come from. Neither its
+    weights nor its random state change.
+
+    Raises:
+        DataError: they are distributions in prediction only (a dropout is behind the softmax), or
+            numbers from 0 that are none (those of a ReLU, say).
+    """
+    rows = np.random.default_rng(_PROBE).normal(size=(PROBES, *input_shape)).astype(np.float32)
+
+    def outputs(*, training: bool) -> Floats:
+        for features in (rows, np.zeros_like(rows)):  # an embedding takes no negative codes
+            try:
+                answers, _ = model.stateless_call(
+                    model.trainable_variables,
+                    model.non_trainable_variables,
+                    features,
+                    training=training,
+                )
+            except (ValueError, TypeError, tf.errors.OpError):
+                continue
+            return np.asarray(keras.ops.cast(answers, "float32"), dtype=np.float64)
+        return np.zeros((0, 0))
+
+    def are_distributions(values: Floats) -> bool:
+        sums = np.abs(values.sum(axis=1) - 1.0)
+        return bool(values.size) and bool((values >= 0).all() and (sums < ROUNDING).all())
+
+    predicted = outputs(training=False)
+    if are_distributions(predicted):
+        if not are_distributions(outputs(training=True)):
+            raise DataError(
+                "base: its outputs sum to one when it predicts, but not while it trains. Move the"
+                " dropout or noise before the softmax."
+            )
+        return True
+    if predicted.size and (predicted >= 0).all() and 0 < (predicted == 0).mean() < 1:
+        raise DataError(
+            "base: expected probabilities (a softmax) or logits of both signs, received numbers"
+            " from 0 that do not sum to one. End it in a linear layer or a softmax, without a ReLU"
+            " or a dropout after it."
+        )
+    return False
+
+
+def output_layer(model: Network) -> Layer:
     """Returns the layer that makes a model's output; of a user's own class, its last layer."""
     if outputs := getattr(model, "outputs", None):
         return maker_of(outputs[0])[0]
@@ -247,7 +296,7 @@ def feature_extractor(base: keras.Model) -> keras.Model:
     return keras.Model(base.inputs[0], tensor, name="extractor")
 
 
-def _last_layers(base: keras.Model) -> tuple[list[Any], Any]:
+def _last_layers(base: keras.Model) -> tuple[list[Tensor], Tensor]:
     """Returns a classifier's last layer with the activations after it, and what it is made from."""
     layer, tensor = maker_of(base.outputs[0])
     layers = [layer]
@@ -257,7 +306,7 @@ def _last_layers(base: keras.Model) -> tuple[list[Any], Any]:
     return layers, tensor
 
 
-def shared_features(base: keras.Model, inputs: Any) -> tuple[Any, Any]:
+def shared_features(base: keras.Model, inputs: Tensor) -> tuple[Tensor, Tensor]:
     """Returns a classifier's probabilities and the features before its last dense layer.
 
     Both come from one pass if the base is a plain graph.

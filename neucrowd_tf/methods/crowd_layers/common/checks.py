@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 from scipy.special import softmax
 
+from neucrowd_tf.declare.types import Array
 from neucrowd_tf.methods.crowd_layers.common.estimator import CrowdLayerBase
 from neucrowd_tf.methods.crowd_layers.common.head import AnnotatorHead
 
@@ -18,7 +17,7 @@ _CLASSES = 3
 
 
 def check_head(
-    head: AnnotatorHead, formula: Callable[..., NDArray[Any]] | None = None, seed: int = 0
+    head: AnnotatorHead, formula: Callable[..., Array] | None = None, seed: int = 0
 ) -> None:
     """Raises AssertionError unless a head is fit for training, sparse labels and saving.
 
@@ -66,7 +65,7 @@ def check_head(
     np.testing.assert_array_equal(again(inputs), logits)
 
 
-def check_finds_random_annotator(make: Callable[..., CrowdLayerBase], **arguments: Any) -> None:
+def check_finds_random_annotator(make: Callable[..., CrowdLayerBase], **arguments: object) -> None:
     """Raises AssertionError unless a crowd layer recognises a random annotator.
 
     Three annotators are right and one answers at random. The layer has to classify well, with the

@@ -13,20 +13,21 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import keras
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.declare.declarations import estimator, fitted, one_of, whole
+from neucrowd_tf.declare.types import Array, Floats32, Indices, Network, Tensor
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.methods.crowd_layers.common import bases
 from neucrowd_tf.methods.crowd_layers.common.mixing import crop_and_flip
 from neucrowd_tf.methods.crowd_layers.common.model import TargetModel
-from neucrowd_tf.methods.crowd_layers.common.network import Network
+from neucrowd_tf.methods.crowd_layers.common.network import CompiledNetwork
 from neucrowd_tf.methods.crowd_layers.common.prediction import compiled_output, rows_at_once
 from neucrowd_tf.nn.embedding_networks import make_optimizer
 from neucrowd_tf.nn.standardise import Standardise
 from neucrowd_tf.training.dataset_features import DatasetFeatures
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.features import in_blocks
+from neucrowd_tf.training.learner import in_batches
 from neucrowd_tf.training.loop import train
 from neucrowd_tf.training.networks import (
     BASES,
@@ -118,11 +119,11 @@ class NetworkClassifier(CrowdEstimator):
     learning_rate: LearningRate = 1e-3
     batch_size: BatchSize = 128
 
-    model_: Any = fitted()
+    model_: Network = fitted()
     history_: dict[str, list[float]] = fitted()
     n_iter_: int = fitted()
     best_epoch_: int | None = fitted()
-    rows_: NDArray[np.int64] = fitted()
+    rows_: Indices = fitted()
 
     # Caches, left out of copies: what fits share within `reused()`, the latest fit's network there,
     # and what predictions compiled.
@@ -150,7 +151,7 @@ class NetworkClassifier(CrowdEstimator):
 
     # ----------------------------------------------------------------- what a subclass provides
 
-    def _model(self, classifier: keras.Model, data: TrainingData) -> Any:
+    def _model(self, classifier: keras.Model, data: TrainingData) -> Network:
         """Returns the `InstanceModel` that trains a classifier of standardised features."""
         return TargetModel(classifier, data.features, len(self.classes_), self._augmentation())
 
@@ -168,7 +169,7 @@ class NetworkClassifier(CrowdEstimator):
         values = (str(x) if isinstance(x, (Mapping, list, tuple)) else x for x in arguments)
         return (type(self), run.strategy, size, shape, lazy, *values)
 
-    def _build(self, data: TrainingData) -> Network:
+    def _build(self, data: TrainingData) -> CompiledNetwork:
         base = self._make_base(data.features.shape[1:], len(self.classes_))
         layer = Standardise(self.standardise == "square_root", name="standardise")
         inputs = keras.Input(data.features.shape[1:], name="features")
@@ -176,17 +177,17 @@ class NetworkClassifier(CrowdEstimator):
         model = self._model(keras.Model(inputs, outputs, name="classifier"), data)
         name = type(self).__name__.lower()
         whole_model = keras.Model(inputs, {"probabilities": outputs}, name=name)
-        return Network(model, whole_model, base, layer)
+        return CompiledNetwork(model, whole_model, base, layer)
 
-    def _compile(self, network: Any, run: Run) -> None:
+    def _compile(self, network: CompiledNetwork, run: Run) -> None:
         """Compiles what is trained."""
         self._compile_model(network.model, network.steps, self.learning_rate, run)
 
-    def _set_targets(self, network: Any, data: TrainingData) -> None:
+    def _set_targets(self, network: CompiledNetwork, data: TrainingData) -> None:
         """Sets what the network is trained on."""
         raise NotImplementedError
 
-    def _train(self, network: Any, data: TrainingData, run: Run) -> Any:
+    def _train(self, network: CompiledNetwork, data: TrainingData, run: Run) -> Network:
         """Trains a network that has just been started, and returns the history."""
         return self._train_phase(network, network.model, self.epochs, data, run)
 
@@ -194,10 +195,10 @@ class NetworkClassifier(CrowdEstimator):
         """Returns whether a trained network is so poor that it starts again, if it may."""
         return False
 
-    def _start_again(self, network: Any) -> None:
+    def _start_again(self, network: CompiledNetwork) -> None:
         """Changes how a network starts after an attempt that failed."""
 
-    def _finish(self, network: Any, data: TrainingData) -> None:
+    def _finish(self, network: CompiledNetwork, data: TrainingData) -> None:
         """Reads results off the trained network."""
 
     # ----------------------------------------------------------------- fit
@@ -232,11 +233,11 @@ class NetworkClassifier(CrowdEstimator):
         self._finish(network, data)
 
     @property
-    def network(self) -> Any:
+    def network(self) -> CompiledNetwork:
         """The compiled network of the latest fit, within `reused()` alone."""
         return self._network
 
-    def _compiled(self, data: TrainingData, run: Run) -> Any:
+    def _compiled(self, data: TrainingData, run: Run) -> Network:
         # Room first: what predicted with an earlier network keeps that one's memory.
         self._functions = self._network = None
         with run.scope():
@@ -251,13 +252,13 @@ class NetworkClassifier(CrowdEstimator):
             self._compile(network, run)
         return network
 
-    def _compile_model(self, model: Any, steps: int, learning_rate: Any, run: Run) -> None:
+    def _compile_model(self, model: Network, steps: int, learning_rate: object, run: Run) -> None:
         other = learning_rate is not self.learning_rate
         optimizer = make_optimizer(self.optimizer, learning_rate, always=other)
         steps = run.steps_per_call(steps)
         model.compile(optimizer=optimizer, steps_per_execution=steps, jit_compile=False)
 
-    def _start(self, network: Any, data: TrainingData, seed: int) -> None:
+    def _start(self, network: CompiledNetwork, data: TrainingData, seed: int) -> None:
         """Gives the network fresh weights, this data's constants and its targets.
 
         Weights are drawn from `seed`.
@@ -277,13 +278,13 @@ class NetworkClassifier(CrowdEstimator):
 
     def _train_phase(
         self,
-        network: Any,
-        model: Any,
+        network: CompiledNetwork,
+        model: Network,
         epochs: int,
         data: TrainingData,
         run: Run,
         epoch_start: Callable[[int], Mapping[str, float] | None] | None = None,
-    ) -> Any:
+    ) -> Tensor:
         """Trains one of the network's compiled models.
 
         With `monitor` it keeps the best epoch. `epoch_start` is called before each epoch.
@@ -308,7 +309,7 @@ class NetworkClassifier(CrowdEstimator):
         wanted = self.monitor is not None or run.callbacks or logged
         return train(
             model,
-            network.batches,
+            in_batches(model, network.batches, network.steps, run),
             epochs=epochs,
             steps_per_epoch=network.steps,
             run=run,
@@ -319,7 +320,7 @@ class NetworkClassifier(CrowdEstimator):
             epoch_start=start,
         )
 
-    def _rates(self, model: Any) -> list[tuple[Any, float]]:
+    def _rates(self, model: Network) -> list[tuple[Tensor, float]]:
         """Returns the optimizers of `model` and the learning rates that they begin with."""
         return [(model.optimizer, self.learning_rate)]
 
@@ -337,7 +338,7 @@ class NetworkClassifier(CrowdEstimator):
             return bases.with_softmax(base, input_shape, num_classes)
         return bases.build_base(base, input_shape, num_classes, self.seed)
 
-    def _augmentation(self) -> Callable[[Any, Any], Any] | None:
+    def _augmentation(self) -> Callable[[Tensor, Tensor], Tensor] | None:
         if not self.augment:
             return None
         if len(self.feature_shape_) != 3:
@@ -353,7 +354,7 @@ class NetworkClassifier(CrowdEstimator):
         outputs = {"probabilities": self.model_.output["probabilities"]}
         return keras.Model(self.model_.input, outputs, name=self.model_.name)
 
-    def _outputs(self, name: str, features: NDArray[np.float32]) -> NDArray[np.float32]:
+    def _outputs(self, name: str, features: Floats32) -> Floats32:
         """Returns one output of `model_` for a block of features."""
         if self._functions is None:
             self._functions = NetworkCache()
@@ -362,6 +363,6 @@ class NetworkClassifier(CrowdEstimator):
             functions[name] = compiled_output(self.model_, name, self.feature_shape_)
         return np.asarray(functions[name](features))
 
-    def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
+    def _predict_proba(self, features: Floats32) -> Array:
         rows = rows_at_once(self.feature_shape_)
         return in_blocks(lambda block: self._outputs("probabilities", block), features, rows)

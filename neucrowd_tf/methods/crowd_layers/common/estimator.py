@@ -7,9 +7,10 @@ from typing import Annotated, Any, ClassVar, Self
 
 import keras
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from neucrowd_tf.declare.declarations import estimator, number, one_of, whole
+from neucrowd_tf.declare.types import Array, Fields, Floats32, Layer, Mask, Network, Tensor
 from neucrowd_tf.errors import warn
 from neucrowd_tf.methods.crowd_layers.common.bases import shared_features
 from neucrowd_tf.methods.crowd_layers.common.classifier import NetworkClassifier
@@ -23,7 +24,7 @@ from neucrowd_tf.methods.crowd_layers.common.imbalance import (
     resampled_multiplicities,
 )
 from neucrowd_tf.methods.crowd_layers.common.model import AnnotationModel
-from neucrowd_tf.methods.crowd_layers.common.network import Network
+from neucrowd_tf.methods.crowd_layers.common.network import CompiledNetwork
 from neucrowd_tf.methods.crowd_layers.common.prediction import rows_at_once
 from neucrowd_tf.nn.embedding_networks import make_optimizer
 from neucrowd_tf.nn.standardise import Standardise
@@ -43,9 +44,7 @@ _LOST = 0.2
 _WORTH_A_RESTART = 0.1
 
 
-def lost_classes(
-    agreed: NDArray[Any], predicted: NDArray[Any], num_classes: int
-) -> NDArray[np.bool_]:
+def lost_classes(agreed: Array, predicted: Array, num_classes: int) -> Mask:
     """Returns, by class, whether a fit loses it.
 
     A fit loses a class that it hardly ever predicts. It also loses one that it predicts mostly as
@@ -116,15 +115,15 @@ class CrowdLayerBase(NetworkClassifier):
     # goes over single annotations.
     shares_features: ClassVar[bool] = False
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> Fields:
         """Returns the fitted state; see `neucrowd_tf.training.state.snapshot`."""
         return snapshot(self)
 
-    def from_snapshot(self, state: dict[str, Any]) -> Self:
+    def from_snapshot(self, state: Fields) -> Self:
         """Returns a fitted estimator of its own that is as this one was then."""
         return from_snapshot(self, state)  # type: ignore[no-any-return]
 
-    def load_snapshot(self, state: dict[str, Any]) -> Self:
+    def load_snapshot(self, state: Fields) -> Self:
         """Takes a snapshot's state in place."""
         return load_snapshot(self, state)  # type: ignore[no-any-return]
 
@@ -133,14 +132,14 @@ class CrowdLayerBase(NetworkClassifier):
 
     # ----------------------------------------------------------------- what a subclass provides
 
-    def _head(self, num_annotators: int, num_classes: int) -> Any:
+    def _head(self, num_annotators: int, num_classes: int) -> Layer:
         """Returns the annotator head.
 
         It is an `AnnotatorHead`, from class probabilities `[B, C]` to logits `[B, R, C]`.
         """
         raise NotImplementedError
 
-    def _graph(self, base: keras.Model, standardised: Any, head: Any) -> tuple[Any, Any]:
+    def _graph(self, base: keras.Model, standardised: Tensor, head: Layer) -> tuple[Tensor, Tensor]:
         """Returns annotators' logits and class probabilities of standardised features."""
         if self.shares_features:
             probabilities, features = shared_features(base, standardised)
@@ -148,7 +147,7 @@ class CrowdLayerBase(NetworkClassifier):
         probabilities = base(standardised)
         return head(probabilities), probabilities
 
-    def _annotation_model(self, data: TrainingData) -> tuple[Any, dict[str, Any]]:
+    def _annotation_model(self, data: TrainingData) -> tuple[Tensor, Fields]:
         """Returns the class of the `AnnotationModel` that trains, and arguments of its own."""
         return AnnotationModel, {}
 
@@ -159,7 +158,7 @@ class CrowdLayerBase(NetworkClassifier):
         options = self._annotation_model(data)[1].values()
         return (*super()._spec(data, run), self._few_cells(data), *options)
 
-    def _build(self, data: TrainingData) -> Network:
+    def _build(self, data: TrainingData) -> CompiledNetwork:
         annotators = data.annotations.num_annotators
         classes = len(self.classes_)
         base = self._make_base(data.features.shape[1:], classes)
@@ -192,27 +191,27 @@ class CrowdLayerBase(NetworkClassifier):
         )
         outputs = {"probabilities": probabilities, "annotators": answers}
         whole = keras.Model(inputs, outputs, name=type(self).__name__.lower())
-        return Network(model, whole, base, layer, once)
+        return CompiledNetwork(model, whole, base, layer, once)
 
-    def _compile(self, network: Any, run: Run) -> None:
+    def _compile(self, network: CompiledNetwork, run: Run) -> None:
         super()._compile(network, run)
         if self.annotator_learning_rate is not None:
             network.model.set_annotator_optimizer(
                 make_optimizer(self.optimizer, self.annotator_learning_rate, always=True)
             )
 
-    def _rates(self, model: Any) -> list[tuple[Any, float]]:
+    def _rates(self, model: Network) -> list[tuple[Tensor, float]]:
         rates = super()._rates(model)
         if self.annotator_learning_rate is not None:
             rates.append((model.annotator_optimizer, self.annotator_learning_rate))
         return rates
 
-    def _set_targets(self, network: Any, data: TrainingData) -> None:
+    def _set_targets(self, network: CompiledNetwork, data: TrainingData) -> None:
         crowd = data.annotations
         # With pseudo-annotations a balanced selection would undo the weights.
         counts = np.bincount(crowd.observed().labels, minlength=crowd.num_classes)
         weights = class_weights(counts, self.imbalance)
-        strengths: NDArray[Any] = weights[crowd.labels]
+        strengths: Array = weights[crowd.labels]
         if self.imbalance == "resampling":
             strengths = resampled_multiplicities(crowd.labels, weights, self.seed)
         by_class = class_weight_of(self.class_weight, self.classes_)
@@ -251,10 +250,10 @@ class CrowdLayerBase(NetworkClassifier):
         most = max(data.annotations.num_annotations, self.annotations_expected)
         return most * _GATHERING < cells
 
-    def _finish(self, network: Any, data: TrainingData) -> None:
+    def _finish(self, network: CompiledNetwork, data: TrainingData) -> None:
         self.confusion_matrices_ = self._confusion_matrices(network, data)
 
-    def _confusion_matrices(self, network: Any, data: TrainingData) -> NDArray[np.float32]:
+    def _confusion_matrices(self, network: CompiledNetwork, data: TrainingData) -> Floats32:
         """Returns what each annotator would answer if the class were certain.
 
         Where answers depend on the instance, it is the mean answer over the training instances,
@@ -278,7 +277,7 @@ class CrowdLayerBase(NetworkClassifier):
 
     # ----------------------------------------------------------------- use
 
-    def predict_annotators(self, features: ArrayLike) -> NDArray[np.float32]:
+    def predict_annotators(self, features: ArrayLike) -> Floats32:
         """Returns how likely each annotator gives each label to each instance.
 
         It is `[M, R, C]` float32 and sums to one over C.

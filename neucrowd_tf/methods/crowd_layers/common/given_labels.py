@@ -10,12 +10,13 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from neucrowd_tf.declare.types import Fields, Tensor
 from neucrowd_tf.methods.crowd_layers.common.losses import annotation_losses
 
 
 def given_labels(
-    user: str, y_true: Any, y_pred: Any, sample_weight: Any, dtype: str
-) -> tuple[Any, Any, Any]:
+    user: str, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor, dtype: str
+) -> tuple[Tensor, Tensor, Tensor]:
     """Returns the codes `[...]`, predictions `[..., C]` and weights `[...]` of labels.
 
     The weight of a missing label is 0. No compiler drops the check of codes: where XLA leaves out
@@ -64,12 +65,22 @@ def given_labels(
             " AnnotationLoss(class_weight=...) instead. If these are weights of items, pass"
             " sample_weight[:, None]."
         )
-    while factor.shape.rank < weights.shape.rank:
-        factor = factor[..., None]
+    if factor.shape.rank < weights.shape.rank:
+        factor = factor[(..., *[None] * (weights.shape.rank - factor.shape.rank))]
+    sizes = zip(factor.shape, weights.shape, strict=False)
+    unequal = [(size, wanted) for size, wanted in sizes if None not in (size, wanted)]
+    if factor.shape.rank != weights.shape.rank or any(
+        size not in (1, wanted) for size, wanted in unequal
+    ):
+        raise ValueError(
+            f"{user}: sample_weight has the shape {tf.convert_to_tensor(sample_weight).shape} where"
+            f" labels have {weights.shape}. Give a weight to each label, in the labels' shape, or"
+            " to each item, [B, 1]; for weights of classes use AnnotationLoss(class_weight=...)."
+        )
     return codes, predictions, weights * factor
 
 
-def _float_type(dtype: Any) -> str:
+def _float_type(dtype: object) -> str:
     """Returns float64 of such a dtype or policy, else float32; None is Keras' float type."""
     policy = keras.dtype_policies.get(dtype or keras.config.floatx())
     if policy.compute_dtype == "float64":
@@ -91,8 +102,8 @@ class AnnotationLoss(keras.losses.Loss):
         reduction: "sum_over_batch_size", "mean" and "mean_with_sample_weight" are the weighted mean
             over labels, divided by the replicas of a strategy as Keras does; "sum"; or "none", the
             weighted losses in the labels' shape, 0 where one is missing.
-        class_weight: `[C]` weights of labels by class, or a mapping from codes; others weigh 1.
-            `class_weight` of `fit` is an error, as Keras would take it for items.
+        class_weight: `[C]` weights of labels by class, or a mapping from some codes; others weigh
+            1. `class_weight` of `fit` is an error, as Keras would take it for items.
         labels_per_item: labels of an item on average. A batch's mean is then the sum of its losses
             over so many labels an item, so that Keras' mean over batches is that over all labels,
             and a batch with few or no labels weighs little. None divides by the batch's own labels.
@@ -107,7 +118,7 @@ class AnnotationLoss(keras.losses.Loss):
         log_probabilities: bool = False,
         reduction: str | None = "mean_with_sample_weight",
         name: str = "annotation_loss",
-        dtype: Any = None,
+        dtype: object = None,
         class_weight: Sequence[float] | Mapping[int, float] | None = None,
         labels_per_item: float | None = None,
     ) -> None:
@@ -123,14 +134,14 @@ class AnnotationLoss(keras.losses.Loss):
         super().__init__(name=name, reduction=reduction, dtype=_float_type(dtype))
         self.gamma = gamma
         self.log_probabilities = log_probabilities
-        self.class_weight = _listed(class_weight)
+        self.class_weight = _checked(class_weight)
         if labels_per_item is None:
             self.labels_per_item = None
         else:
             self.labels_per_item = float(labels_per_item)
 
     @tf.autograph.experimental.do_not_convert  # as Keras' own in a tf.function
-    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+    def __call__(self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor = None) -> Tensor:
         """Returns the reduced loss.
 
         Args:
@@ -151,24 +162,29 @@ class AnnotationLoss(keras.losses.Loss):
         labels = tf.cast(tf.reduce_prod(tf.shape(codes)[1:]), loss.dtype)
         return loss * (labels / self.labels_per_item)
 
-    def _of_classes(self, codes: Any, num_classes: int) -> Any:
+    def _of_classes(self, codes: Tensor, num_classes: int) -> Tensor:
         """Returns the weight of each label's class."""
-        weights = list(self.class_weight or ())
-        if len(weights) > num_classes:
+        if isinstance(self.class_weight, Mapping):
+            weights = [self.class_weight.get(code, 1.0) for code in range(num_classes)]
+            fits = max(self.class_weight, default=0) < num_classes
+        else:
+            weights = list(self.class_weight or ())
+            fits = len(weights) == num_classes
+        if not fits:
             raise ValueError(
-                f"class_weight: there are {num_classes} classes, received {len(weights)} weights"
+                f"class_weight: there are {num_classes} classes, received {self.class_weight}. Give"
+                " a list with a weight for each class, or a mapping from some class codes."
             )
-        weights += [1.0] * (num_classes - len(weights))
         within = tf.clip_by_value(codes, 0, num_classes - 1)
         return tf.gather(tf.constant(weights, self.dtype), within)
 
-    def call(self, y_true: Any, y_pred: Any) -> Any:
+    def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         labels = tf.cast(y_true, tf.int32)
         return annotation_losses(
             labels, y_pred, self.gamma, log_probabilities=self.log_probabilities
         )
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Fields:
         return {
             **super().get_config(),
             "gamma": self.gamma,
@@ -178,16 +194,22 @@ class AnnotationLoss(keras.losses.Loss):
         }
 
 
-def _listed(class_weight: Sequence[float] | Mapping[int, float] | None) -> list[float] | None:
-    """Returns checked weights by code; in a mapping, codes without a weight have 1."""
+def _checked(
+    class_weight: Sequence[float] | Mapping[int, float] | None,
+) -> list[float] | dict[int, float] | None:
+    """Returns checked weights, by code in a mapping; JSON has made its keys texts."""
     if class_weight is None:
         return None
     if isinstance(class_weight, Mapping):
-        if any(not isinstance(code, int) or code < 0 for code in class_weight):
+        codes = [str(code) for code in class_weight]
+        if not all(code.isdecimal() for code in codes):
             raise ValueError("class_weight: the keys are class codes from 0")
-        codes = range(max(class_weight, default=-1) + 1)
-        class_weight = [class_weight.get(code, 1.0) for code in codes]
-    weights = np.asarray(class_weight, dtype=np.float64)
+        return dict(zip(map(int, codes), _weights(list(class_weight.values())), strict=True))
+    return _weights(class_weight)
+
+
+def _weights(values: Sequence[float]) -> list[float]:
+    weights = np.asarray(values, dtype=np.float64)
     if weights.ndim != 1 or not (np.isfinite(weights) & (weights >= 0)).all():
         raise ValueError("class_weight: expected a finite number from 0 for each class code")
     return [float(weight) for weight in weights]
@@ -200,22 +222,22 @@ class _LabelMean(keras.metrics.Mean):
         ValueError: at the end of an epoch, if a compiler has dropped the check of label codes.
     """
 
-    def __init__(self, name: str, dtype: Any = None) -> None:
+    def __init__(self, name: str, dtype: object = None) -> None:
         super().__init__(name=name, dtype=_float_type(dtype))
 
-    def figures(self, labels: Any, predictions: Any) -> Any:
+    def figures(self, labels: Tensor, predictions: Tensor) -> Any:
         """Returns the figure of each label, as codes `[...]` and predictions `[..., C]` say."""
         raise NotImplementedError
 
     @tf.autograph.experimental.do_not_convert
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor = None) -> None:
         """Adds a batch; arguments are as of `AnnotationLoss`."""
         name = type(self).__name__
         labels, predictions, weights = given_labels(name, y_true, y_pred, sample_weight, self.dtype)
         figures = tf.cast(self.figures(labels, predictions), self.dtype)
         super().update_state(tf.reshape(figures, [-1]), tf.reshape(weights, [-1]))
 
-    def result(self) -> Any:
+    def result(self) -> Tensor:
         count = tf.convert_to_tensor(self.count)
         if tf.executing_eagerly() and math.isnan(count):
             raise ValueError(
@@ -233,10 +255,10 @@ class AnnotationAccuracy(_LabelMean):
     probabilities `[B, C]` and true labels `[B]`, -1 where one is not known, it is the accuracy.
     """
 
-    def __init__(self, name: str = "annotation_accuracy", dtype: Any = None) -> None:
+    def __init__(self, name: str = "annotation_accuracy", dtype: object = None) -> None:
         super().__init__(name, dtype)
 
-    def figures(self, labels: Any, predictions: Any) -> Any:
+    def figures(self, labels: Tensor, predictions: Tensor) -> Any:
         return tf.argmax(predictions, axis=-1, output_type=labels.dtype) == labels
 
 
@@ -254,16 +276,16 @@ class AnnotationLogLoss(_LabelMean):
     """
 
     def __init__(
-        self, from_logits: bool = True, name: str = "annotation_log_loss", dtype: Any = None
+        self, from_logits: bool = True, name: str = "annotation_log_loss", dtype: object = None
     ) -> None:
         super().__init__(name, dtype)
         self.from_logits = from_logits
 
-    def figures(self, labels: Any, predictions: Any) -> Any:
+    def figures(self, labels: Tensor, predictions: Tensor) -> Any:
         logits = predictions
         if not self.from_logits:
             logits = tf.math.log(tf.maximum(predictions, 1e-7))
         return annotation_losses(labels, logits)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Fields:
         return {**super().get_config(), "from_logits": self.from_logits}

@@ -7,10 +7,11 @@ from typing import Any, ClassVar, TypedDict, Unpack, get_args
 import keras
 import numpy as np
 from keras import ops
-from numpy.typing import NDArray
+
+from neucrowd_tf.declare.types import Fields, Floats32, Tensor
 
 # Positions among a batch's instances, and codes of annotators, `[K]` each.
-Cells = tuple[Any, Any]
+Cells = tuple[Tensor, Tensor]
 
 
 class LayerOptions(TypedDict, total=False):
@@ -49,11 +50,11 @@ class AnnotatorHead(keras.layers.Layer):
         super().__init__(**{**kwargs, "dtype": "float64" if double else "float32"})
         self.num_annotators = num_annotators
 
-    def annotator_weight(self, name: str, shape: tuple[int, ...], initializer: Any) -> Any:
+    def annotator_weight(self, name: str, shape: tuple[int, ...], initializer: object) -> Tensor:
         """Returns a new weight `[R, *shape]`; see `shared_weight`."""
         return self.shared_weight(name, (self.num_annotators, *shape), initializer)
 
-    def shared_weight(self, name: str, shape: tuple[int, ...], initializer: Any) -> Any:
+    def shared_weight(self, name: str, shape: tuple[int, ...], initializer: object) -> Tensor:
         """Returns a new weight `[*shape]`, which is stored as `self.<name>`.
 
         Every fit draws it anew with its initialiser, which is stored as `self.<name>_initializer`.
@@ -64,7 +65,7 @@ class AnnotatorHead(keras.layers.Layer):
         setattr(self, name, weight)
         return weight
 
-    def call(self, inputs: Any, cells: Cells | None = None) -> Any:
+    def call(self, inputs: Tensor, cells: Cells | None = None) -> Tensor:
         inputs = keras.tree.map_structure(lambda x: ops.cast(x, self.compute_dtype), inputs)
         leading = self._leading(inputs)
         if cells is None and len(leading) > 1:
@@ -76,7 +77,7 @@ class AnnotatorHead(keras.layers.Layer):
         self._add_penalty(inputs)
         return logits
 
-    def _leading(self, inputs: Any) -> tuple[Any, ...]:
+    def _leading(self, inputs: Tensor) -> tuple[Tensor, ...]:
         """Returns the inputs' shape without the last dimension: (B,) or, of sequences, (B, T)."""
         tensors = keras.tree.flatten(inputs)
         ranks = {len(x.shape) for x in tensors}
@@ -88,52 +89,52 @@ class AnnotatorHead(keras.layers.Layer):
             )
         return tuple(ops.shape(tensors[0])[:-1])
 
-    def _add_penalty(self, inputs: Any) -> None:
+    def _add_penalty(self, inputs: Tensor) -> None:
         penalty = self.penalty(inputs)
         if not isinstance(penalty, float):
             self.add_loss(ops.cast(penalty, keras.config.floatx()))
 
-    def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
+    def compute_output_spec(self, *args: object, **kwargs: object) -> Tensor:
         """Returns what `call` gives; see `compute_output_shape`."""
         return keras.Operation.compute_output_spec(self, *args, **kwargs)
 
-    def compute_output_shape(self, *args: Any, **kwargs: Any) -> Any:
+    def compute_output_shape(self, *args: object, **kwargs: object) -> Tensor:
         """Raises NotImplementedError: only wrappers ask for it, which would repeat the penalty."""
         raise NotImplementedError(
             f"{type(self).__name__} takes sequences [B, T, ...] itself. Call it without"
             " TimeDistributed or another wrapper."
         )
 
-    def logits(self, inputs: Any, cells: Cells | None) -> Any:
+    def logits(self, inputs: Tensor, cells: Cells | None) -> Tensor:
         """Returns logits `[B, R, C]`, or `[K, C]` of cells."""
         raise NotImplementedError
 
-    def penalty(self, inputs: Any) -> Any:
+    def penalty(self, inputs: Tensor) -> Tensor:
         """Returns a scalar that is added to the loss of a batch with these inputs."""
         return 0.0
 
 
-def stacked_identity(num_classes: int, scale: float = 1.0, beside: float = 0.0) -> Any:
+def stacked_identity(num_classes: int, scale: float = 1.0, beside: float = 0.0) -> Tensor:
     """Returns an initialiser of `[R, C, C]`: `scale` on each diagonal and `beside` elsewhere."""
     eye = np.eye(num_classes)
     return keras.initializers.Constant((scale * eye + beside * (1.0 - eye)).tolist())
 
 
-def of_instances(values: Any, cells: Cells | None) -> Any:
+def of_instances(values: Tensor, cells: Cells | None) -> Tensor:
     """Returns `[B, 1, h]` of a batch's values `[B, h]`, or `[K, h]` of the cells' instances."""
     if cells is None:
         return values[:, None]
     return ops.take(values, cells[0], axis=0)
 
 
-def of_annotators(weights: Any, cells: Cells | None) -> Any:
+def of_annotators(weights: Tensor, cells: Cells | None) -> Tensor:
     """Returns the weights `[R, ...]` of all annotators, or `[K, ...]` of the cells' ones."""
     if cells is None:
         return ops.convert_to_tensor(weights)
     return ops.take(weights, cells[1], axis=0)
 
 
-def product(inputs: Any, matrices: Any, cells: Cells | None) -> Any:
+def product(inputs: Tensor, matrices: Tensor, cells: Cells | None) -> Tensor:
     """Returns inputs `[B, h]` times matrices that `of_annotators` gave: `[B, R, C]` or `[K, C]`."""
     if cells is not None:
         return ops.sum(ops.take(inputs, cells[0], axis=0)[:, :, None] * matrices, axis=1)
@@ -142,7 +143,7 @@ def product(inputs: Any, matrices: Any, cells: Cells | None) -> Any:
     return ops.reshape(ops.matmul(inputs, flat), (-1, annotators, classes))
 
 
-def certain_answers(head: AnnotatorHead, num_classes: int) -> NDArray[np.float32]:
+def certain_answers(head: AnnotatorHead, num_classes: int) -> Floats32:
     """Returns `[R, C true, C observed]`: each annotator's answers if the class is certain.
 
     These are the head's at the corners of the simplex.
@@ -151,7 +152,7 @@ def certain_answers(head: AnnotatorHead, num_classes: int) -> NDArray[np.float32
     return np.ascontiguousarray(np.asarray(answers, dtype=np.float32).transpose(1, 0, 2))
 
 
-def check_int(name: str, value: Any) -> None:
+def check_int(name: str, value: object) -> None:
     """Raises TypeError unless a value is an int, the only whole number that Keras saves."""
     if not isinstance(value, int):
         raise TypeError(
@@ -160,7 +161,7 @@ def check_int(name: str, value: Any) -> None:
         )
 
 
-def check_choice(name: str, value: Any, choices: Any) -> None:
+def check_choice(name: str, value: object, choices: object) -> None:
     """Raises ValueError unless a value is one of those of a `Literal`."""
     if value not in get_args(choices):
         shown = " or ".join(map(repr, get_args(choices)))
@@ -177,9 +178,9 @@ class HeadsUniform(keras.initializers.Initializer):
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
 
-    def __call__(self, shape: tuple[int, ...], dtype: Any = None) -> Any:
+    def __call__(self, shape: tuple[int, ...], dtype: Any = None) -> Tensor:
         limit = (6.0 / (shape[-2] + shape[-1])) ** 0.5
         return keras.random.uniform(shape, -limit, limit, dtype=dtype or "float32", seed=self.seed)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Fields:
         return {"seed": self.seed}

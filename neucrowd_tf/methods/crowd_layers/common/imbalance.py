@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Hashable, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.declare.declarations import Constraint, none, number
+from neucrowd_tf.declare.types import Array, Floats32, Indices, Integers
 from neucrowd_tf.errors import UsageError
 
 CLASS_WEIGHT = none | Constraint(
@@ -23,7 +22,7 @@ GAMMA = 2.0  # of the focal losses
 BETA = 0.9999  # of the class-balanced focal loss
 
 
-def class_weights(counts: NDArray[Any], imbalance: str, beta: float = BETA) -> NDArray[np.float32]:
+def class_weights(counts: Array, imbalance: str, beta: float = BETA) -> Floats32:
     """Returns the weight `[C]` of an annotation of each class.
 
     Args:
@@ -51,9 +50,7 @@ def class_weights(counts: NDArray[Any], imbalance: str, beta: float = BETA) -> N
     return weights.astype(np.float32)
 
 
-def resampled_multiplicities(
-    labels: NDArray[np.integer[Any]], weights: NDArray[Any], seed: int
-) -> NDArray[np.int64]:
+def resampled_multiplicities(labels: Integers, weights: Array, seed: int) -> Indices:
     """Returns how often each of `[A]` annotations occurs in the oversampled data.
 
     This is the whole part of its class's weight, and once more for as many others of the class,
@@ -74,9 +71,7 @@ def resampled_multiplicities(
     return copies
 
 
-def class_weight_of(
-    class_weight: Mapping[Any, float] | None, classes: NDArray[Any]
-) -> NDArray[np.float32]:
+def class_weight_of(class_weight: Mapping[Hashable, float] | None, classes: Array) -> Floats32:
     """Returns the weight `[C]` of each class; those that are not named weigh 1.
 
     Names are compared as text, so that they can be the keys of JSON.

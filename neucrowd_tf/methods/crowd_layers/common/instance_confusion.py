@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Unpack
+from typing import ClassVar, Unpack
 
 import keras
 import numpy as np
 import tensorflow as tf
 from keras import ops
 
+from neucrowd_tf.declare.types import Shape, Tensor
 from neucrowd_tf.methods.crowd_layers.common.head import (
     AnnotatorHead,
     Cells,
@@ -19,7 +20,7 @@ from neucrowd_tf.methods.crowd_layers.common.head import (
 )
 
 
-def right_at_first(eta: float, num_classes: int) -> Any:
+def right_at_first(eta: float, num_classes: int) -> Tensor:
     """Returns an initialiser of biases `[C * C]` with which annotators are right with `eta`.
 
     They are `log(eta (C - 1) / (1 - eta))` times the identity, before the softmax over a row.
@@ -65,7 +66,7 @@ class InstanceConfusion(AnnotatorHead):
     """
 
     detached: ClassVar[bool] = False
-    annotator: Any
+    annotator: Tensor
 
     def __init__(
         self,
@@ -97,20 +98,20 @@ class InstanceConfusion(AnnotatorHead):
             width, kernel_initializer=maker, dtype=self.compute_dtype, name=name
         )
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: Shape) -> None:
         self.annotator_weight("annotator", (1, self.embedding_size), HeadsUniform(self.seed))
         self.instances.build((None, int(input_shape[1][-1])))
         self.output_layer.build((None, self.embedding_size))
 
-    def annotators(self) -> Any:
+    def annotators(self) -> Tensor:
         """Returns `[R, e]` embeddings."""
         return ops.convert_to_tensor(self.annotator)[:, 0]
 
-    def _joined(self, instances: Any, annotators: Any) -> Any:
+    def _joined(self, instances: Tensor, annotators: Tensor) -> Tensor:
         """Returns `[K, e]` of K pairs of embeddings."""
         raise NotImplementedError
 
-    def logits(self, inputs: Any, cells: Cells | None) -> Any:
+    def logits(self, inputs: Tensor, cells: Cells | None) -> Tensor:
         """Returns log answers of all annotators or of cells.
 
         In place of codes, cells may have embeddings `[K, e]` of annotators.

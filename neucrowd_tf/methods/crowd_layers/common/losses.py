@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import tensorflow as tf
 
+from neucrowd_tf.declare.types import Tensor
 
-def at_labels(values: Any, labels: Any) -> Any:
+
+def at_labels(values: Tensor, labels: Tensor) -> Tensor:
     """Returns each entry's value at its label, `[..., C]` and `[...]` to `[...]`.
 
     A gather along a batch has a gradient of two dozen operations; this has one.
@@ -16,7 +16,7 @@ def at_labels(values: Any, labels: Any) -> Any:
     return tf.reduce_sum(chosen * values, axis=-1)
 
 
-def cross_entropies(labels: Any, logits: Any) -> Any:
+def cross_entropies(labels: Tensor, logits: Tensor) -> Tensor:
     """Returns -log softmax(logits) at each entry's label, `[...]` and `[..., C]` to `[...]`.
 
     TensorFlow's own takes more than twice as long where there are few classes (512 x 59 x 8 with
@@ -26,8 +26,8 @@ def cross_entropies(labels: Any, logits: Any) -> Any:
 
 
 def annotation_losses(
-    labels: Any, logits: Any, gamma: float = 0.0, *, log_probabilities: bool = False
-) -> Any:
+    labels: Tensor, logits: Tensor, gamma: float = 0.0, *, log_probabilities: bool = False
+) -> Tensor:
     """Returns `-(1 - p)^gamma log p` of each annotation; 0 for a missing one.
 
     Args:

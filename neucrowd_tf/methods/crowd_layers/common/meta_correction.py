@@ -8,13 +8,13 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
+from neucrowd_tf.declare.types import Codes32, Indices, Network, Tensor
 from neucrowd_tf.methods.crowd_layers.common.losses import annotation_losses
 from neucrowd_tf.methods.crowd_layers.common.model import AnnotationModel
 
 
-def correction(gain: Any, matrices: Any, rate: Any) -> Any:
+def correction(gain: Tensor, matrices: Tensor, rate: Tensor) -> Tensor:
     """Returns what is added to the matrices of each group, `[G, C, C]`.
 
     It has the gain's direction; its largest entry is `rate` times the largest of the matrices'.
@@ -77,9 +77,7 @@ class CoupledModel(AnnotationModel):
         self._correcting.assign(False)
 
     def start_correcting(
-        self,
-        meta: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
-        groups: Sequence[NDArray[np.int32]],
+        self, meta: Sequence[tuple[Indices, Indices]], groups: Sequence[Codes32]
     ) -> None:
         """Sets the meta set that corrects each member, and each member's groups of annotators.
 
@@ -90,7 +88,7 @@ class CoupledModel(AnnotationModel):
         self._groups.assign(np.stack(groups))
         self._correcting.assign(True)
 
-    def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:
+    def batch_loss(self, rows: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the sum of both members' losses and of weights."""
         cells = self.gathered(rows)[1:]
         corrections = tf.cond(
@@ -101,18 +99,19 @@ class CoupledModel(AnnotationModel):
         first, second = self._member_sums(features, cells, tf.stop_gradient(corrections))
         return first + second, tf.reduce_sum(cells[3])
 
-    def _member_sums(self, features: Any, cells: Any, corrections: Any) -> tuple[Any, Any]:
+    def _member_sums(
+        self, features: Tensor, cells: Tensor, corrections: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """Returns the weighted sum of each member's losses."""
         within, annotators, labels, weights = cells
         inputs = self.network(features, training=True)
         members = self.head.member_cells(inputs, (within, annotators), tf.unstack(corrections))
-        first, second = (
-            tf.reduce_sum(weights * annotation_losses(labels, logits, self.gamma))
-            for logits in members
-        )
+        first, second = members
+        first = tf.reduce_sum(weights * annotation_losses(labels, first, self.gamma))
+        second = tf.reduce_sum(weights * annotation_losses(labels, second, self.gamma))
         return first, second
 
-    def corrections(self, features: Any, cells: Any) -> Any:
+    def corrections(self, features: Tensor, cells: Tensor) -> Tensor:
         """Returns `[2, R, C, C]`: what each member's matrices are to be changed by in this step.
 
         A step with the correction V moves the weights by `-lr dL(V)/dw`, and the meta set's loss
@@ -126,7 +125,9 @@ class CoupledModel(AnnotationModel):
         # LabelMe. Why: The gradient as written. Effect: not measured.
         classes = self.head.first.shape[-1]
         count = tf.math.divide_no_nan(1.0, tf.reduce_sum(cells[3]))
-        base = [weight.value for member in self.members for weight in member.trainable_variables]
+        base: list[Tensor] = []
+        for member in self.members:
+            base += [weight.value for weight in member.trainable_variables]
         zero = tf.zeros((2, self.groups, classes, classes))
         with tf.GradientTape() as outer:
             outer.watch(zero)
@@ -146,14 +147,14 @@ class CoupledModel(AnnotationModel):
         added = tf.stack([correction(step, matrices, self.rate) for step, matrices in members])
         return tf.gather(added, self._groups, batch_dims=1)
 
-    def _meta_gradients(self, base: list[Any], gradients: list[Any]) -> list[Any]:
+    def _meta_gradients(self, base: list[Network], gradients: list[Tensor]) -> list[Tensor]:
         """Returns the gradient of each member's loss on a batch of its meta set.
 
         It is taken after a plain step against `gradients`.
         """
         rate = keras.ops.cast(self.optimizer.learning_rate, "float32")
         stepped = [value - rate * gradient for value, gradient in zip(base, gradients, strict=True)]
-        collected: list[Any] = []
+        collected: list[Tensor] = []
         for index, member in enumerate(self.members):
             size = len(member.trainable_variables)
             weights = stepped[:size]

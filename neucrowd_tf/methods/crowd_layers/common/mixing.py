@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import tensorflow as tf
 
+from neucrowd_tf.declare.types import Tensor
 
-def crop_and_flip(images: Any, seed: Any, padding: int = 4) -> Any:
+
+def crop_and_flip(images: Tensor, seed: Tensor, padding: int = 4) -> Tensor:
     """Returns images that are shifted and half of the time mirrored, each in its own way.
 
     Shifts are up to `padding` pixels; edges are reflected.
@@ -35,7 +35,7 @@ def crop_and_flip(images: Any, seed: Any, padding: int = 4) -> Any:
     return tf.ensure_shape(result, images.shape)
 
 
-def mixing_draws(seed: Any, size: Any, alpha: float) -> tuple[Any, Any]:
+def mixing_draws(seed: Tensor, size: Tensor, alpha: float) -> tuple[Tensor, Tensor]:
     """Returns a coefficient and a partner `[size]` for each example.
 
     The coefficients are Beta(alpha, alpha) shares, the partners a permutation.
@@ -50,15 +50,14 @@ def mixing_draws(seed: Any, size: Any, alpha: float) -> tuple[Any, Any]:
     """
     seeds = tf.random.split(tf.cast(seed, tf.int32), 3)
     # Beta as a share of two Gamma draws.
-    first, second = (
-        tf.random.stateless_gamma([size], key, alpha=alpha) for key in (seeds[0], seeds[1])
-    )
+    first = tf.random.stateless_gamma([size], seeds[0], alpha=alpha)
+    second = tf.random.stateless_gamma([size], seeds[1], alpha=alpha)
     shares = first / tf.maximum(first + second, 1e-30)
     partners = tf.argsort(tf.random.stateless_uniform([size], seeds[2]), stable=True)
     return shares, partners
 
 
-def mixed(values: Any, shares: Any, partners: Any) -> Any:
+def mixed(values: Tensor, shares: Tensor, partners: Tensor) -> Tensor:
     """Returns `share * value + (1 - share) * its partner`, over the first axis."""
     values = tf.cast(values, tf.float32)
     column = tf.reshape(shares, [-1] + [1] * (len(values.shape) - 1))

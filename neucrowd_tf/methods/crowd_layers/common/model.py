@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.types import Array, Floats32, KerasOptimizer, Layer, Tensor
 from neucrowd_tf.methods.crowd_layers.common.losses import annotation_losses
 from neucrowd_tf.nn.steps import replicas, share_of, summed, take_step
 from neucrowd_tf.training.batches import step_numbers
@@ -61,7 +61,7 @@ def position_batches(
     return make, steps
 
 
-def rows_variable(values: Any, name: str) -> tf.Variable:
+def rows_variable(values: Tensor, name: str) -> tf.Variable:
     """Returns a variable that is no weight, whose first dimension may change."""
     tensor = tf.convert_to_tensor(values)
     return tf.Variable(tensor, trainable=False, shape=[None, *tensor.shape[1:]], name=name)
@@ -89,9 +89,9 @@ class InstanceModel(keras.Model):
 
     def __init__(
         self,
-        features: Any,
-        trained: Sequence[Any],
-        augment: Callable[[Any, Any], Any] | None = None,
+        features: Tensor,
+        trained: Sequence[Tensor],
+        augment: Callable[[Tensor, Tensor], Tensor] | None = None,
     ) -> None:
         super().__init__()
         self.trained = list(trained)
@@ -105,11 +105,11 @@ class InstanceModel(keras.Model):
         else:
             self.features = rows_variable(features, "features")
         self._draw_seed = tf.Variable(0, dtype=tf.int64, trainable=False, name="draw_seed")
-        self._step_seed: Any = None
+        self._step_seed: Tensor = None
         self.loss_tracker = keras.metrics.Mean(name="loss")
         self.built = True
 
-    def save(self, filepath: Any, overwrite: bool = True, **options: Any) -> None:
+    def save(self, filepath: object, overwrite: bool = True, **options: object) -> None:
         """Saves the network that predicts: raw features to probabilities."""
         vars(self)["whole"].save(filepath, overwrite=overwrite, **options)
 
@@ -126,7 +126,7 @@ class InstanceModel(keras.Model):
         """Chooses the permutations of all epochs."""
         self._draw_seed.assign(seed % 2**31)
 
-    def draw(self, positions: Any) -> Any:
+    def draw(self, positions: Tensor) -> Tensor:
         """Returns the instances `[B]` at these positions.
 
         They are a permutation of 0..N-1 for each epoch, a function of (seed, epoch).
@@ -141,7 +141,7 @@ class InstanceModel(keras.Model):
         within = tf.cast(positions % size, tf.int32)
         return tf.random.experimental.index_shuffle(within, seed, tf.cast(size - 1, tf.int32))
 
-    def batch(self, element: Any) -> tuple[Any, Any]:
+    def batch(self, element: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the instances `[B]` and their features, augmented.
 
         What `batch_loss` draws is a function of `_step_seed`.
@@ -164,21 +164,22 @@ class InstanceModel(keras.Model):
             return (rows, features)
         return share_of((rows, features))
 
-    def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:
+    def batch_loss(self, rows: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the sum of a batch's losses and what it is divided by.
 
         Both are summed over replicas before dividing.
         """
         raise NotImplementedError
 
-    def penalty(self) -> Any:
+    def penalty(self) -> Tensor:
         """Returns the parts' weight penalties."""
-        terms = [tf.cast(loss, tf.float32) for layer in self.trained for loss in layer.losses]
+        losses = itertools.chain.from_iterable(layer.losses for layer in self.trained)
+        terms = [tf.cast(loss, tf.float32) for loss in losses]
         if terms:
             return tf.add_n(terms)
         return 0.0
 
-    def train_step(self, data: Any) -> dict[str, Any]:
+    def train_step(self, data: Tensor) -> dict[str, Tensor]:
         rows, features = self.batch(data)
         count = replicas()
         with tf.GradientTape() as tape:
@@ -189,7 +190,9 @@ class InstanceModel(keras.Model):
             # are added. Effect: claim dasc_half_l2.
             mean = tf.math.divide_no_nan(total, size)
             loss = self.optimizer.scale_loss(mean + self.penalty() / count)
-        variables = [variable for layer in self.trained for variable in layer.trainable_variables]
+        variables: list[Tensor] = []
+        for layer in self.trained:
+            variables += layer.trainable_variables
         # A gathered weight's gradient has an entry a use; an optimizer's moments need their sum.
         gradients = [
             tf.convert_to_tensor(gradient) if isinstance(gradient, tf.IndexedSlices) else gradient
@@ -205,7 +208,7 @@ class InstanceModel(keras.Model):
         self.loss_tracker.update_state(mean * count)
         return {"loss": self.loss_tracker.result()}
 
-    def optimizers(self, variables: list[Any]) -> list[tuple[Any, list[int]]]:
+    def optimizers(self, variables: list[Tensor]) -> list[tuple[KerasOptimizer, list[int]]]:
         """Returns each optimizer and the places of the variables that it changes."""
         return [(self.optimizer, list(range(len(variables))))]
 
@@ -223,22 +226,22 @@ class TargetModel(InstanceModel):
     def __init__(
         self,
         classifier: keras.Model,
-        features: Any,
+        features: Tensor,
         num_classes: int,
-        augment: Callable[[Any, Any], Any] | None = None,
+        augment: Callable[[Tensor, Tensor], Tensor] | None = None,
     ) -> None:
         super().__init__(features, [classifier], augment)
         self.classifier = classifier
         self._targets = rows_variable(tf.zeros((0, num_classes)), "targets")
 
-    def set_targets(self, targets: NDArray[Any]) -> None:
+    def set_targets(self, targets: Array) -> None:
         """Sets what is predicted: `[N, C]`, whose rows sum to the weight of their instance."""
         self._targets.assign(targets.astype("float32"))
 
-    def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:
+    def batch_loss(self, rows: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
         return self.cross_entropy(features, tf.gather(self._targets, rows))
 
-    def cross_entropy(self, features: Any, targets: Any) -> tuple[Any, Any]:
+    def cross_entropy(self, features: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the sum of cross-entropies against targets `[B, C]`, and the targets' sum."""
         probabilities = tf.cast(self.classifier(features, training=True), tf.float32)
         losses = -tf.reduce_sum(targets * tf.math.log(tf.maximum(probabilities, 1e-7)), axis=1)
@@ -263,12 +266,12 @@ class AnnotationModel(InstanceModel):
     def __init__(
         self,
         network: keras.Model,
-        head: Any,
-        features: NDArray[np.float32],
+        head: Layer,
+        features: Floats32,
         *,
         few_cells: bool = True,
         gamma: float = 0.0,
-        augment: Callable[[Any, Any], Any] | None = None,
+        augment: Callable[[Tensor, Tensor], Tensor] | None = None,
     ) -> None:
         # In this order a seed draws their weights.
         if few_cells:
@@ -287,7 +290,7 @@ class AnnotationModel(InstanceModel):
         self._given = rows_variable(tf.zeros([0, 2], tf.int32), "given")
         self._strengths = rows_variable(tf.zeros([0]), "strengths")
 
-    def set_annotations(self, annotations: Annotations, strengths: NDArray[Any]) -> None:
+    def set_annotations(self, annotations: Annotations, strengths: Array) -> None:
         """Sets what is trained on, without tracing anything anew.
 
         Args:
@@ -301,7 +304,7 @@ class AnnotationModel(InstanceModel):
         self._given.assign(pairs.astype(np.int32))
         self._strengths.assign(strengths[order].astype(np.float32))
 
-    def gathered(self, rows: Any) -> tuple[Any, Any, Any, Any, Any]:
+    def gathered(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """Returns the annotations of a batch's instances.
 
         These are, `[K]` each, their places among all of them, positions in the batch, annotators,
@@ -316,7 +319,7 @@ class AnnotationModel(InstanceModel):
         annotators, labels = tf.unstack(tf.gather(self._given, places), axis=1)
         return places, within, annotators, labels, tf.gather(self._strengths, places)
 
-    def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:
+    def batch_loss(self, rows: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
         _, within, annotators, labels, weights = self.gathered(rows)
         inputs = self.network(features, training=True)
         if self.few_cells:
@@ -329,7 +332,7 @@ class AnnotationModel(InstanceModel):
             weights = tf.scatter_nd(cells, weights, shape)
         return tf.reduce_sum(weights * self.losses_of(labels, logits)), tf.reduce_sum(weights)
 
-    def losses_of(self, labels: Any, logits: Any) -> Any:
+    def losses_of(self, labels: Tensor, logits: Tensor) -> Tensor:
         """Returns the loss of each annotation; see `annotation_losses`."""
         losses = annotation_losses(
             labels, logits, self.gamma, log_probabilities=self.head.log_probabilities
@@ -344,7 +347,7 @@ class AnnotationModel(InstanceModel):
         self.optimizer.build([each for each in self.trainable_variables if id(each) in others])
         self.annotator_optimizer = optimizer
 
-    def optimizers(self, variables: list[Any]) -> list[tuple[Any, list[int]]]:
+    def optimizers(self, variables: list[Tensor]) -> list[tuple[KerasOptimizer, list[int]]]:
         if self.annotator_optimizer is None:
             return super().optimizers(variables)
         heads = {id(variable) for variable in self.head.trainable_variables}

@@ -6,8 +6,8 @@ import dataclasses
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from neucrowd_tf.declare.types import Array, Features, Floats32, Layer, Network
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.methods.crowd_layers.common.model import position_batches
 from neucrowd_tf.training.dataset_features import DatasetFeatures
@@ -17,7 +17,7 @@ from neucrowd_tf.training.run import Run
 
 
 @dataclasses.dataclass
-class Network:
+class CompiledNetwork:
     """A compiled network.
 
     Attributes:
@@ -37,20 +37,20 @@ class Network:
         functions: what predictions compiled, for all fits that share the network.
     """
 
-    model: Any
-    whole: Any
-    base: Any
-    standardise: Any
+    model: Network
+    whole: Network
+    base: Network
+    standardise: Layer
     standardised: bool = False
-    second: Any = None
+    second: Network = None
     batches: Any = None
     steps: int = 0
     pipelines: dict[int, tuple[Any, int]] = dataclasses.field(default_factory=dict)
-    start: list[tuple[Any, NDArray[Any]]] = dataclasses.field(default_factory=list)
-    features: NDArray[np.float32] | None = None
+    start: list[tuple[Any, Array]] = dataclasses.field(default_factory=list)
+    features: Floats32 | None = None
     functions: NetworkCache = dataclasses.field(default_factory=NetworkCache)
 
-    def set_batches(self, features: Any, size: int, seed: int, run: Run) -> None:
+    def set_batches(self, features: Features, size: int, seed: int, run: Run) -> None:
         """Sets the pipeline of so many instances, or of a dataset, in batches of this size."""
         if run.strategy is None:
             replicas = 1
@@ -66,7 +66,7 @@ class Network:
             self.pipelines[instances] = position_batches(instances, size, replicas)
         self.batches, self.steps = self.pipelines[instances]
 
-    def set_features(self, features: NDArray[np.float32], scaling: bool | str, rows: int) -> None:
+    def set_features(self, features: Floats32, scaling: bool | str, rows: int) -> None:
         """Sets the features, and their mean and scale; `rows` are standardised at a time."""
         self.features = features
         mean, scale = standardise(features, scaling)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import keras
 import tensorflow as tf
 
+from neucrowd_tf.declare.types import Tensor
 from neucrowd_tf.training.features import ROWS
 
 
@@ -16,7 +16,7 @@ def rows_at_once(shape: Sequence[int], most: int = ROWS) -> int:
     return max(1, min(ROWS if len(shape) == 1 else 256, most))
 
 
-def compiled_output(model: keras.Model, name: str, shape: Sequence[int]) -> Any:
+def compiled_output(model: keras.Model, name: str, shape: Sequence[int]) -> Tensor:
     """Returns the compiled function from features `[M, *shape]` to an output of the model."""
     output = keras.Model(model.input, model.output[name])
     signature = [tf.TensorSpec([None, *shape], tf.float32)]

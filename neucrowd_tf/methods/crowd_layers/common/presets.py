@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from neucrowd_tf.declare.settings import settings_in
+from neucrowd_tf.declare.types import Fields, NamedValues
 
-Preset = Mapping[str, Any]
+Preset = NamedValues
 
 
 # Deviation: DASC section 4.1. Paper: Inputs as they are. Here: Standardised, on LabelMe after a
@@ -28,11 +29,11 @@ Preset = Mapping[str, Any]
 # layer alone, which fails as in the paper on validation images too (0.723, with 1,000 0.859; three
 # seeds). Effect: results/dasc_scale.csv.
 _SETTINGS = settings_in(Path(__file__).with_suffix(".toml"))
-_BASE: dict[str, dict[str, Any]] = _SETTINGS["base"]
+_BASE: dict[str, Fields] = _SETTINGS["base"]
 SMALL_CNN = _BASE["images"]
 
 
-def _by_dataset(changes: Mapping[str, Preset]) -> dict[str, dict[str, Any]]:
+def _by_dataset(changes: Mapping[str, Preset]) -> dict[str, Fields]:
     """Returns presets for every dataset, from what a method changes of each kind's settings."""
     kinds = {kind: {**_BASE[kind], **changes.get(kind, {})} for kind in _BASE}
     presets = {"labelme": kinds["labelme"], "music": kinds["music"]}
@@ -48,7 +49,7 @@ def _by_dataset(changes: Mapping[str, Preset]) -> dict[str, dict[str, Any]]:
 CLASSIFIER_PRESETS = _by_dataset(_SETTINGS["classifier"])
 INSTANCE_PRESETS = _by_dataset(_SETTINGS["instance"])
 PRESETS = {name: _by_dataset(changes) for name, changes in _SETTINGS["layers"].items()}
-STRONG_BASE: dict[str, Any] = _SETTINGS["stronger"]["music"]
+STRONG_BASE: Fields = _SETTINGS["stronger"]["music"]
 CLASSIFIER_STRONGER = {
     name: {**STRONG_BASE, **changes} for name, changes in _SETTINGS["stronger"].items()
 }
@@ -58,9 +59,7 @@ STRONGER = {
 SPACE: dict[str, tuple[Any, ...]] = _SETTINGS["space"]
 
 
-def layer_fields(
-    name: str = "others", presets: Mapping[str, Preset] | None = None
-) -> dict[str, Any]:
+def layer_fields(name: str = "others", presets: Mapping[str, Preset] | None = None) -> Fields:
     """Returns what a crowd layer is registered with beside its name, summary and defaults.
 
     Args:

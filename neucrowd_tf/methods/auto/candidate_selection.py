@@ -1,20 +1,20 @@
-"""The candidates that are averaged: all but the worst by two criteria and by true labels."""
+"""Which candidates are kept and averaged: all but the worst by two criteria and by gold labels."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.stats import norm, rankdata
 
+from neucrowd_tf.declare.types import Floats, Mask
 from neucrowd_tf.evaluation.intervals import Interval, paired_interval
 from neucrowd_tf.methods.auto.average import mean_logits
 from neucrowd_tf.methods.auto.evidence import CRITERIA, Evidence, determinant
 
-Array = NDArray[np.float64]
 # The share of the candidates that is averaged, the least number, and how far below the first one's
 # agreement with the consensus a member may significantly be.
 SHARE = 0.5
@@ -50,7 +50,7 @@ def held_out_interval(first: ArrayLike, second: ArrayLike, folds: int) -> Interv
 
 
 @dataclasses.dataclass(frozen=True)
-class Ranked:
+class Selected:
     """The candidates that are averaged.
 
     Attributes:
@@ -60,16 +60,16 @@ class Ranked:
     """
 
     members: list[str]
-    corrections: dict[str, Array]
+    corrections: dict[str, Floats]
 
 
-def rank(
-    held_out: Mapping[str, Array],
+def select(
+    held_out: Mapping[str, Floats],
     evidence: Evidence,
     *,
     balanced: bool = False,
     unlike: Collection[str] = (),
-) -> Ranked:
+) -> Selected:
     """Orders candidates by the mean of their ranks, and leaves the worst out.
 
     A few true labels change the members only if the average that they lead to is itself clearly
@@ -81,19 +81,24 @@ def rank(
         balanced: whether all classes count equally.
         unlike: candidates that are members unless they are clearly worse, see `pooling.weigh`.
     """
-    corrections = {name: _correction(p, evidence, balanced) for name, p in held_out.items()}
-    adjusted = {name: shifted(p, corrections[name]) for name, p in held_out.items()}
-    scores = [
-        {name: rule(p, evidence) for name, p in adjusted.items()} for rule in CRITERIA.values()
-    ]
+    corrections: dict[str, Floats] = {}
+    adjusted: dict[str, Floats] = {}
+    for name, predictions in held_out.items():
+        corrections[name] = _correction(predictions, evidence, balanced)
+        adjusted[name] = shifted(predictions, corrections[name])
     counts = np.ones(len(evidence.consensus))
     if balanced:
         counts = 1.0 / np.bincount(evidence.consensus)[evidence.consensus]
         counts /= counts.mean()
-    agrees = {
-        name: counts * (p.argmax(axis=1) == evidence.consensus) for name, p in adjusted.items()
-    }
-    by_crowd = _chosen(scores, agrees, set(), unlike)
+    ranks: list[Floats] = []
+    for criterion in CRITERIA.values():
+        ranks.append(rankdata([-criterion(p, evidence) for p in adjusted.values()]))
+    field = _Field(
+        list(adjusted),
+        {name: counts * (p.argmax(axis=1) == evidence.consensus) for name, p in adjusted.items()},
+        unlike,
+    )
+    by_crowd = field.members(np.mean(ranks, axis=0))
     labels = evidence.gold[evidence.gold >= 0]
     if balanced:
         weights = 1.0 / np.bincount(labels)[labels]
@@ -101,52 +106,62 @@ def rank(
         weights = np.ones(len(labels))
     weights /= max(weights.sum(), 1e-12)
     # The number of equal weights with the same variance.
+    enough = 0.0
     if len(weights):
         enough = 1.0 / max(float(np.square(weights).sum()), 1e-12)
-    else:
-        enough = 0.0
     if enough < LEAST_GOLD - 1e-6:
-        return Ranked(by_crowd, corrections)
+        return Selected(by_crowd, corrections)
     tested = {name: p[evidence.gold >= 0] for name, p in adjusted.items()}
-    right = {name: p.argmax(axis=1) == labels for name, p in tested.items()}
-    truth = {name: float(weights @ hits) for name, hits in right.items()}
-    best = max(truth, key=lambda name: truth[name])
-    bound = float(norm.ppf(1 - (1 - CONFIDENCE) / (2 * max(1, len(truth) - 1))))
-    worse = {name for name in truth if _clearly(right[best], right[name], weights, bound)}
+    right = np.array([p.argmax(axis=1) == labels for p in tested.values()])
+    accuracies = [float(weights @ hits) for hits in right]
+    best = right[int(np.argmax(accuracies))]
+    bound = float(norm.ppf(1 - (1 - CONFIDENCE) / (2 * max(1, len(right) - 1))))
+    worse: list[str] = []
+    for name, hits in zip(tested, right, strict=True):
+        if _clearly(best, hits, weights, bound):
+            worse.append(name)
     if enough >= MANY_GOLD - 1e-6:
-        return Ranked(_chosen([truth], agrees, worse, unlike), corrections)
-    by_both = _chosen(scores, agrees, worse, unlike)
-    after, before = (
-        mean_logits([tested[name] for name in members]).argmax(axis=1) == labels
-        for members in (by_both, by_crowd)
-    )
-    gained = _clearly(after, before, weights, float(norm.ppf(CONFIDENCE)))
-    return Ranked(by_both if gained else by_crowd, corrections)
+        return Selected(field.members(rankdata(np.negative(accuracies)), worse), corrections)
+    by_both = field.members(np.mean(ranks, axis=0), worse)
+    before = mean_logits([tested[name] for name in by_crowd]).argmax(axis=1) == labels
+    after = mean_logits([tested[name] for name in by_both]).argmax(axis=1) == labels
+    if _clearly(after, before, weights, float(norm.ppf(CONFIDENCE))):
+        return Selected(by_both, corrections)
+    return Selected(by_crowd, corrections)
 
 
-def _chosen(
-    scores: Sequence[Mapping[str, float]],
-    agrees: Mapping[str, Array],
-    worse: set[str],
-    unlike: Collection[str],
-) -> list[str]:
-    """Returns the members of the average, those with the best mean rank by `scores` first.
+@dataclasses.dataclass(frozen=True)
+class _Field:
+    """The candidates among which members are selected.
 
-    Members are not among `worse`, and agree with the consensus nearly as often as the first one.
+    Attributes:
+        names: of the candidates, the cheapest first.
+        agreement: by candidate, the weight of each instance where it has the consensus label, or 0.
+        unlike: see `select`.
     """
-    ranks = np.mean([rankdata([-score for score in each.values()]) for each in scores], axis=0)
-    # Of equal ones the cheaper is first.
-    order = [list(agrees)[index] for index in np.argsort(ranks, kind="stable")]
-    first = next(name for name in order if name not in worse)
-    far = {name for name in order if held_out_interval(agrees[name], agrees[first], 3).high < -FAR}
-    members = [name for name in order if name not in worse | far]
-    better = members[: max(LEAST_MEMBERS, math.ceil(SHARE * len(order)))]
-    return [name for name in members if name in better or name in unlike]
+
+    names: list[str]
+    agreement: Mapping[str, Floats]
+    unlike: Collection[str]
+
+    def members(self, ranks: Floats, worse: Collection[str] = ()) -> list[str]:
+        """Returns the members of the average, those with the lowest ranks first.
+
+        Members are not among `worse`, and agree with the consensus nearly as often as the first.
+        """
+        order = [self.names[index] for index in np.argsort(ranks, kind="stable")]
+        remaining = [name for name in order if name not in worse]
+        first = self.agreement[remaining[0]]
+        near: list[str] = []
+        for name in remaining:
+            interval = held_out_interval(self.agreement[name], first, 3)
+            if not interval.high < -FAR:
+                near.append(name)
+        better = near[: max(LEAST_MEMBERS, math.ceil(SHARE * len(order)))]
+        return [name for name in near if name in better or name in self.unlike]
 
 
-def _clearly(
-    better: NDArray[np.bool_], worse: NDArray[np.bool_], weights: Array, bound: float
-) -> bool:
+def _clearly(better: Mask, worse: Mask, weights: Floats, bound: float) -> bool:
     """Returns whether the first is right so much more often that its z is above a bound."""
     difference = better.astype(np.float64) - worse
     mean = float(weights @ difference)
@@ -154,13 +169,13 @@ def _clearly(
     return mean > bound * error > 0
 
 
-def shifted(probabilities: Array, correction: Array) -> Array:
+def shifted(probabilities: Floats, correction: Floats) -> Floats:
     """Returns probabilities without a correction's log shares, scaled to sum to one."""
     divided = probabilities * np.exp(-correction)
     return np.asarray(divided / divided.sum(axis=1, keepdims=True))
 
 
-def _correction(probabilities: Array, evidence: Evidence, balanced: bool) -> Array:
+def _correction(probabilities: Floats, evidence: Evidence, balanced: bool) -> Floats:
     """Returns `[C]` what is subtracted from log probabilities for a balanced target.
 
     This is the part of the predictions' log class shares that maximises the determinant: nothing

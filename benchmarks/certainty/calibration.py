@@ -1,26 +1,11 @@
-"""Learns the calibration of inferred labels on public crowds, and measures it on other families.
-
-    python -m benchmarks.certainty [--data_dir=D] [--outside=FOLDER] [--posteriors=FOLDER]
-
-Crowds are those of `benchmarks/crowds.csv`, which names the repository and commit of each file,
-and LabelMe, Music and 4,000 images of CIFAR-10N. Each is also thinned to two and three labels per
-item. `--outside` has a folder `<owner>/<name>` with the files of each repository. `--posteriors`
-keeps fitted posteriors, so that a command that was stopped goes on; empty it if methods change.
-
-The command writes neucrowd_tf/certainty/recalibration.json, learned on all crowds, and prints
-results/calibration.csv: each crowd's figures when its family is left out of the learning.
-"""
+"""Learns the calibration of inferred labels on public crowds, and measures it on other families."""
 
 from __future__ import annotations
 
-import csv
-import dataclasses
 import functools
 import json
-import sys
-import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,19 +15,13 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from benchmarks.timing import arguments, data_folder
-from data import cifar10n, labelme, music
-from neucrowd_tf.aggregation import Consensus, DawidSkene, MajorityVote
-from neucrowd_tf.annotations import Annotations
+from benchmarks.certainty.crowds import MODELS, Crowd
 from neucrowd_tf.certainty import Calibration, annotator_skills
 from neucrowd_tf.certainty import recalibration as learned
 from neucrowd_tf.certainty.skills import CHANCE_NOTE, UNRELIABLE_NOTE
-from neucrowd_tf.io.files.atomic import atomic_path, write_text
+from neucrowd_tf.io.files.atomic import write_text
 
 Array = NDArray[Any]
-TABLE = Path(__file__).with_name("crowds.csv")
-MODELS = {"consensus": Consensus(), "dawid_skene": DawidSkene(), "majority_vote": MajorityVote()}
-SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": r"\s+"}
 WIDENING = 1.2  # of the shift's spread without gold labels: few families, and unknown relatives
 MOST_COUNTED = 400  # instances of a large crowd
 GOLD, DRAWS = 50, 5
@@ -54,117 +33,6 @@ LOOSE = {
     "shared": (0.75, 2),
     "agreement": (0.95, 2),
 }
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Crowd:
-    """One crowd with its inferred labels.
-
-    Attributes:
-        name, family, kind, thinned: "rte", "rte", "first" or "outside", "full" (or 2, 3 labels).
-        annotations: the crowd, or some of its labels.
-        truth: `[N]` class codes; -1 unknown, -2 a class that nobody named.
-        probas: by model (`MODELS`), `[N, C]`.
-    """
-
-    name: str
-    family: str
-    kind: str
-    thinned: str
-    annotations: Annotations
-    truth: Array
-    probas: dict[str, Array]
-
-    @property
-    def rows(self) -> Array:
-        """The instances with a true label and at least one annotation."""
-        return np.flatnonzero((self.truth != -1) & self.annotations.annotated)
-
-    @property
-    def votes(self) -> Array:
-        return self.annotations.vote_counts()
-
-    def right(self) -> Array:
-        """Returns whether the inferred labels of `rows` are right."""
-        return np.asarray(self.probas["consensus"].argmax(axis=1) == self.truth)[self.rows]
-
-    def majority_vote(self) -> float:
-        """Returns the expected accuracy of majority vote whose ties are drawn."""
-        votes, truth = self.votes[self.rows], self.truth[self.rows]
-        top = votes == votes.max(axis=1, keepdims=True)
-        hits = top[np.arange(len(top)), truth] & (truth >= 0)
-        return float((hits / top.sum(axis=1)).mean())
-
-
-def table(path: Path, columns: Sequence[str]) -> pd.DataFrame:
-    """Returns columns 0, 1, ... of a file; numbers name those of files without header."""
-    header = None if columns[0].isdigit() else 0
-    text = pd.read_csv(
-        path, sep=SEPARATORS[path.suffix], header=header, dtype=str, encoding="utf-8-sig"
-    ).rename(columns=str)
-    parts = [[text[single] for single in name.split("|")] for name in columns]
-    joined = [x[0].str.cat(pd.concat(x[1:], axis=1), sep="|") if x[1:] else x[0] for x in parts]
-    return pd.concat(joined, axis=1, keys=range(len(columns))).dropna()
-
-
-def read_crowd(row: dict[str, str], folder: Path) -> tuple[Annotations, Array]:
-    """Returns annotations of people and true labels of a row of `crowds.csv`."""
-    labels = table(folder / row["labels"], row["columns"].split())
-    truth = table(folder / row["truth"], row["true_columns"].split()).drop_duplicates(0).copy()
-    labels[2] = labels[2].str.removesuffix(".0")
-    if row["classes"]:  # other items are tests of attention
-        order = {name: str(code) for code, name in enumerate(row["classes"].split())}
-        truth[1] = truth[1].map(order)
-        truth = truth.dropna()
-        labels = labels[labels[0].isin(truth[0])]
-    if (models := folder / Path(row["labels"]).with_name("set.json")).exists():
-        labels = labels[~labels[1].isin(json.loads(models.read_text("utf-8"))["models"])]
-    crowd = Annotations.from_arrays(*(labels[code] for code in range(3)), duplicates="last")
-    codes = {str(name): code for code, name in enumerate(crowd.class_names)}
-    true = truth.set_index(0)[1].map(codes).fillna(-2)
-    names = crowd.instance_names.astype(str)
-    return crowd, true.reindex(names).fillna(-1).to_numpy(int)
-
-
-def read_crowds(data_dir: Path, outside: Path | None) -> Iterator[tuple[Any, ...]]:
-    """Yields name, family, kind, annotations and true labels of each crowd."""
-    for row in csv.DictReader(TABLE.read_text("utf-8").splitlines()):
-        if row["repository"] and outside is None:
-            continue
-        folder = outside / row["repository"] if row["repository"] and outside else data_dir
-        yield row["name"], row["family"], row["kind"], *read_crowd(row, folder)
-    loaded = {
-        "labelme": (labelme.load(data_dir), "labelme"),
-        "music": (music.load(data_dir), "MS"),
-        "cifar10n": (cifar10n.load(data_dir, size=4000), "cifar10n"),
-    }
-    for name, (dataset, family) in loaded.items():
-        yield name, family, "first", dataset.annotations, np.asarray(dataset.truth)
-
-
-def thinned(crowd: Annotations, labels: int) -> Annotations:
-    """Returns a crowd with at most that many labels per item, drawn at random."""
-    order = np.random.default_rng([0, labels]).permutation(crowd.num_annotations)
-    grouped = order[np.argsort(crowd.instances[order], kind="stable")]
-    first = np.searchsorted(crowd.instances[grouped], crowd.instances[grouped])
-    return crowd.select(np.sort(grouped[np.arange(len(grouped)) - first < labels]))
-
-
-def fitted_crowds(options: Any) -> Iterator[Crowd]:
-    """Yields every crowd, full and thinned, with the posteriors of all models."""
-    for name, family, kind, crowd, truth in read_crowds(options.data_dir, options.outside):
-        mean = crowd.num_annotations / crowd.annotated.sum()
-        for size in ("full", *(str(k) for k in (2, 3) if mean > k + 0.5)):
-            one = crowd if size == "full" else thinned(crowd, int(size))
-            path = options.posteriors and options.posteriors / f"{name}_{size}.npz"
-            if path and path.exists():
-                probas = dict(np.load(path))
-            else:
-                probas = {key: model.fit(one).probas_ for key, model in MODELS.items()}
-                if path:
-                    with atomic_path(path) as written:
-                        np.savez(written, **probas)
-            yield Crowd(name, family, kind, size, one, truth, probas)
 
 
 @functools.cache
@@ -286,11 +154,9 @@ def annotators(one: Crowd, certainty: learned.Certainty) -> dict[str, float]:
     return row
 
 
-def main() -> None:
-    """Writes the package's coefficients, and prints the figures of families left out."""
-    options = arguments(__doc__, data_dir=data_folder(), outside=Path, posteriors=Path)
-    warnings.simplefilter("ignore")  # not converged, on small sets
-    crowds, models = list(fitted_crowds(options)), {}
+def calibrate(crowds: Sequence[Crowd]) -> pd.DataFrame:
+    """Writes the package's coefficients, and returns the figures of families left out."""
+    models = {}
     for name in MODELS:
         calibration = learn(crowds, name)
         weights, covariance = calibration.weights.round(6), calibration.covariance.round(6)
@@ -303,8 +169,4 @@ def main() -> None:
     for family in sorted({one.family for one in crowds}):
         calibration = learn([one for one in crowds if one.family != family])
         rows += [figures(one, calibration) for one in crowds if one.family == family]
-    pd.DataFrame(rows).round(3).to_csv(sys.stdout, index=False)
-
-
-if __name__ == "__main__":
-    main()
+    return pd.DataFrame(rows)

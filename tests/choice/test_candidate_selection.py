@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.methods.auto import ranking, search
+from neucrowd_tf.methods.auto import candidate_selection, search
+from neucrowd_tf.methods.auto.candidate_selection import held_out_interval
 from neucrowd_tf.methods.auto.candidates import Candidate
 from neucrowd_tf.methods.auto.evidence import Evidence
-from neucrowd_tf.methods.auto.ranking import held_out_interval
 from neucrowd_tf.methods.auto.recommendation import advice
 
 
@@ -67,7 +67,7 @@ def gold(truth: np.ndarray, count: int) -> np.ndarray:
 def test_gold_labels_leave_out_what_is_clearly_worse(case, count, remaining) -> None:
     held, evidence, truth = case
     certain = dataclasses.replace(evidence, gold=gold(truth, count))
-    assert ranking.rank(held, certain).members[:1] == remaining
+    assert candidate_selection.select(held, certain).members[:1] == remaining
 
 
 def test_gold_labels_change_nothing_where_the_average_gains_nothing() -> None:
@@ -79,12 +79,12 @@ def test_gold_labels_change_nothing_where_the_average_gains_nothing() -> None:
     crowd = Annotations(place, np.zeros(100, int), message, num_classes=2)
     good = predictions(np.ones(100, bool), truth)
     held = {"a": good, "b": good, "c": predictions(place % 4 > 0, truth)}
-    without = ranking.rank(held, Evidence.of(crowd, message, 0))
+    without = candidate_selection.select(held, Evidence.of(crowd, message, 0))
     evidence = Evidence.of(crowd, message, 0, gold(truth, 60))
-    passed = ranking.rank(held, evidence)
+    passed = candidate_selection.select(held, evidence)
     assert sorted(without.members) == ["a", "b", "c"] and passed.members == without.members
     held["b"] = predictions(place % 4 > 0, truth)
-    better = ranking.rank(held, evidence)
+    better = candidate_selection.select(held, evidence)
     assert better.members == ["a"]
 
 
@@ -96,8 +96,8 @@ def test_few_labels_of_a_class_tell_little_of_a_balanced_target(case) -> None:
     rows[np.flatnonzero(truth == 0)[:50]] = 0
     rows[np.flatnonzero(truth == 1)[:4]] = 1
     certain = dataclasses.replace(evidence, gold=rows)
-    assert ranking.rank(held, certain).members[:1] == ["true"]
-    assert ranking.rank(held, certain, balanced=True).members[:1] == ["shares"]
+    assert candidate_selection.select(held, certain).members[:1] == ["true"]
+    assert candidate_selection.select(held, certain, balanced=True).members[:1] == ["shares"]
 
 
 def test_a_regression_s_strength_is_chosen_in_the_first_fold_and_kept() -> None:
@@ -129,7 +129,7 @@ def test_many_candidates_need_a_larger_difference(others: int, left_out: bool) -
     held = {f"perfect{place}": perfect for place in range(1 + others)}
     held["worse"] = predictions(np.arange(200) >= 5, truth)
     evidence = dataclasses.replace(Evidence.of(crowd, truth, 0), gold=truth)
-    members = ranking.rank(held, evidence, unlike=("worse",)).members
+    members = candidate_selection.select(held, evidence, unlike=("worse",)).members
     assert ("worse" not in members) == left_out
 
 

@@ -1,0 +1,1 @@
+"""Measures the certainty of inferred labels on crowds whose true labels are known."""
