@@ -112,7 +112,7 @@ def distilled(probabilities: Array, annotations: Annotations, size: int) -> tupl
         named = np.unique(annotations.instances[annotations.labels == code]).astype(np.int64)
         order = np.argsort(-probabilities[named, code], kind="stable")
         rows.append(named[order[: max(1, size // classes)]])
-    return np.concatenate(rows), np.repeat(np.arange(classes), [len(block) for block in rows])
+    return np.concatenate(rows), np.repeat(np.arange(classes), list(map(len, rows)))
 
 
 def expertise_groups(matrices: Array, groups: int, seed: int) -> Codes32:
