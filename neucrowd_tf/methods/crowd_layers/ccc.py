@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
@@ -85,7 +86,7 @@ class CoupledHead(AnnotatorHead):
             product(p, of_annotators(matrices, cells), cells)
             for p, matrices in zip(inputs, self.matrices, strict=True)
         )
-        return ops.logaddexp(ops.log_softmax(first), ops.log_softmax(second)) - ops.log(2.0)
+        return ops.logaddexp(ops.log_softmax(first), ops.log_softmax(second)) - math.log(2.0)
 
 
 def distilled(probabilities: Array, annotations: Annotations, size: int) -> tuple[Indices, Indices]:
