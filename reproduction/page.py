@@ -188,6 +188,8 @@ def table_of(rows: Iterable[Claim]) -> list[str]:
             ours += f" ({seeds})"
         text = f"{claim.claim} ({claim.where})"
         table.append([claim.verdict, text, published, ours, claim.comparability])
+    if len(table) == 1:
+        return []
     columns = [column for column in zip(*table, strict=True) if any(column[1:])]
     return aligned(list(map(list, zip(*columns, strict=True))), "md", "")
 
