@@ -16,6 +16,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+import numpy as np
+
 import baselines  # noqa: F401  (registers the rivals)
 from neucrowd_tf.cli.runs.results import aligned
 from neucrowd_tf.declare import registry
@@ -188,10 +190,9 @@ def table_of(rows: Iterable[Claim]) -> list[str]:
             ours += f" ({seeds})"
         text = f"{claim.claim} ({claim.where})"
         table.append([claim.verdict, text, published, ours, claim.comparability])
-    if len(table) == 1:
-        return []
-    columns = [column for column in zip(*table, strict=True) if any(column[1:])]
-    return aligned(list(map(list, zip(*columns, strict=True))), "md", "")
+    filled = np.array(table, dtype=object)
+    filled = filled[:, (filled[1:] != "").any(axis=0)]
+    return aligned(filled.tolist(), "md", "")
 
 
 def _word(claim: Claim) -> str:

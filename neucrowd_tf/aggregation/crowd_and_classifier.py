@@ -29,8 +29,8 @@ from neucrowd_tf.declare.types import Floats
 Prior: TypeAlias = Floats | Callable[[Floats], Floats]
 PseudoCounts: TypeAlias = float | Floats | Callable[[Floats], Floats]
 
-# A classifier never excludes a class: its probabilities count as at least this much, by default in
-# posteriors and always in `calibrated`.
+# A classifier never excludes a class: its probabilities count as at least this much in posteriors
+# and, the second, in `calibrated`.
 LEAST = 1e-12
 LEAST_CALIBRATED = 1e-6
 
@@ -80,15 +80,14 @@ def log_likelihoods(one_hot: sparse.csr_matrix, errors: Floats) -> Floats:
     return np.asarray(one_hot @ np.log(errors).transpose(0, 2, 1).reshape(-1, size))
 
 
-def combine(log_likelihoods: Floats, prior: Floats, least: float = LEAST) -> Floats:
+def combine(log_likelihoods: Floats, prior: Floats) -> Floats:
     """Returns posteriors `[N, C]`.
 
     Args:
         log_likelihoods: `[N, C]` of the labels given the true label, up to a constant per row.
-        prior: `[N, C]` (or `[C]`) probabilities; values below `least` count as `least`.
-        least: smallest prior probability.
+        prior: `[N, C]` (or `[C]`) probabilities; values below `LEAST` count as `LEAST`.
     """
-    return np.asarray(softmax(np.log(np.maximum(prior, least)) + log_likelihoods, axis=1))
+    return np.asarray(softmax(np.log(np.maximum(prior, LEAST)) + log_likelihoods, axis=1))
 
 
 def alternate(
@@ -98,7 +97,6 @@ def alternate(
     *,
     pseudo_counts: PseudoCounts,
     max_iter: int,
-    least: float = LEAST,
 ) -> Posterior:
     """Finds confusion matrices and posteriors in turns.
 
@@ -109,7 +107,6 @@ def alternate(
         start: `[N, C]` probabilities of the true labels to begin with.
         pseudo_counts: see `error_matrices`.
         max_iter: turns.
-        least: smallest prior probability.
     """
     probas = start
     for _ in range(max_iter):
@@ -119,7 +116,7 @@ def alternate(
             held = prior
         errors = error_matrices(one_hot, probas, pseudo_counts)
         likely = log_likelihoods(one_hot, errors)
-        probas = combine(likely, held, least)
+        probas = combine(likely, held)
     return Posterior(probas, errors, likely)
 
 

@@ -18,6 +18,7 @@ MOST_WIDE = 40  # distinct values of all columns of a wide table
 FEWEST_ROWS = 6  # whose sums vary less than those of independent columns by more than chance
 ALIKE = 0.4  # share of the variance of independent columns' sums
 TOGETHER_SUMS = 1.2  # the same share, of annotators' columns
+FEWEST_AGREED = 30  # rows in which an annotator hardly agrees with nobody by chance
 BY_CHANCE = 1.5  # standard deviations within which a column's agreement with the others is
 TOGETHER = 3.0  # standard deviations above chance of columns that agree
 WHOLE = re.compile(r"\d{1,6}")
@@ -166,6 +167,8 @@ def strays(table: Table, columns: Sequence[str]) -> list[str]:
     They may be features of items that have the labels' values.
     """
     size = len(columns)
+    if len(table) < FEWEST_AGREED:
+        return []
     beyond_chance = np.zeros((size, size))  # agreements of two columns, less those by chance
     variance = np.zeros((size, size))
     for one, other in itertools.combinations(range(size), 2):

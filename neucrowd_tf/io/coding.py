@@ -165,25 +165,30 @@ class CodedLabels:
         if options.missing is None and not options.bins:
             self.notes += nothing_said(labels.names, labels.counts(), list(filter(None, texts)))
         for side, word in ((self.items, "item"), (self.annotators, "annotator")):
-            nameless = [at for at, name in enumerate(side.names) if not name.strip()]
-            if nameless and (empty := np.isin(side.codes, nameless) & used).any():
-                self.notes.append(f"{int(empty.sum()):,} labels without {word} are left out.")
-                used &= ~empty
-            numbers = numbers_of(side.names)
-            alike = numbers is not None and len({*numbers}) < len(numbers)  # perhaps above 2**53
-            if alike and (twice := len(side.names) - len({Decimal(n) for n in side.names})):
-                self.notes.append(
-                    f"{twice:,} more {word}s are numbers written in two ways (7, 7.0)."
-                )
+            named = np.array([bool(name.strip()) for name in side.names], dtype=bool)[side.codes]
+            if nameless := int((used & ~named).sum()):
+                self.notes.append(f"{nameless:,} labels without {word} are left out.")
+                used &= named
+            self._say_numbers_written_twice(side.names, word)
         if not used.any():
             raise error("no_labels", self.path, problem="; all are missing" if len(used) else "")
         if not used.all():
-            named = sum(bool(name.strip()) for name in self.items.names)
-            self.rows, self.items = self.rows[used], self.items.at(used)
+            items = set(filter(str.strip, self.items.names))
+            self.rows = self.rows[used]
+            self.items = self.items.at(used)
             self.annotators = self.annotators.at(used, every=columns.annotators_in_columns)
             self.labels = labels.at(used)
-            if lost := named - len(self.items.names):
+            if lost := len(items) - len(self.items.names):
                 self.notes.append(f"Items without a label: {lost:,}.")
+
+    def _say_numbers_written_twice(self, names: list[str], word: str) -> None:
+        """Adds a note on ids that are one number; those above 2**53 are compared exactly."""
+        numbers = numbers_of(names)
+        if numbers is not None and len(set(numbers)) < len(numbers):
+            twice = len(names) - len(set(map(Decimal, names)))
+            if twice:
+                line = f"{twice:,} more {word}s are numbers written in two ways (7, 7.0)."
+                self.notes.append(line)
 
     def place(self, side: Coded) -> Callable[[int], str]:
         """Returns where the first label of a column's code is."""

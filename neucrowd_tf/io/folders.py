@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections import Counter
 from collections.abc import Sequence
@@ -52,25 +53,23 @@ def joined(folder: Path, files: Sequence[Path], parts: Sequence[LabelColumns]) -
         name = files[at].relative_to(folder).as_posix()
         return f"{name}: {parts[at].place(row - int(starts[at]))}"
 
-    times = [_coded(part.times) for part in parts if len(part.times)]
-    return LabelColumns(
+    times: Column = ()
+    if all(len(part.times) for part in parts):
+        times = _concatenated([_coded(part.times) for part in parts])
+    wrong = [part.wrong for part in parts if part.wrong is not None]
+    return dataclasses.replace(
+        first,
         items=_concatenated(items),
         annotators=_concatenated([_coded(part.annotators) for part in parts]),
         labels=_concatenated([_coded(part.labels) for part in parts]),
+        times=times,
         place=place,
-        layout=first.layout,
-        roles=first.roles,
-        reason=first.reason,
         notes=tuple(dict.fromkeys(itertools.chain.from_iterable(part.notes for part in parts))),
         left_out=sum((part.left_out for part in parts), Counter()),
-        unused=first.unused,
-        times=_concatenated(times) if len(times) == len(parts) else (),
-        annotators_in_columns=any(part.annotators_in_columns for part in parts),
-        counts=first.counts,
         structured=any(part.structured for part in parts),
-        coded=first.coded,
-        rows=first.rows,
-        wrong=next((part.wrong for part in parts if part.wrong is not None), None),
+        wrong=wrong[0] if wrong else None,
+        gold={},
+        texts={},
     )
 
 

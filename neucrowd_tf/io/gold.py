@@ -10,10 +10,18 @@ from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.io.checks import broken, error
-from neucrowd_tf.io.column_names import few, flagged_columns, is_gold, is_missing, second_tier
+from neucrowd_tf.io.column_names import (
+    few,
+    flagged_columns,
+    is_gold,
+    is_missing,
+    second_tier,
+    without,
+)
 from neucrowd_tf.io.items import item_columns, matched, only_column, read_beside
 from neucrowd_tf.io.labels import report_on_stderr
 from neucrowd_tf.io.schema import DEFAULTS, TableOptions
+from neucrowd_tf.io.table import Table
 from neucrowd_tf.io.tables.writing import name_of
 from neucrowd_tf.io.values import binned
 from neucrowd_tf.names import roles_of
@@ -48,54 +56,58 @@ def read_true_labels(
     """
     table, options = read_beside(path, options)
     ids = table.joined(item_columns(table, options))
-    hits = flagged_columns(table, options, "label") or roles_of(table.columns)["label"]
-    golds = [column for column in table.columns if is_gold(column)]
-    hits = hits or [column for column in golds if column == "true_label"] or golds
-    hits = hits or second_tier(table.columns, "label")
-    column = only_column(table, hits, "label", "label")
+    column = _true_labels_column(table, options)
     if DRAWN in table.columns:
-        others = [by for by in table.distinct(DRAWN) if by != RANDOM]
+        others = without(table.distinct(DRAWN), [RANDOM])
         if others:
             report_on_stderr(
                 f"{path.name}: items were drawn by {', '.join(others)}, not at random: accuracy and"
                 " class shares are those of such items, and not of the others."
             )
-    exact = set(items)
     codes = {name: code for code, name in enumerate(classes)}
-    names = [name_of(name, exact) for name in ids]
+    rows: list[int] = []
+    labels: list[str] = []
+    for row, cell in enumerate(table[column]):
+        label = name_of(cell, codes)
+        if options.bins and label not in codes:
+            label = binned(label, classes)
+        if label in codes or not is_missing(label, options):
+            rows.append(row)
+            labels.append(label)
+    exact = set(items)
+    names = [name_of(ids[row], exact) for row in rows]
     other = "the labels or features"
-    labels = [name_of(cell, codes) for cell in table[column]]
-    if options.bins:
-        labels = [x if x in codes else binned(x, classes) for x in labels]
-    labelled = [at for at, x in enumerate(labels) if x in codes or not is_missing(x, options)]
-    rows = [names[row] for row in labelled]
-    indices = matched(
-        path, rows, items, lambda at: table.place(labelled[at]), drop=drop, other=other
-    )
+    indices = matched(path, names, items, lambda at: table.place(rows[at]), drop=drop, other=other)
     truth = np.full(len(items), -1, dtype=np.int64)
-    missing = len(labels) - len(labelled)
-    extra = int((indices < 0).sum())
-    for row, place in zip(labelled, indices.tolist(), strict=True):
-        label = labels[row]
-        if place >= 0 and label not in codes:
+    for row, label, index in zip(rows, labels, indices.tolist(), strict=True):
+        if index < 0:
+            continue
+        if label not in codes:
             listed = few(classes, 8)
             raise error("unknown_class", path, table.place(row), label=label, classes=listed)
-        elif place >= 0 and truth[place] not in (-1, codes[label]):
+        if truth[index] not in (-1, codes[label]):
             problem = f"item {ids[row]!r} occurs twice, with different labels"
             raise broken(path, problem, table.place(row))
-        elif place >= 0:
-            truth[place] = codes[label]
+        truth[index] = codes[label]
     if (truth < 0).all():
         raise error("no_labels", path, problem=f"; fill in the column {column!r}, it is empty")
-    if missing or extra:
-        if missing:
-            notes = [f"{missing:,} true labels are missing"]
-        else:
-            notes = []
-        if extra:
-            notes += [f"{extra:,} items without labels or features are left out"]
+    notes = []
+    if missing := len(ids) - len(rows):
+        notes.append(f"{missing:,} true labels are missing")
+    if extra := int((indices < 0).sum()):
+        notes.append(f"{extra:,} items without labels or features are left out")
+    if notes:
         report_on_stderr(f"{path.name}: {' and '.join(notes)}.")
     return truth
+
+
+def _true_labels_column(table: Table, options: TableOptions) -> str:
+    """Returns the column of true labels: named, an alias, or a likely one."""
+    columns = flagged_columns(table, options, "label") or roles_of(table.columns)["label"]
+    if not columns and "true_label" in table.columns:
+        columns = ["true_label"]
+    columns = columns or list(filter(is_gold, table.columns))
+    return only_column(table, columns or second_tier(table.columns, "label"), "label", "label")
 
 
 def read_gold(

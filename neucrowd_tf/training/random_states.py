@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import random
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
-
-from neucrowd_tf.nn.keras_private import global_seeds_stay
 
 _lock = threading.Lock()
 _inside = 0
@@ -28,8 +27,9 @@ def random_states_stay() -> Iterator[None]:
         _inside += 1
         if _inside == 1:
             _earlier = random.getstate()
+    networks = sys.modules.get("neucrowd_tf.nn.keras_private")  # not loaded for linear models
     try:
-        with global_seeds_stay():
+        with contextlib.nullcontext() if networks is None else networks.global_seeds_stay():
             yield
     finally:
         with _lock:

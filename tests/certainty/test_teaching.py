@@ -89,7 +89,7 @@ def test_votes_without_names_teach_how_much_the_consensus_counts() -> None:
 
 def test_skills_with_gold_labels_allow_for_mistakes_that_annotators_share() -> None:
     crowd, truth = minority(2000)
-    result = infer(crowd, gold=some(truth, 300))
+    result = infer(crowd, "majority_vote", gold=some(truth, 300))
     assert result.skills is not None
     # Of 2,000 labels the sampling error alone would be below 0.02.
     widths = result.skills.high - result.skills.low

@@ -19,6 +19,7 @@ SHOWN = 8
 MOST_ODD = 0.1  # share of records of another form that are left out
 # The reason to leave out what is about parts of an item. If there is such, what is empty is too.
 OF_PARTS = "submissions that answer no question about the whole task"
+SINGLE = (str, int, float)  # types of a choice
 # The fields that hold what was labelled, if an export has several.
 TEXT_FIELDS = ("text", "content", "sentence", "image", "url", "audio", "video", "filename")
 
@@ -31,20 +32,18 @@ def choices_of(value: Any) -> list[Any] | None:
     """
     if value is None or value == "":
         return []
-    if isinstance(value, (str, int, float)):
+    if isinstance(value, SINGLE):
         return [value]
     if isinstance(value, list):
-        if value and all(isinstance(entry, list) for entry in value):
+        if value and {*map(type, value)} == {list}:
             return [" > ".join(map(str, path)) for path in value]
-        if all(isinstance(entry, (str, int, float)) for entry in value):
-            return value
-        return None
+        return value if all(isinstance(entry, SINGLE) for entry in value) else None
     if not isinstance(value, dict):
         return None
     for key in ("label", "labels", "choices"):
         if key in value:
             return choices_of(value[key])
-    if value and all(isinstance(entry, bool) for entry in value.values()):
+    if {*map(type, value.values())} == {bool}:
         return [option for option, chosen in value.items() if chosen]
     return None
 
@@ -150,8 +149,8 @@ class Answers:
         if not all(names):
             self.left_out["without an item" if names[1] else "without an annotator"] += 1
             return
-        labels = [text for choice in choices if (text := as_text(choice))]
-        label = labels if len(labels) > 1 else labels[0] if labels else ""
+        labels = list(filter(None, map(as_text, choices)))
+        label = labels if len(labels) > 1 else "".join(labels)
         self._answers.setdefault(question, []).append((*names, place, self._time, label))
 
     def add_form(self, place: str, item: Any, annotator: Any, form: Mapping[str, Any]) -> None:
@@ -174,7 +173,7 @@ class Answers:
 
     def gold(self, item: Any, question: str, choices: Iterable[Any]) -> None:
         """Adds a label that the tool marks as true; the first of an item counts."""
-        labels = [as_text(choice) for choice in choices]
+        labels = list(map(as_text, choices))
         if len(labels) == 1:
             self._gold.setdefault(question, {}).setdefault(as_text(item), labels[0])
 

@@ -26,7 +26,7 @@ from typing import Any
 from neucrowd_tf.declare.flag_parsing import parse_value
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
-from neucrowd_tf.io.importers.answers import OF_PARTS, TEXT_FIELDS, Answers, as_text
+from neucrowd_tf.io.importers.answers import OF_PARTS, TEXT_FIELDS, Answers, as_text, choices_of
 from neucrowd_tf.io.importers.tables import rows
 from neucrowd_tf.io.schema import TableOptions
 
@@ -154,16 +154,10 @@ def _add(place: str, task: Any, by: Any, annotation: Any, answers: Answers) -> N
 
 def _choices(value: Any) -> list[Any] | None:
     """Returns what was chosen: choices, paths of a taxonomy, a rating, or one of two sides."""
-    if not isinstance(value, dict):
-        return None
-    if isinstance(value.get("choices"), list):
-        return list(value["choices"])
-    if isinstance(value.get("taxonomy"), list):
-        return [" > ".join(map(str, path)) for path in value["taxonomy"]]
-    single = next((value[name] for name in ("rating", "selected") if name in value), None)
-    if single is None:
-        return None
-    return [single]
+    for key in ("choices", "taxonomy", "rating", "selected"):
+        if isinstance(value, dict) and value.get(key) is not None:
+            return choices_of(value[key])
+    return None
 
 
 def _has_place(result: Mapping[str, Any]) -> bool:

@@ -23,7 +23,7 @@ from neucrowd_tf.io.column_names import flagged_columns
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
-from neucrowd_tf.io.importers.tables import joined, rows
+from neucrowd_tf.io.importers.tables import after, joined, named_columns, rows
 from neucrowd_tf.io.schema import TableOptions
 
 NAME = "Mechanical Turk"
@@ -44,12 +44,12 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     table = head.table()
     pairs = () if options.task_column or options.label_column else _pairs(table.columns)
     stem = "" if not pairs else NUMBERED.fullmatch(pairs[0]).group(1)  # type: ignore[union-attr]
-    hits = flagged_columns(table, options, "task") or ["HITId"]
+    hits = named_columns(table, options, "task", ["HITId"])
     if pairs:
         items = [f"{INPUT}{stem}*"]
     else:
         items = hits
-    annotators = flagged_columns(table, options, "worker") or ["WorkerId"]
+    annotators = named_columns(table, options, "worker", ["WorkerId"])
     named = flagged_columns(table, options, "label")
     answers = Answers(head, NAME, options, item=",".join(items), annotator=",".join(annotators))
 
@@ -64,8 +64,7 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
             chosen = [cells[ANSWER + pair]]
             answers.add(place, shown, annotator, f"{ANSWER}{stem}*", chosen)
         if not pairs:
-            inputs = [name for name in cells if name.startswith(INPUT)]
-            answers.text(item, {name.removeprefix(INPUT): cells[name] for name in inputs})
+            answers.text(item, after(INPUT, cells))
             answers.add_form(place, item, annotator, _form(cells, named))
 
     return answers.read(rows(table), add)

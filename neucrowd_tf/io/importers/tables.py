@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import fnmatch
 from collections.abc import Iterator, Sequence
 
 from neucrowd_tf.io import layouts
@@ -18,6 +19,23 @@ def rows(table: Table) -> Iterator[tuple[str, dict[str, str]]]:
     columns = [table[name] for name in table.columns]
     for row, cells in enumerate(zip(*columns, strict=True)):
         yield table.place(row), dict(zip(table.columns, cells, strict=True))
+
+
+def named_columns(
+    table: Table, options: TableOptions, role: str, otherwise: Sequence[str]
+) -> list[str]:
+    """Returns the columns that the flag of a role names, or else the tool's."""
+    return flagged_columns(table, options, role) or list(otherwise)
+
+
+def matching(table: Table, pattern: str) -> list[str]:
+    """Returns the columns that a pattern such as `INPUT:*` matches."""
+    return fnmatch.filter(table.columns, pattern)
+
+
+def after(prefix: str, cells: dict[str, str]) -> dict[str, str]:
+    """Returns the cells of the columns that begin with a prefix, by the rest of the name."""
+    return {name.removeprefix(prefix): cells[name] for name in cells if name.startswith(prefix)}
 
 
 def joined(cells: dict[str, str], columns: Sequence[str]) -> str:
@@ -50,9 +68,9 @@ def read_table(
         notes: lines to print.
     """
     table = head.table()
-    items = flagged_columns(table, options, "task") or [item]
-    annotators = flagged_columns(table, options, "worker") or [annotator]
-    labels = flagged_columns(table, options, "label") or answers
+    items = named_columns(table, options, "task", [item])
+    annotators = named_columns(table, options, "worker", [annotator])
+    labels = named_columns(table, options, "label", answers)
     options = dataclasses.replace(
         options, task_column=tuple(items), worker_column=tuple(annotators)
     )

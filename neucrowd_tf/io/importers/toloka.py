@@ -11,11 +11,10 @@ References:
 
 from __future__ import annotations
 
-from neucrowd_tf.io.column_names import flagged_columns
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
-from neucrowd_tf.io.importers.tables import joined, rows
+from neucrowd_tf.io.importers.tables import after, joined, matching, named_columns, rows
 from neucrowd_tf.io.schema import TableOptions
 
 NAME = "Toloka"
@@ -36,17 +35,16 @@ def matches(head: Head) -> bool:
 def read(head: Head, options: TableOptions) -> LabelColumns:
     """Reads the accepted rows; without `ASSIGNMENT:task_id` the inputs are the item."""
     table = head.table()
-    inputs = [name for name in table.columns if name.startswith(INPUT)]
-    items = flagged_columns(table, options, "task") or ([TASK] if TASK in table.columns else inputs)
-    annotators = flagged_columns(table, options, "worker") or [WORKER]
-    outputs = [name for name in table.columns if name.startswith(OUTPUT)]
-    questions = flagged_columns(table, options, "label") or outputs
+    task = TASK if TASK in table.columns else f"{INPUT}*"
+    items = named_columns(table, options, "task", matching(table, task))
+    annotators = named_columns(table, options, "worker", [WORKER])
+    questions = named_columns(table, options, "label", matching(table, f"{OUTPUT}*"))
     answers = Answers(head, NAME, options, item=",".join(items), annotator=",".join(annotators))
 
     def add(answers: Answers, place: str, cells: dict[str, str]) -> None:
         item = joined(cells, items)
         annotator = joined(cells, annotators)
-        answers.text(item, {name.removeprefix(INPUT): cells[name] for name in inputs})
+        answers.text(item, after(INPUT, cells))
         for question in questions:
             if golden := cells.get(GOLDEN + question.removeprefix(OUTPUT)):
                 answers.gold(item, question, [golden])

@@ -66,7 +66,7 @@ def allocate(
     """
     # Deviation: DASC eq. 3. Paper: M_c = tau_c M. Here: Rounded by largest remainders; what a class
     # cannot fill goes to the others by their fractions (`hand_on=False`: to none). Why: Rare
-    # classes have fewer candidates than M_c. Effect: not measured.
+    # classes have fewer candidates than M_c. Effect: claim dasc_hand_on.
     room = np.asarray(available, dtype=np.int64)
     wanted = np.asarray(shares, dtype=np.float64)
     taken = np.zeros_like(room)

@@ -511,11 +511,11 @@ def shortages(history: RoundHistory, used: Mask, names: Array) -> list[str]:
 # --------------------------------------------------------------------- the warm-up
 
 
-def certainty_groups(certainty: Array, top: int = TOP_GROUPS) -> Indices:
-    """Returns `[N]` groups: 1 for the highest certainty, 2 for the next, `top + 1` for the rest.
+def certainty_groups(certainty: Array) -> Indices:
+    """Returns `[N]` groups: 1 for the highest certainty, 2 for the next; the rest share the last.
 
     Groups are distinct values, not quantiles: W annotators of two classes have only W // 2 + 1 of
-    them. Where fewer than `top` values occur, the later groups are empty.
+    them. Where fewer than `TOP_GROUPS` values occur, the later groups are empty.
 
     References:
         ICED, section 2.5 (four groups; algorithm 2 with the details is in an appendix that is not
@@ -526,12 +526,10 @@ def certainty_groups(certainty: Array, top: int = TOP_GROUPS) -> Indices:
     # Values that differ by rounding alone are one level.
     breaks = np.concatenate([[False], ordered[1:] < ordered[:-1] * (1 - 1e-9)])
     level = np.cumsum(breaks)[len(ordered) - 1 - np.searchsorted(ordered[::-1], values)]
-    return np.minimum(level + 1, top + 1).astype(np.int64)
+    return np.minimum(level + 1, TOP_GROUPS + 1).astype(np.int64)
 
 
-def warm_up_schedule(
-    strategy: str, groups: Indices, epochs: int, top: int = TOP_GROUPS
-) -> list[Indices]:
+def warm_up_schedule(strategy: str, groups: Indices, epochs: int) -> list[Indices]:
     """Returns the rows that each epoch of the warm-up trains on.
 
     Args:
@@ -541,7 +539,6 @@ def warm_up_schedule(
         groups: `[N]` from `certainty_groups`.
         epochs: of the whole warm-up; "groups" gives each group its third, the earlier ones one more
             where it does not divide.
-        top: how many groups count.
 
     References:
         ICED, sections 2.5 and 3.4, algorithm 2 (not published).
@@ -550,10 +547,11 @@ def warm_up_schedule(
     if strategy == "all":
         return [rows] * epochs
     if strategy == "top":
-        return [rows[groups <= top]] * epochs
+        return [rows[groups <= TOP_GROUPS]] * epochs
     if strategy == "none":
         return []
-    present = [members for group in range(top, 0, -1) if len(members := rows[groups == group])]
+    of_groups = (rows[groups == group] for group in range(TOP_GROUPS, 0, -1))
+    present = [members for members in of_groups if len(members)]
     in_turn = np.sort(np.arange(epochs) % len(present))  # the earlier ones have one more
     return [present[index] for index in in_turn]
 
