@@ -235,7 +235,7 @@ def gives_probabilities(model: Network, input_shape: tuple[int, ...]) -> bool:
 
     Raises:
         DataError: they are distributions in prediction only (a dropout is behind the softmax), or
-            numbers from 0 that are none (those of a ReLU, say).
+            numbers from 0 that are not (such as those of a ReLU).
     """
     rows = np.random.default_rng(_PROBE).normal(size=(PROBES, *input_shape)).astype(np.float32)
 
