@@ -29,7 +29,8 @@ GOLD, DRAWS = 30, 10
 CHANCE_LABELS = 2.0  # that shrink accuracies of gold items alone
 OPPOSED = ("judges6", "judges_adv24")
 ORDERED = ("adult", "politifact", "politifact_2020", "covid", "abc", "web")
-MOST_DRAWN = 20_000  # labels of a crowd in which gold labels are drawn DRAWS times, else twice
+ORDERED_DRAWS = 4
+MOST_DRAWN = 20_000  # labels of a crowd of ordered classes in which gold labels are drawn
 
 
 @dataclasses.dataclass(frozen=True)
@@ -241,17 +242,19 @@ def ordered(data_dir: Path, outside: Path | None) -> Figures:
             "mean": np.floor(means + 0.5),
             "consensus": Consensus().fit(crowd).labels_[rows],
         }
-        row = {"crowd": name}
+        row: Row = {"crowd": name}
         row |= {key: float(np.abs(one - truth[rows]).mean()) for key, one in labels.items()}
         without: list[float] = []
         with_gold: list[float] = []
-        for draw in range(DRAWS if crowd.num_annotations <= MOST_DRAWN else 2):
+        for draw in range(ORDERED_DRAWS if crowd.num_annotations <= MOST_DRAWN else 0):
             gold = drawn_gold(truth, draw)
             rest = gold[rows] < 0
             result = infer(crowd, "ordinal", gold=gold, skills=False)
             for into, one in ((without, labels["ours"]), (with_gold, result.labels[rows])):
                 into.append(float(np.abs(one - truth[rows])[rest].mean()))
-        yield row | {"without_gold": np.mean(without), "with_gold": np.mean(with_gold)}
+        if with_gold:
+            row |= {"without_gold": np.mean(without), "with_gold": np.mean(with_gold)}
+        yield row
 
 
 def relabelled(data_dir: Path) -> Figures:

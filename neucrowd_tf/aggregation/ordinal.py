@@ -17,6 +17,7 @@ from neucrowd_tf.aggregation.base import (
 )
 from neucrowd_tf.aggregation.consensus import Consensus, deal
 from neucrowd_tf.aggregation.dawid_skene import DawidSkene
+from neucrowd_tf.aggregation.optimisation import minimize
 from neucrowd_tf.aggregation.shrunk_dawid_skene import ShrunkDawidSkene
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.votes import medians
@@ -53,8 +54,6 @@ def latent_score(crowd: Annotations, gold: Codes | None = None) -> Floats:
     References:
         Johnson (1996), On Bayesian analysis of multirater ordinal data, JASA 91.
     """
-    from scipy.optimize import minimize  # slow to load, and most commands do without
-
     size = crowd.num_classes
     people = crowd.num_annotators
     one_hot = crowd.one_hot()
@@ -254,9 +253,11 @@ def nearest_to_gold(crowd: Annotations, gold: Codes, seed: int = 0) -> str:
         return choice
     distance = np.abs(usual.labels_ - gold)[rows]
     least = 0.0
+    fits = usual._posteriors(crowd, None, ["latent score", "median"])
     for name in BY_GOLD:
-        labels = OrdinalConsensus(only=name, seed=seed).fit(crowd).labels_
-        farther = np.abs(labels - gold)[rows] - distance
+        if name not in fits or name == "consensus":  # one method stands for it beside the others
+            fits[name] = usual._posteriors(crowd, None, [name])[name]
+        farther = np.abs(medians(fits[name]) - gold)[rows] - distance
         error = farther.std(ddof=1) / np.sqrt(len(rows))
         if farther.mean() < min(least, -SURE_BY_GOLD * error):
             choice = name
