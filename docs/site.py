@@ -184,12 +184,17 @@ def summary_of(value: Any) -> str:
     return (inspect.getdoc(value) or "").partition("\n")[0]
 
 
+def _reference(name: str, path: str) -> str:
+    """Returns a link to a public name's entry, of a module to its page."""
+    return f"[`{name}`]({path}.md)" if path in API else f"[`{name}`][{path}]"
+
+
 def api_index() -> str:
     """Returns the page that lists the public names and the packages, a line each."""
     package = importlib.import_module("neucrowd_tf")
     paths = public("neucrowd_tf")
     names = [
-        f"| [`{name}`][{paths[name]}] | {summary_of(getattr(package, name))} |"
+        f"| {_reference(name, paths[name])} | {summary_of(getattr(package, name))} |"
         for name in sorted(paths, key=str.lower)
     ]
     packages = [

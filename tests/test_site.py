@@ -37,7 +37,7 @@ def test_every_public_name_has_an_entry(tmp_path: Path) -> None:
     subprocess.run(command, cwd=ROOT, env=environment, check=True, timeout=600)
     present = inventory(tmp_path / "objects.inv")
     for module in ("neucrowd_tf", *site.API):
-        absent = set(site.public(module).values()) - present
+        absent = set(site.public(module).values()) - present - set(site.API)  # modules: pages
         assert not absent, f"{module}: {absent} not in the API reference"
     import neucrowd_tf
 

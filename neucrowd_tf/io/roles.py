@@ -459,7 +459,7 @@ class _Decision:
         noun: str,
         task: Mapping[str, Sequence[str]] | None = None,
     ) -> NoReturn:
-        """Asks if some of the columns that may be an annotator or item each are none."""
+        """Asks if some columns that look like an annotator or item each look wrong."""
         words = {"problem": f"{', '.join(others)} {problem}"}
         words["columns"] = f"Columns: {self._counts(columns)}"
         rest = without(columns, others)
