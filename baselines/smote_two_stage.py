@@ -123,7 +123,7 @@ class SmoteTwoStage(LabelsFirst):
 
     def _warn(self) -> None:
         counts = np.bincount(self.labels_, minlength=len(self.classes_))
-        few = [repr(name) for name in self.classes_[counts < 2].tolist()]
+        few = list(map(repr, self.classes_[counts < 2].tolist()))
         if few:
             warn(
                 f"SMOTE: fewer than two instances to synthesise from: class {', '.join(few)}",

@@ -167,6 +167,7 @@ def memory(name: str, size: float) -> dict[str, float]:
 
 def refit(name: str, size: float) -> dict[str, float]:
     """Returns the processor seconds of two fits that differ in their seed, by `refits`."""
+    from neucrowd_tf.cli.runs import execute
     from neucrowd_tf.cli.runs import process as runs
 
     matrix, crowd, estimator = _problem(name, int(800 * size), 64, **REFITS[name])
@@ -174,7 +175,7 @@ def refit(name: str, size: float) -> dict[str, float]:
     for seed in (0, 1):
         fitted = estimator(seed)
         runs.forget_networks()
-        with Clock() as clock, runs.shared_networks(name, fitted):  # as the harness does
+        with Clock() as clock, execute.shared_networks(name, fitted):  # as the harness does
             fitted.fit(matrix, crowd)
         seconds.append(clock.cpu_seconds)
     return {

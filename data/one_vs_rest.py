@@ -68,7 +68,7 @@ def _balanced(split: Split, positive: int, seed: int, stream: int) -> Split:
     labels = (split.labels == positive).astype(np.int64)
     generator = np.random.default_rng([seed, 0x0F4, positive, stream])
     rows = [np.flatnonzero(labels == code) for code in (0, 1)]
-    size = min(len(members) for members in rows)
+    size = min(map(len, rows))
     chosen = np.sort(np.concatenate([generator.permutation(members)[:size] for members in rows]))
     if split.annotations is None:
         crowd = None

@@ -108,7 +108,7 @@ def _labels(path: Path, options: TableOptions) -> Annotations:
 def _benchmark(crowd: Annotations, truth: Mapping[str, str]) -> Benchmark:
     """Returns a benchmark with the true labels of the items that have labels."""
     label = {str(key): code for code, key in enumerate(crowd.class_names.tolist())}
-    names = [str(name) for name in crowd.instance_names.tolist()]
+    names = list(map(str, crowd.instance_names.tolist()))
     codes = [label.get(truth[name], -2) if name in truth else -1 for name in names]
     return Benchmark(crowd, np.array(codes, dtype=np.int64))
 

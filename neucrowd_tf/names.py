@@ -131,7 +131,7 @@ def plain_integers(values: Sequence[str]) -> bool:
 def typed_names(texts: Sequence[str]) -> Array:
     """Returns names as whole numbers if every text is how one is spelt, otherwise as text."""
     if plain_integers(texts):
-        return np.array([int(text) for text in texts], dtype=np.int64)
+        return np.array(list(map(int, texts)), dtype=np.int64)
     return as_name_array(list(texts))
 
 

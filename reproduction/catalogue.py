@@ -54,7 +54,7 @@ def read_file(path: Path) -> list[registry.Suite]:
             f"{path}: not a file of suites ({type(error).__name__}: {one_line(error)})."
             " docs/howto/adding_a_method.md shows one."
         ) from None
-    return [_registered(suite) for suite in suites]
+    return list(map(_registered, suites))
 
 
 def _registered(suite: Suite) -> registry.Suite:

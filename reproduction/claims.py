@@ -609,7 +609,7 @@ def figures(claim: Claim) -> tuple[str, str, str]:
 
 def main(arguments: list[str]) -> int:
     """Recomputes all claims and prints them; see the module's docstring."""
-    claims = [recompute(claim) for claim in read()]
+    claims = list(map(recompute, read()))
     if "--write" in arguments:
         write_text(CLAIMS, updated(CLAIMS.read_text(encoding="utf-8"), claims))
     for claim in claims:

@@ -68,7 +68,7 @@ def _rows(options: Options, paper: str, name: str) -> list[list[str]]:
         datasets = [entry.load(options.data_dir, FIRST_SEED + i) for i in draws]
     except (DataError, OSError):
         return [[paper, name, "", "", "", "", "", ABSENT]]
-    computed = [dataset_statistics(dataset) for dataset in datasets]
+    computed = list(map(dataset_statistics, datasets))
     rows = []
     for statistic, figure in datasets[0].card.paper.items():
         values = [float(figures.get(statistic, math.nan)) for figures in computed]

@@ -517,7 +517,7 @@ def _change(measured: Sequence[Row]) -> str:
         differ = [name for name in names if first[name] != second[name]]
         if len(differ) == 1 and differ != ["dataset"]:
             change = float(second["accuracy_gain"]) - float(first["accuracy_gain"])
-            errors = [_error(row) for row in (first, second)]
+            errors = list(map(_error, (first, second)))
             pairs.append((abs(change) / math.hypot(*errors), differ[0], first, second))
     if not pairs:
         return "No two cells that differ in one axis have all their runs."

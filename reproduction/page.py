@@ -144,7 +144,7 @@ def answer(rows: Iterable[Claim]) -> list[str]:
     lines = []
     for paper, main in _by_paper(row for row in rows if row.headline).items():
         gains = [claim for claim in main if claim.ours is not None and claim.controls]
-        counts = Counter(_word(claim) for claim in gains)
+        counts = Counter(map(_word, gains))
         words = [f"{counts[word]} {word}" for word in (*WORDS, NOT_TRAINED) if counts[word]]
         names = ", ".join(dict.fromkeys(f"`{claim.data}`" for claim in gains))
         apart: dict[str, None] = {}

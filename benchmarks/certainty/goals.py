@@ -40,7 +40,7 @@ class Goal:
     Attributes:
         part: the measurement that its rows come from.
         figure: its name.
-        least, most: the bounds; None if there is none.
+        least, most: the bounds; None for no bound.
         of: computes it from the rows of the part.
     """
 

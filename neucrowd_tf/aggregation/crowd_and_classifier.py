@@ -23,6 +23,7 @@ from scipy import sparse
 from scipy.special import log_softmax, softmax
 
 from neucrowd_tf.aggregation.base import normalise_counts
+from neucrowd_tf.aggregation.optimisation import minimize_scalar
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.types import Floats
 
@@ -129,8 +130,6 @@ def calibrated(probas: Floats, targets: Floats) -> Floats:
         probas: `[N, C]`.
         targets: `[N, C]` vote counts or probabilities; rows of zeros are left out.
     """
-    from scipy.optimize import minimize_scalar
-
     total = targets.sum(axis=1)
     used = total > 0
     shares = targets[used] / total[used, None]

@@ -17,6 +17,7 @@ from neucrowd_tf.aggregation.base import (
 )
 from neucrowd_tf.aggregation.blas import one_blas_thread
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
+from neucrowd_tf.aggregation.optimisation import minimize
 from neucrowd_tf.aggregation.sums import TINY, keep_gold_only
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, fitted
@@ -116,7 +117,6 @@ class _Model:
 
         L-BFGS starts from `theta`.
         """
-        from scipy import optimize
 
         def scaled(point: Floats) -> tuple[float, Floats]:
             value, gradient = self.expected(point * self.units, right)
@@ -124,7 +124,7 @@ class _Model:
 
         start = theta / self.units
         options = {"maxiter": steps, "maxcor": 5}
-        result = optimize.minimize(scaled, start, jac=True, method="L-BFGS-B", options=options)
+        result = minimize(scaled, start, jac=True, method="L-BFGS-B", options=options)
         return np.asarray(result.x * self.units)
 
 

@@ -17,6 +17,7 @@ from neucrowd_tf.aggregation.base import (
 )
 from neucrowd_tf.aggregation.consensus import Consensus, deal
 from neucrowd_tf.aggregation.dawid_skene import DawidSkene
+from neucrowd_tf.aggregation.optimisation import minimize
 from neucrowd_tf.aggregation.shrunk_dawid_skene import ShrunkDawidSkene
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.votes import medians
@@ -53,8 +54,6 @@ def latent_score(crowd: Annotations, gold: Codes | None = None) -> Floats:
     References:
         Johnson (1996), On Bayesian analysis of multirater ordinal data, JASA 91.
     """
-    from scipy.optimize import minimize  # slow to load, and most commands do without
-
     size = crowd.num_classes
     people = crowd.num_annotators
     one_hot = crowd.one_hot()

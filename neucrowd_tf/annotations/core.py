@@ -443,7 +443,7 @@ class Annotations(AnnotationViews):
         """
         self.require_identities("further annotators")
         all_names = self.annotator_names.tolist()
-        old = {str(name) for name in all_names}
+        old = set(map(str, all_names))
         all_names += [name for name in dict.fromkeys(names) if str(name) not in old]
         if len(all_names) == self.num_annotators:
             return self

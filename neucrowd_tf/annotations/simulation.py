@@ -209,7 +209,7 @@ def assignment(
     # sparse crowd.
     chosen = [np.flatnonzero(generator.random(num_instances) < rate) for rate in share]
     instances = np.concatenate([*chosen, np.zeros(0, dtype=np.int64)])
-    annotators = np.repeat(np.arange(num_annotators), [len(rows) for rows in chosen])
+    annotators = np.repeat(np.arange(num_annotators), list(map(len, chosen)))
     bare = np.flatnonzero(np.bincount(instances, minlength=num_instances) == 0)
     if len(bare):
         drawn = generator.choice(num_annotators, size=len(bare), p=share / share.sum())

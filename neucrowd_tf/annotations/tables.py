@@ -414,7 +414,7 @@ def as_annotations(annotations: Any, num_classes: int | None = None) -> Annotati
     items = roles["task"]
     if roles["worker"] or roles["label"] or (items and frame[items[0]].duplicated().any()):
         missing = next(role for role, columns in roles.items() if not columns)
-        columns = ", ".join(repr(name) for name in list(frame.columns)[:8])
+        columns = ", ".join(map(repr, list(frame.columns)[:8]))
         raise DataError(f"annotations: no column is a {missing} among {columns}. Pass {SHAPES}.")
     frame, names = split_names(frame, "annotations")
     numeric = all(getattr(dtype, "kind", "O") in "iuf" for dtype in frame.dtypes)

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
+from neucrowd_tf.aggregation.optimisation import minimize
 from neucrowd_tf.annotations.statistics import EQUAL, top_classes
 from neucrowd_tf.certainty.estimate import LEVEL, NOTHING, Estimate
 
@@ -236,8 +237,6 @@ class Calibration:
             right: `[n]` whether each label is right, 0 or 1.
             weight: of each label.
         """
-        from scipy.optimize import minimize  # slow to load, and most commands do without
-
         design = np.stack([np.ones(len(logits)), logits], axis=1)
         precision = np.linalg.inv(self.covariance)
 

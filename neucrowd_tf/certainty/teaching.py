@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
 
 from neucrowd_tf.aggregation.base import Codes, apply_gold
+from neucrowd_tf.aggregation.optimisation import minimize
 from neucrowd_tf.declare.types import Floats as Array
 
 if TYPE_CHECKING:
@@ -174,8 +175,6 @@ def _fit(features: Array, true: Codes) -> tuple[Array, Array]:
         features: `[K, n, C]` of gold items; the first is the consensus, whose weight is near 1.
         true: `[n]` their classes.
     """
-    from scipy.optimize import minimize  # slow to load, and most commands do without
-
     parts, total, size = features.shape
     freedom = min(1.0, total / ENOUGH) ** 3
     freedoms = CONSENSUS_FREEDOM, VOTE_FREEDOM, CLASS_FREEDOM

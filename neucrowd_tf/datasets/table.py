@@ -105,7 +105,7 @@ def _true_labels(
     path: Path, items: Sequence[str], crowd: Annotations, options: TableOptions, files: TableFiles
 ) -> Indices:
     """Returns the class codes of true labels, -1 for items without one."""
-    classes = [str(name) for name in crowd.class_names.tolist()]
+    classes = list(map(str, crowd.class_names.tolist()))
     return read_true_labels(path, items, classes, options, drop=files.unmatched == "drop")
 
 

@@ -304,7 +304,7 @@ def _plain(value: Any, kinds: Sequence[Any] = ()) -> Any:
     if isinstance(value, np.ndarray) and any(typing.get_origin(kind) is Sequence for kind in kinds):
         return value.tolist()
     if type(value) in (list, tuple):
-        plain = [_plain(entry) for entry in value]
+        plain = list(map(_plain, value))
         same = all(new is old for new, old in zip(plain, value, strict=True))
         if same:
             return value

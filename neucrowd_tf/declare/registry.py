@@ -235,12 +235,12 @@ def dataset(name: str, argument: str = "--dataset") -> Dataset:
 
 def methods() -> list[Method]:
     """Returns all methods by name; their modules are imported."""
-    return [method(name) for name in sorted(entries("method"))]
+    return list(map(method, sorted(entries("method"))))
 
 
 def datasets() -> list[Dataset]:
     """Returns all datasets by name; their modules are imported."""
-    return [dataset(name) for name in sorted(entries("dataset"))]
+    return list(map(dataset, sorted(entries("dataset"))))
 
 
 def chosen_suites(names: Sequence[str]) -> list[Suite]:

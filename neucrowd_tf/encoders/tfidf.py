@@ -175,7 +175,7 @@ class TextFeatures(Persistent, BaseEstimator):
             least = 2
         else:
             least = 1
-        if not any(normalise(text) for text in texts):
+        if not any(map(normalise, texts)):
             raise DataError("texts: expected letters or digits in one of them, received none")
         results: Fields = {}
         for kind in KINDS:
@@ -223,7 +223,7 @@ class TextFeatures(Persistent, BaseEstimator):
         """
         from neucrowd_tf.nn.tfidf_layer import TextVectors
 
-        letters = np.array([fold(code) for code in range(TABLE)], dtype=np.int32)
+        letters = np.array(list(map(fold, range(TABLE))), dtype=np.int32)
         word_terms = WORDS, self.word_terms_.tolist(), self.word_weights_
         characters = CHARACTERS, self.character_terms_.tolist(), self.character_weights_
         chosen: Any = self.components_ if components is None else components

@@ -46,7 +46,7 @@ class InferredLabels:
 
     def columns(self) -> dict[str, Iterable[Any]]:
         """Returns the columns of labels.csv; votes are listed by class, the commonest first."""
-        names = np.array([str(name) for name in self.crowd.class_names.tolist()], dtype=object)
+        names = np.array(list(map(str, self.crowd.class_names.tolist())), dtype=object)
         votes = self.crowd.vote_counts()
         rows = np.arange(len(self.probas))
         best = self.labels

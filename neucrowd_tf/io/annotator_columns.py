@@ -95,7 +95,7 @@ def _without_means(
 
 
 def numbers_in(table: Table, columns: Sequence[str]) -> list[np.ndarray] | None:
-    """Returns the columns as whole numbers; None if a cell is none."""
+    """Returns the columns as whole numbers; None if a cell has another value."""
     numbers = []
     for column in columns:
         texts, codes = table.codes(column)

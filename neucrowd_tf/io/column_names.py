@@ -82,15 +82,16 @@ def time_columns(columns: tuple[str, ...]) -> list[str]:
 
 def unlike_names(names: Sequence[str]) -> list[str]:
     """Returns the names that are no annotators' beside numbered ones: `rater1, rater2, checked`."""
-    stems = [re.sub(r"([\W_]|(?<=[a-z]))([A-Z]|\d+)$|\d+$", "", name) for name in names]
-    stem, count = Counter(stems).most_common(1)[0]
-    if count < 2 or stem in names:
+    forms = [re.sub(r"\d+|(?<=[\W_a-z])[A-Z]$", "#", name) for name in names]
+    form, count = Counter(forms).most_common(1)[0]
+    if count < 2 or "#" not in form:
         return []
-    return [
-        name
-        for name, own in zip(names, stems, strict=True)
-        if own != stem and not is_person(name) and not is_model(name)
-    ]
+    stem = re.sub(r"[\W_]*#.*", "", form)
+    unlike = []
+    for name, own in zip(names, forms, strict=True):
+        if own != form and name != stem and not is_person(name) and not is_model(name):
+            unlike.append(name)
+    return unlike
 
 
 def repeated_codings(names: Sequence[str]) -> list[str]:

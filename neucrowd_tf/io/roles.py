@@ -405,6 +405,9 @@ class _Decision:
             self._which_group(groups)
         if not groups or not self.table.is_unique(worker):
             return None
+        facts = unlike_names(groups[0])
+        if facts and not self.flags["label"]:
+            self._ask_without(groups[0], facts, "may be about the annotators, and no item", "item")
         return Roles("respondents", (), tuple(worker), tuple(groups[0]))
 
     def _which_group(
@@ -446,10 +449,23 @@ class _Decision:
             others = unlike_names(columns) or strays(self.table, columns)
             problem = "may be about the items, and of no annotator"
         if others:
-            words["problem"] = f"{', '.join(others)} {problem}"
-            rest = without(columns, others)
-            proposals = [_columns({**task, "label": rest})] if rest[1:] else []
-            self._error("which_label", words, proposals, every)
+            self._ask_without(columns, others, problem, "annotator", task)
+
+    def _ask_without(
+        self,
+        columns: Sequence[str],
+        others: Sequence[str],
+        problem: str,
+        noun: str,
+        task: Mapping[str, Sequence[str]] | None = None,
+    ) -> NoReturn:
+        """Asks if some of the columns that may be an annotator or item each are none."""
+        words = {"problem": f"{', '.join(others)} {problem}"}
+        words["columns"] = f"Columns: {self._counts(columns)}"
+        rest = without(columns, others)
+        proposals = [_columns({**(task or {}), "label": rest})] if rest[1:] else []
+        every = {f"If each column is an {noun}": _columns({**(task or {}), "label": columns})}
+        self._error("which_label", words, proposals, every)
 
     def _single(self, label: str) -> Roles | None:
         """Returns the roles of one annotator, after whom the column of labels is named."""

@@ -36,7 +36,7 @@ def own_variables(layer: Layer) -> list[Tensor]:
 def global_seeds_stay() -> Iterator[None]:
     """Gives back the state of the generator from which this thread draws without a seed.
 
-    There is none before the first such draw, nor after `keras.utils.set_random_seed`.
+    It does not exist before the first such draw, or after `keras.utils.set_random_seed`.
     """
     name = seed_generator.GLOBAL_SEED_GENERATOR
     generator = global_state.get_global_attribute(name)

@@ -15,7 +15,7 @@ from neucrowd_tf.nn.keras_private import clipped
 def take_step(
     optimizer: keras.optimizers.Optimizer, gradients: Sequence[Tensor], variables: Sequence[Tensor]
 ) -> None:
-    """Does what `optimizer.apply` does, without what it leaves in memory.
+    """Does the same as `optimizer.apply`, but leaves nothing in memory.
 
     Gradients are those of `optimizer.scale_loss(loss)`. Replicas' gradients are summed before they
     are clipped, as those of one device are.

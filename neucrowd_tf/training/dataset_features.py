@@ -45,7 +45,7 @@ class DatasetFeatures:
         shape = self.dataset.element_spec[0].shape
         if not shape.rank or not shape.is_fully_defined():
             raise DataError(f"{subject}: expected one shape of all instances, received {shape}")
-        places = [int(i) for i in self.dataset.map(lambda _, i: i).as_numpy_iterator()]
+        places = list(map(int, self.dataset.map(lambda _, i: i).as_numpy_iterator()))
         if sorted(places) != list(range(len(places))):
             raise DataError(f"{subject}: expected each index from 0 to {len(places) - 1} once")
         self.shape = (len(places), *shape.as_list())

@@ -26,7 +26,7 @@ class History:
     @property
     def epochs(self) -> int:
         """How many epochs were trained."""
-        return max((len(values) for values in self.logs.values()), default=0)
+        return max(map(len, self.logs.values()), default=0)
 
     def offer(self, value: float, tie: float = 0.0, min_delta: float = 0.0) -> bool:
         """Makes the latest epoch the best one if it is better; returns whether it is.

@@ -232,7 +232,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
             else:
                 self.rescaling_ = None
             x = as_single(x, "features", self.rescaling_)
-        self.feature_shape_ = tuple(int(size) for size in x.shape[1:])
+        self.feature_shape_ = tuple(map(int, x.shape[1:]))
         if x.ndim > 1:
             self.n_features_in_ = int(x.shape[-1])
         else:

@@ -220,9 +220,8 @@ def _weights(
             bias[present] = 0.0
         else:
             model.set_params(C=strength)
-            rows = _rows(z, split.train)
-            with one_at_a_time():
-                model.fit(rows, codes, sample_weight=weight)
+            with one_at_a_time():  # a name for the rows would keep a copy of them in each fold
+                model.fit(_rows(z, split.train), codes, sample_weight=weight)
             if len(present) == 2:
                 kernel[:, present[1]] = model.coef_[0]
                 bias[present] = [0.0, model.intercept_[0]]

@@ -88,7 +88,7 @@ def _with_inner(optimizers: Iterable[KerasOptimizer]) -> Iterator[Tensor]:
 
 def learning_rates(model: keras.Model) -> list[Tensor]:
     """Returns the variables of the learning rates that a callback may change."""
-    rates = (learning_rate_of(each) for each in _with_inner(optimizers_of(model)))
+    rates = map(learning_rate_of, _with_inner(optimizers_of(model)))
     return [rate for rate in rates if isinstance(rate, keras.Variable)]
 
 
@@ -352,7 +352,7 @@ def starting_values(model: keras.Model, pretrained: bool) -> Values:
     generators = itertools.chain.from_iterable(map(_generators, layers))
     drawn = {id(generator.state) for generator in generators}
     if not pretrained:
-        drawn |= {id(variable) for variable in model.trainable_variables}
+        drawn |= set(map(id, model.trainable_variables))
     variables = [variable for variable in model.variables if id(variable) not in drawn]
     return list(zip(variables, read_variables(variables), strict=True))
 

@@ -90,6 +90,19 @@ def test_how_sure_an_annotator_is_is_no_answer(tmp_path: Path) -> None:
     assert pasted(shown)["label_column"] == "code"
 
 
+def test_facts_about_respondents_are_no_items(tmp_path: Path) -> None:
+    table = rows(
+        "worker_id,education,q1,q2,q3",
+        *(f"w{n},{n % 5 + 1},{n * 3 % 5 + 1},{n * 2 % 5 + 1},{n // 2 % 5 + 1}" for n in range(20)),
+    )
+    shown = message(tmp_path, table, worker_column="worker_id")
+    assert "education may be about the annotators, and no item" in shown
+    assert pasted(shown)["label_column"] == "q1,q2,q3"
+    form = table.replace("education,q1,q2,q3", "Are you fluent?,Is 1 rude?,Is 2 rude?,Is 3 rude?")
+    shown = message(tmp_path, form, worker_column="worker_id")
+    assert pasted(shown)["label_column"] == "Is 1 rude?,Is 2 rude?,Is 3 rude?"
+
+
 def test_sums_of_ratings_are_no_votes(tmp_path: Path) -> None:
     named = wide("essay,rater1,rater2,score", *CODERS[:2], CODERS[0] + CODERS[1])
     assert pasted(message(tmp_path, named))["label_column"] == "rater1,rater2"

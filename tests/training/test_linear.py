@@ -3,6 +3,7 @@ change."""
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import keras
@@ -148,3 +149,15 @@ def test_saved_layers_keep_the_digits_of_features_far_from_zero(tmp_path: Path) 
     model.save(tmp_path / "model.keras")
     for one in (model, keras.models.load_model(tmp_path / "model.keras")):
         np.testing.assert_allclose(one(x)["probabilities"], head.predict_proba(x), atol=1e-6)
+
+
+def test_folds_keep_no_copies_of_their_rows() -> None:
+    features = np.random.default_rng(0).normal(size=(2000, 100)).astype(np.float32)
+    codes = (features[:, 0] > 0).astype(int)
+    fit_logistic(features, codes, 2, (0.01, 0.1))  # loads what it needs
+    tracemalloc.start()
+    fit_logistic(features, codes, 2, (0.01, 0.1))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # In float64: all rows, those of one fold, and what scikit-learn makes of them.
+    assert peak < 8 * features.nbytes

@@ -66,6 +66,8 @@ def test_a_bases_outputs_say_whether_they_are_probabilities() -> None:
     shared = keras.layers.Softmax()(logits)
     after = keras.layers.Reshape((2,))(shared)
     distributions = [softmax(logits), after, dense(2, activation=lambda x: softmax(x))(inputs)]
+    # Of no row that is tried can it be seen.
+    distributions.append(dense(2, "softmax")(keras.ops.log(-keras.ops.square(inputs))))
     bases = [Probabilities(), *(keras.Model(inputs, x) for x in distributions)]
     for base in bases:
         made = with_softmax(base, (3,), 2)

@@ -274,7 +274,7 @@ def _ids(column: pa.Array) -> pa.Array:
     if pa.types.is_integer(kind):
         return column.cast(pa.int64())
     coded = column.dictionary_encode()
-    texts = [cell_text(value) for value in coded.dictionary.to_pylist()]
+    texts = list(map(cell_text, coded.dictionary.to_pylist()))
     return pa.array(texts, pa.large_string()).take(coded.indices)
 
 

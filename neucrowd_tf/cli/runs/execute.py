@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import sys
+import threading
 import time
 import traceback
 import warnings
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -49,10 +52,12 @@ from neucrowd_tf.io.gold import read_gold
 from neucrowd_tf.evaluation.report.build import write_report
 from neucrowd_tf.evaluation.report.training import by_step
 from neucrowd_tf.methods.texts import TextClassifier
+from neucrowd_tf.training.reuse import NetworkCache
 from neucrowd_tf.training.run import Run
 
 # Errors of the machine: every further run would have them too.
 FATAL = (*FULL, *DENIED)
+_shared = threading.local()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,6 +120,25 @@ def accompany(work: Work, dataset: CrowdDataset, strategy: Any) -> Outcome:
     except Exception as error:
         return _failure(error, work.hparams)
     return Outcome(OK, reason="trained together with the first worker")
+
+
+def shared_networks(method: str, estimator: Any) -> AbstractContextManager[Any]:
+    """Returns a context in which a fit takes the compiled network of the last run, if it fits.
+
+    Runs of one method that differ in their seed or in data of the same shape compile once a process
+    (and thread). The network's weights start anew, so that the bytes are those of a new one.
+
+    Args:
+        method: the method's name; another method's networks are forgotten.
+        estimator: to fit.
+    """
+    reused = getattr(estimator, "reused", None)
+    latest = getattr(_shared, "latest", None)
+    if latest is None or latest[0] != method:
+        _shared.latest = latest = (method, NetworkCache())
+    if reused is None:
+        return contextlib.nullcontext()
+    return reused(latest[1])  # type: ignore[no-any-return]
 
 
 def check_supported(method: registry.Method, dataset: CrowdDataset) -> None:
@@ -301,7 +325,7 @@ class _Execution:
         if getattr(estimator, "distributed", False):
             run.barrier()  # earlier files are removed before the other workers look for them
         validation = self.dataset.validation_pair()
-        with process.shared_networks(self.work.key.method, estimator):
+        with shared_networks(self.work.key.method, estimator):
             estimator.fit(self.dataset.features, self.annotations, validation, run=run)
         return time.perf_counter() - began
 

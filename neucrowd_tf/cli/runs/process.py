@@ -12,9 +12,7 @@ import platform
 import re
 import subprocess
 import sys
-import threading
 import warnings
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +28,6 @@ except ImportError:  # Windows
 
 SETTINGS = ("threads", "device", "mixed_precision", "distribute")
 _started: dict[str, Any] = {}
-_shared = threading.local()
 
 
 def start_without_tensorflow(options: Options) -> None:
@@ -144,27 +141,6 @@ def plain_warnings() -> None:
             show_warning(message)
 
     warnings.showwarning = show  # type: ignore[assignment]  # called by position
-
-
-def shared_networks(method: str, estimator: Any) -> AbstractContextManager[Any]:
-    """Returns a context in which a fit takes the compiled network of the last run, if it fits.
-
-    Runs of one method that differ in their seed or in data of the same shape compile once a process
-    (and thread). The network's weights start anew, so that the bytes are those of a new one.
-
-    Args:
-        method: the method's name; another method's networks are forgotten.
-        estimator: to fit.
-    """
-    from neucrowd_tf.training.reuse import NetworkCache  # slow to load
-
-    reused = getattr(estimator, "reused", None)
-    latest = getattr(_shared, "latest", None)
-    if latest is None or latest[0] != method:
-        _shared.latest = latest = (method, NetworkCache())
-    if reused is None:
-        return contextlib.nullcontext()
-    return reused(latest[1])  # type: ignore[no-any-return]
 
 
 def forget_networks() -> None:

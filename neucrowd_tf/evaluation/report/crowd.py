@@ -183,7 +183,7 @@ def _drawn(change: Change, name: object) -> Fields:
     """Returns the drawing of a change: shares of neighbouring labels, and the two rates."""
     total = len(change.agrees)
     parts = np.array_split(change.agrees, min(20, total // 5))
-    middles = np.cumsum([len(part) for part in parts]) - [len(part) / 2 for part in parts]
+    middles = np.cumsum(list(map(len, parts))) - [len(part) / 2 for part in parts]
     before, after = change.rates
     size = change.size
     drawings: dict[str, Iterable[tuple[float, float]]] = {

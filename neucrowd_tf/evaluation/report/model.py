@@ -38,7 +38,7 @@ def model_sections(folder: Path, metrics: NamedValues, class_names: Array) -> Fi
     """
     table = read_predictions(folder / PREDICTIONS)
     rows = np.flatnonzero(table.labels >= 0)
-    classes = [shown(name) for name in class_names.tolist()]
+    classes = list(map(shown, class_names.tolist()))
     values: Fields = {
         "method": metrics["method"],
         "labels_are": metrics["test_labels"],

@@ -30,7 +30,7 @@ def mean_logits(
         predictions: `[M, C]` by member.
         weights: of the members; None for equal weights.
     """
-    logs = [log_probabilities(each) for each in predictions]
+    logs = list(map(log_probabilities, predictions))
     return np.asarray(log_softmax(np.average(logs, axis=0, weights=weights), axis=1))
 
 

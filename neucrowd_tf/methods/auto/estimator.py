@@ -391,7 +391,7 @@ def _average(
     members: Mapping[str, Sequence[Network]], weights: Sequence[float], fit: pooling.Calibration
 ) -> Average:
     """Returns the average of all fits; those of a member share its weight."""
-    sizes = [len(models) for models in members.values()]
+    sizes = list(map(len, members.values()))
     every = list(itertools.chain.from_iterable(members.values()))
     shares = np.repeat(np.divide(weights, sizes), sizes)
     return Average.of(every, fit.temperature, fit.shift, shares)

@@ -42,7 +42,7 @@ def fit_weights(predictions: Sequence[Floats], likelihoods: Floats, counts: Floa
         Wolpert (1992), Stacked generalization; Genest and Zidek (1986), Combining probability
         distributions (logarithmic pools).
     """
-    logs = np.stack([log_probabilities(each) for each in predictions])
+    logs = np.stack(list(map(log_probabilities, predictions)))
     members = len(logs)
 
     def loss(weights: Floats) -> tuple[float, Floats]:
@@ -106,7 +106,7 @@ def weigh(
         shares = weights / weights.sum()
     else:
         shares = even
-    return [float(share) for share in EVENLY * even + (1 - EVENLY) * shares]
+    return list(map(float, EVENLY * even + (1 - EVENLY) * shares))
 
 
 # --------------------------------------------------------------------------- temperature

@@ -44,7 +44,7 @@ LAST = 0.9
 
 
 class Clock(threading.Event):
-    """Ends fits when it is set, or when a share of a budget has passed.
+    """An event that fits wait for: they end when it is set, or a share of the budget has passed.
 
     Attributes:
         budget: seconds since the clock was made; without limit until they are chosen.

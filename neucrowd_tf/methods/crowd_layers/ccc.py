@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
@@ -85,7 +86,7 @@ class CoupledHead(AnnotatorHead):
             product(p, of_annotators(matrices, cells), cells)
             for p, matrices in zip(inputs, self.matrices, strict=True)
         )
-        return ops.logaddexp(ops.log_softmax(first), ops.log_softmax(second)) - ops.log(2.0)
+        return ops.logaddexp(ops.log_softmax(first), ops.log_softmax(second)) - math.log(2.0)
 
 
 def distilled(probabilities: Array, annotations: Annotations, size: int) -> tuple[Indices, Indices]:
@@ -111,7 +112,7 @@ def distilled(probabilities: Array, annotations: Annotations, size: int) -> tupl
         named = np.unique(annotations.instances[annotations.labels == code]).astype(np.int64)
         order = np.argsort(-probabilities[named, code], kind="stable")
         rows.append(named[order[: max(1, size // classes)]])
-    return np.concatenate(rows), np.repeat(np.arange(classes), [len(block) for block in rows])
+    return np.concatenate(rows), np.repeat(np.arange(classes), list(map(len, rows)))
 
 
 def expertise_groups(matrices: Array, groups: int, seed: int) -> Codes32:

@@ -323,7 +323,8 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
         Fits of one estimator always share theirs; a cache is for those of several estimators.
         """
         if cache is not None:
-            vars(self)["_caches"] = cache.get(type(self), lambda: defaultdict(NetworkCache))
+            name = type(self).__name__
+            self._caches = cache.get((name,), lambda: defaultdict(NetworkCache))
         yield
 
     def _game_class(self) -> type[Game]:

@@ -73,7 +73,7 @@ class Rounds:
     @property
     def accuracies(self) -> list[float]:
         """Validation accuracy of each round; empty without validation data."""
-        return [float(value) for value in self.history.get("val_accuracy", [])]
+        return list(map(float, self.history.get("val_accuracy", [])))
 
 
 @estimator
@@ -381,7 +381,7 @@ class DASC(CrowdEstimator):
         for name in QUALITY:
             chosen[name] = [scores[name] for scores in quality]
         chosen["concentration"] = self.history_["concentration"]
-        chosen["exhausted"] = [len(classes) for classes in self.history_["exhausted"]]
+        chosen["exhausted"] = list(map(len, self.history_["exhausted"]))
         figures: Fields = {"best_round": self.best_round_}
         for name, values in chosen.items():
             rounds[name] = [None, *values[: len(quality)]][: len(rounds["round"])]

@@ -126,4 +126,4 @@ def fill_lost_classes(labels: Array, entropies: Floats32, observed: Annotations)
     for code in lost:
         best = np.flatnonzero(shares[:, code] == shares[:, code].max())
         labels[best], entropies[best] = code, np.log(len(named))
-    return [int(code) for code in lost]
+    return list(map(int, lost))

@@ -70,9 +70,9 @@ class Inference:
 def find_permutation(probas: Floats, votes: Floats) -> Indices:
     """Returns which class each class of EM stands for, by the votes of its instances.
 
-    Row c of the matrix that is matched holds the shares of the votes that instances of EM's class c
-    got, so a rare class weighs as much as a common one, and a common class that has lost half of
-    its instances to a rare one is no permutation.
+    The classes are matched by a matrix, whose row c has the vote shares of the instances that EM
+    puts into class c. With shares a rare class weighs as much as a common one. So classes are not
+    exchanged if a common class has only lost half of its instances to a rare one.
 
     Args:
         probas: `[N, C]` posteriors.

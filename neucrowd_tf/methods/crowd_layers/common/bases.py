@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import keras
 import numpy as np
@@ -199,22 +200,31 @@ def with_softmax(copy: keras.Model, input_shape: tuple[int, ...], num_classes: i
     return keras.Model(inputs, outputs, name="base")
 
 
-def check_last_layer(model: Network) -> None:
-    """Raises DataError if a model has no layers, or its last one's activation is not linear."""
+def last_activation(model: Network) -> Any:
+    """Returns the activation of a model's last layer.
+
+    Raises:
+        DataError: the model has no layers to look at.
+    """
     last = output_layer(model)
     if isinstance(last, keras.Model) and last.layers:
-        check_last_layer(last)
-        return
-    activation = getattr(last, "activation", None) or keras.activations.linear
-    name = getattr(activation, "__name__", str(activation))
+        return last_activation(last)
+    if isinstance(last, keras.layers.Softmax):
+        return keras.activations.softmax
     if isinstance(last, keras.layers.ReLU):
-        name = "relu"
-    elif activation is keras.activations.linear:
-        return
-    raise DataError(
-        "base: expected a last layer with softmax (probabilities) or linear activation (logits),"
-        f" received {name!r}"
-    )
+        return keras.activations.relu
+    return getattr(last, "activation", None) or keras.activations.linear
+
+
+def check_last_layer(model: Network) -> None:
+    """Raises DataError if a model's last layer has an activation other than softmax."""
+    activation = last_activation(model)
+    if activation not in (keras.activations.softmax, keras.activations.linear):
+        name = getattr(activation, "__name__", str(activation))
+        raise DataError(
+            "base: expected a last layer with softmax (probabilities) or linear activation"
+            f" (logits), received {name!r}"
+        )
 
 
 def gives_probabilities(model: Network, input_shape: tuple[int, ...]) -> bool:
@@ -225,7 +235,7 @@ def gives_probabilities(model: Network, input_shape: tuple[int, ...]) -> bool:
 
     Raises:
         DataError: they are distributions in prediction only (a dropout is behind the softmax), or
-            numbers from 0 that are none (those of a ReLU, say).
+            numbers from 0 that are not (such as those of a ReLU).
     """
     rows = np.random.default_rng(_PROBE).normal(size=(PROBES, *input_shape)).astype(np.float32)
 
@@ -240,14 +250,17 @@ def gives_probabilities(model: Network, input_shape: tuple[int, ...]) -> bool:
                 )
             except (ValueError, TypeError, tf.errors.OpError):
                 continue
-            return np.asarray(keras.ops.cast(answers, "float32"), dtype=np.float64)
+            values = np.asarray(keras.ops.cast(answers, "float32"), dtype=np.float64)
+            return values[np.isfinite(values).all(axis=1)]
         return np.zeros((0, 0))
 
     def are_distributions(values: Floats) -> bool:
         sums = np.abs(values.sum(axis=1) - 1.0)
-        return bool(values.size) and bool((values >= 0).all() and (sums < ROUNDING).all())
+        return bool((values >= 0).all() and (sums < ROUNDING).all())
 
     predicted = outputs(training=False)
+    if not predicted.size:  # it takes none of these rows: it may want ids, or numbers above 0
+        return last_activation(model) is keras.activations.softmax
     if are_distributions(predicted):
         if not are_distributions(outputs(training=True)):
             raise DataError(
@@ -255,7 +268,7 @@ def gives_probabilities(model: Network, input_shape: tuple[int, ...]) -> bool:
                 " dropout or noise before the softmax."
             )
         return True
-    if predicted.size and (predicted >= 0).all() and 0 < (predicted == 0).mean() < 1:
+    if (predicted >= 0).all() and 0 < (predicted == 0).mean() < 1:
         raise DataError(
             "base: expected probabilities (a softmax) or logits of both signs, received numbers"
             " from 0 that do not sum to one. End it in a linear layer or a softmax, without a ReLU"

@@ -201,7 +201,7 @@ def _checked(
     if class_weight is None:
         return None
     if isinstance(class_weight, Mapping):
-        codes = [str(code) for code in class_weight]
+        codes = list(map(str, class_weight))
         if not all(code.isdecimal() for code in codes):
             raise ValueError("class_weight: the keys are class codes from 0")
         return dict(zip(map(int, codes), _weights(list(class_weight.values())), strict=True))
@@ -212,7 +212,7 @@ def _weights(values: Sequence[float]) -> list[float]:
     weights = np.asarray(values, dtype=np.float64)
     if weights.ndim != 1 or not (np.isfinite(weights) & (weights >= 0)).all():
         raise ValueError("class_weight: expected a finite number from 0 for each class code")
-    return [float(weight) for weight in weights]
+    return list(map(float, weights))
 
 
 class _LabelMean(keras.metrics.Mean):

@@ -80,7 +80,7 @@ def class_weight_of(class_weight: Mapping[Hashable, float] | None, classes: Arra
         UsageError: a name that no class has.
     """
     weights = {str(name): float(weight) for name, weight in (class_weight or {}).items()}
-    names = [str(name) for name in classes.tolist()]
+    names = list(map(str, classes.tolist()))
     unknown = [name for name in weights if name not in names]
     if unknown:
         raise UsageError(

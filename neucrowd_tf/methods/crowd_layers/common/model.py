@@ -343,14 +343,14 @@ class AnnotationModel(InstanceModel):
         """Gives the head's weights an optimizer of their own; the compiled one keeps the rest."""
         heads = self.head.trainable_variables
         optimizer.build(heads)
-        others = {id(variable) for variable in self.trainable_variables} - {*map(id, heads)}
+        others = set(map(id, self.trainable_variables)) - {*map(id, heads)}
         self.optimizer.build([each for each in self.trainable_variables if id(each) in others])
         self.annotator_optimizer = optimizer
 
     def optimizers(self, variables: list[Tensor]) -> list[tuple[KerasOptimizer, list[int]]]:
         if self.annotator_optimizer is None:
             return super().optimizers(variables)
-        heads = {id(variable) for variable in self.head.trainable_variables}
+        heads = set(map(id, self.head.trainable_variables))
         of_head = [index for index, each in enumerate(variables) if id(each) in heads]
         others = [index for index, each in enumerate(variables) if id(each) not in heads]
         return [(self.optimizer, others), (self.annotator_optimizer, of_head)]
