@@ -260,7 +260,7 @@ def label_correlation(cooccurrence: Floats) -> Floats32:
     largest = cooccurrence.sum(axis=1).max(initial=0.0)
     # Deviation: CrowdInG section 3.2.2. Paper: A is the co-occurrence of labels, unscaled. Here:
     # Zero diagonal, divided by its largest row sum. Why: With raw counts the identity vanishes and
-    # all classes become one. Effect: not measured.
+    # all classes become one. Effect: claim crowding_frequency.
     if largest > 0:
         adjacency = cooccurrence / largest
     else:
