@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from neucrowd_tf.declare.nested import nest
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
 from neucrowd_tf.nn.embedding_networks import make_optimizer
-from neucrowd_tf.saving.loading import load
 from neucrowd_tf.training.networks import BASES, configuration
 from neucrowd_tf.training.run import Run
 
@@ -99,12 +97,3 @@ def test_a_schedule_resumes_with_the_same_bytes(tmp_path: Path) -> None:
     np.testing.assert_array_equal(resumed, whole)
     constant = CrowdLayer(epochs=4, batch_size=10, learning_rate=0.1, restarts=0).fit(X, CROWD)
     assert not np.array_equal(constant.predict_proba(X), whole)
-
-
-def test_a_model_saved_with_options_among_its_arguments_is_loaded(tmp_path: Path) -> None:
-    CrowdLayer({"hidden_units": [4]}, epochs=1, restarts=0).fit(X, CROWD).save(tmp_path / "model")
-    file = tmp_path / "model" / "estimator.json"
-    record = json.loads(file.read_text())
-    record["params"] |= {"base": "dense", "hidden_units": {"list": [4]}}
-    file.write_text(json.dumps(record))
-    assert load(tmp_path / "model").base["hidden_units"] == [4]
