@@ -159,9 +159,9 @@ def _columns_of(table: Table, options: TableOptions) -> LabelColumns:
     if roles.layout in ("long", "one_hot"):
         notes += _restarts(table, roles)
         width = 1
-        timed = time_column(table, others)
+        timed, is_read = time_column(table, others, (roles.task, roles.worker))
         if timed is not None:
-            used.add(timed)
+            used |= {timed} if is_read else set()
             times = table.codes(timed)
             role_columns["time"] = timed
     else:

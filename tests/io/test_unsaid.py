@@ -53,3 +53,49 @@ def test_what_is_refused(case: str, tmp_path: Path) -> None:
 def test_what_is_read(case: str, tmp_path: Path) -> None:
     content, end, words = READ[case]
     assert words in read(tmp_path, content, f"a.{end}").lines[0]
+
+
+def timed(name: str, old: str, new: str, others: str) -> str:
+    """A table in which a pair repeats, the newer row, whose label is new, first."""
+    rest = [f"{item},{by},no,{others}" for item in "bcde" for by in "xyz"]
+    return table(f"item,annotator,label,{name}", f"a,x,new,{new}", *rest, f"a,x,old,{old}")
+
+
+# By form: the column's name, an older time, a newer one, and that of other rows.
+TIMES = {
+    "the day first": ("submitted", "9/02/2026 09:00", "10/02/2026 08:00", "14/01/2026 09:00"),
+    "the month first": ("Timestamp", "2/9/2026 9:00:00", "2/10/2026 8:00:00", "1/14/2026 9:00:00"),
+    "half days": ("when", "1/14/2026 9:00 AM", "1/14/2026 1:00 PM", "1/13/2026 10:00 AM"),
+    "slashes": ("time", "2026/02/09 09:00", "2026/02/10 08:00", "2026/01/14 09:00"),
+    "dots": ("Zeit", "9.02.2026 09:00", "10.02.2026 08:00", "04.01.2026 09:00"),
+    "Mechanical Turk's": (
+        "SubmitTime",
+        "Tue Feb 03 09:30:00 MST 2026",  # half an hour before
+        "Tue Feb 03 09:00:00 PST 2026",
+        "Wed Jan 14 09:00:00 PST 2026",
+    ),
+    "ISO under another name": ("Zeit", "2026-02-03T09:00", "2026-02-03T10:00", "2026-01-14T09:00"),
+}
+
+
+@pytest.mark.parametrize("case", TIMES)
+def test_the_newer_label_is_used(case: str, tmp_path: Path) -> None:
+    name, old, new, others = TIMES[case]
+    lines = read(tmp_path, timed(name, old, new, others), duplicates="last").lines
+    assert f"1, the newest by {name} used" in lines[1]
+    assert "new (1)" in lines[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "other", "problem"),
+    [
+        ("when", "1/2/2026", "Times of when were not used: '4/2/2026' may begin with the day or"),
+        ("Timestamp", "46030.5", "Times of Timestamp were not used: '4/2/2026' is not read as"),
+    ],
+)
+def test_times_that_are_not_used_are_named(
+    name: str, other: str, problem: str, tmp_path: Path
+) -> None:
+    content = timed(name, "3/2/2026", "4/2/2026", other)
+    assert problem in read(tmp_path, content, duplicates="last").lines[1]
+    assert "Times of" not in read(tmp_path, content.replace("a,x,old", "a,y,old")).lines[1]
