@@ -467,8 +467,11 @@ class _Decision:
         every = {f"If each column is an {noun}": _columns({**(task or {}), "label": columns})}
         self._error("which_label", words, proposals, every)
 
-    def _single(self, label: str) -> Roles | None:
-        """Returns the roles of one annotator, after whom the column of labels is named."""
+    def _single(self, label: str, *, asked: bool = False) -> Roles | None:
+        """Returns the roles of one annotator, after whom the column of labels is named.
+
+        Other columns have to be texts, if neither flags name items and labels nor it is asked.
+        """
         others = [column for column in self.free if column != label]
         item = self.taken["task"]
         if not item:
@@ -478,8 +481,9 @@ class _Decision:
             item = item or [c for c in unique if c in named or is_second(c, "task")]
             if len(item) != 1:
                 return None
+        sure = asked or bool(self.flags["task"] and self.flags["label"])
         are_texts = all(2 * self.table.size(c) > self.size for c in others if c not in item)
-        if are_texts and self.table.is_unique(item):
+        if (sure or are_texts) and self.table.is_unique(item):
             return Roles("wide", tuple(item), (), (label,))
         return None
 
@@ -597,7 +601,16 @@ class _Decision:
         unknown = self.table.header and not any(map(is_known, self.table.columns))
         advice = ["If the first line is data: --header=none."] if unknown else []
         words = {"roles": roles, "columns": self._listed(*missing)}
-        self._error("missing_role", words, proposals, open_roles=missing, advice=advice)
+        others: dict[str, Proposal] = {}
+        if "worker" in missing and (judge := self._of_one_judge()) is not None:
+            used = {*judge.task, *judge.label}
+            few_values = [
+                c for c in without(self.free, used) if 2 <= 2 * self.table.size(c) <= self.size
+            ]
+            if len(few_values) == 1:
+                whole = {"task": judge.task, "worker": few_values, "label": judge.label}
+                others = {f"If {few_values[0]} names annotators": _columns(whole)}
+        self._error("missing_role", words, proposals, others, open_roles=missing, advice=advice)
 
     def _proposals(self, missing: list[str]) -> list[Proposal]:
         """Returns what may fill the missing roles, likely ones first."""
@@ -605,8 +618,24 @@ class _Decision:
         proposals: list[Proposal] = [_columns(likely)] if likely else []
         if "worker" in missing:
             people = map(_columns, self._by_people(missing))
-            proposals = [*people, *proposals, *self._of_one_judge()]
+            proposals = [*people, *proposals]
+            judge = self._of_one_judge()
+            if judge is not None:
+                alone = _columns({"task": judge.task, "label": judge.label})
+                label = judge.label[0]
+                first = label in self._judges() and label not in likely.get("label", ())
+                proposals.insert(0 if first else len(proposals), alone)
         return proposals
+
+    def _judges(self) -> list[str]:
+        """Returns the columns named as a judge whose values are few and no models."""
+        judges = []
+        for column in filter(is_judge, self.free):
+            values = self.table.distinct(column)
+            few_values = 2 <= len(values) <= min(MOST_ANSWERS, self.size / 2)
+            if few_values and not any(map(is_model, values)):
+                judges.append(column)
+        return judges
 
     def _people(self) -> list[str]:
         """Returns columns that may name annotators who label several items, likely ones first.
@@ -645,13 +674,15 @@ class _Decision:
                     roles.append({**filled, "label": labels[:1]})
         return roles
 
-    def _of_one_judge(self) -> list[Proposal]:
-        """Returns the roles of one annotator, if one column can have the labels."""
-        columns = self.taken["label"]
-        if not columns:
-            columns = [c for c in self.free if 2 <= self.table.size(c) <= MOST_ANSWERS]
-        single = self._single(columns[0]) if len(columns) == 1 else None
-        return [_columns({"task": single.task, "label": single.label})] if single else []
+    def _of_one_judge(self) -> Roles | None:
+        """Returns the roles of one annotator, if one column can have the labels.
+
+        It is named as a judge, as labels, or is the only one of few values.
+        """
+        few_values = [c for c in self.free if 2 <= self.table.size(c) <= MOST_ANSWERS]
+        judges = [] if self.flags["label"] else self._judges()
+        columns = judges or self.taken["label"] or second_tier(few_values, "label") or few_values
+        return self._single(columns[0], asked=True) if len(columns) == 1 else None
 
     def _likely(self, missing: list[str]) -> dict[str, list[str]]:
         """Returns a column for each missing role for which one is left."""
@@ -697,11 +728,15 @@ class _Decision:
         gaps = without(missing, filled)
         taken = set(itertools.chain.from_iterable(filled.values()))
         free = without(self.free, taken)
-        if len(gaps) == 1 and len(free) == 1 and (gaps != ["worker"] or free[0] not in self.unique):
+        if len(gaps) == 1 and len(free) == 1 and (gaps != ["worker"] or self._is_repeated(free[0])):
             filled[gaps[0]] = free
         elif gaps == ["task"] and free and all(folded(c).endswith(("id", "ids")) for c in free):
             filled["task"] = free
         return filled
+
+    def _is_repeated(self, column: str) -> bool:
+        """Whether a column may name annotators: its values repeat, and those of items do too."""
+        return column not in self.unique and self._of_one_judge() is None
 
     def _check_votes(self, missing: list[str]) -> None:
         """Raises DataError if columns sum to another one in every row."""
