@@ -22,6 +22,7 @@ _WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="u
 # Names that may mean a role: never used without being asked for, but proposed.
 SECOND = {role: frozenset(names) for role, names in _WORDS["second"].items()}
 SECOND["task"] |= SECOND_ITEM
+_COUNTS = frozenset(_WORDS["answers"]["counts"])
 _AGAIN = [re.compile(pattern, re.IGNORECASE) for pattern in _WORDS["patterns"]["again"]]
 _TIMES = [re.compile(pattern) for pattern in _WORDS["patterns"]["time"]]
 
@@ -60,9 +61,15 @@ is_total = _named("total", _bare)
 is_model = _named("model", _bare)
 
 
+def answer_of(column: str) -> str:
+    """Returns a column's name without the words that say that it counts: n_yes, yes_votes."""
+    words = re.split(r"[\W_]+", column.casefold())
+    return "".join(without(words, _COUNTS)) or folded(column)
+
+
 def are_answers(columns: Sequence[str]) -> bool:
     """Whether columns are named as answers of which one is the opposite of another: yes and no."""
-    names = set(map(folded, columns))
+    names = set(map(answer_of, columns))
     return any(names.issuperset(pair) for pair in _WORDS["answers"]["opposed"])
 
 

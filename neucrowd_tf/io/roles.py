@@ -25,6 +25,7 @@ from neucrowd_tf.io.annotator_columns import (
 from neucrowd_tf.io.asking import RUNNING, WORDS, Asked, Proposal, as_list, command_line
 from neucrowd_tf.io.column_names import (
     MISSING,
+    answer_of,
     are_answers,
     called_id,
     crossed,
@@ -194,7 +195,7 @@ class _Decision:
 
     def _check_answers(self) -> None:
         """Asks if columns of whole numbers are counts of votes: if two are named yes and no."""
-        ids = [c for c in self.free if is_id(c) and folded(c) != "no"]
+        ids = [c for c in self.free if is_id(c) and answer_of(c) != "no"]
         items = self.taken["task"] or roles_of(self.table.columns)["task"] or ids
         numbers = []
         for column in self.free:
@@ -757,7 +758,11 @@ class _Decision:
     def _ask_about_votes(self, columns: Sequence[str], reason: str) -> NoReturn:
         """Asks if columns are counts of votes, or classes."""
         words = {"names": ", ".join(columns), "reason": reason, "columns": self._listed("label")}
-        self._error("vote_counts", words, [{"votes_columns": as_list(columns)}])
+        flags: Proposal = {"votes_columns": as_list(columns)}
+        ids = [column for column in self.unique if is_id(column) and column not in columns]
+        if len(ids) == 1 and not self.taken["task"] and not roles_of(self.table.columns)["task"]:
+            flags = {**flags, "task_column": ids[0]}
+        self._error("vote_counts", words, [flags])
 
     def _listed(self, *roles: str) -> str:
         """Returns the columns with their numbers of distinct values; likely ones come first."""

@@ -137,3 +137,20 @@ def test_a_judge_of_items_that_occur_once_is_no_label_of_others(case: str, tmp_p
     assert reading.annotations.annotator_names.tolist() == [flags["label_column"]]
     assert "There is one annotator." in reading.lines[1]
     assert " names annotators: --task_column" in shown
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        "likes,dislikes",
+        "thumbs_up,thumbs_down",
+        "for,against",
+        "upvotes,downvotes",
+        "n_yes,n_no,n_skip",
+    ],
+)
+def test_counts_of_opposed_answers_are_no_annotators(answers: str, tmp_path: Path) -> None:
+    skipped = ",0" * answers.count("skip")
+    cells = [f"c{n},{(n * 3) % 5},{(n + 1) % 4}{skipped}" for n in range(10)]
+    shown = message(tmp_path, table(f"post_id,{answers}", *cells))
+    assert pasted(shown) == {"task_column": "post_id", "votes_columns": answers}
