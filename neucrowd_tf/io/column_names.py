@@ -53,6 +53,7 @@ is_id = _named("id", _bare)  # that it has ids or the row's number, or says noth
 is_which_model = _named("which_model")  # that it tells which model an output is of
 is_person = _named("person")  # that it names annotators
 is_question = _named("question")  # that it names questions
+is_asked = _named("asked")  # that it names questions, of which an annotator may answer one
 is_text = _named("text")  # that it has what is labelled
 is_part = _named("part")  # that it names a part of the items: a batch, a document
 # Whether the name of an item is that of a row that sums up those above, and of an annotator that of

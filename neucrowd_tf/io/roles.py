@@ -30,6 +30,7 @@ from neucrowd_tf.io.column_names import (
     called_id,
     crossed,
     flagged_columns,
+    is_asked,
     is_gold,
     is_id,
     is_judge,
@@ -51,11 +52,15 @@ from neucrowd_tf.io.column_names import (
 from neucrowd_tf.io.column_values import (
     MOST_ANSWERS,
     answers_of,
+    are_many,
     are_several_classes,
     check_free_text,
     is_constant,
     is_fact,
     one_hot_groups,
+    parts_classes,
+    repeats,
+    split_items,
     telling_columns,
 )
 from neucrowd_tf.io.schema import TableOptions
@@ -132,6 +137,31 @@ def ask_about_repeats(
     enough = roles.layout == "long" and counts[0] >= FEWEST_REPEATED
     if enough and are_several_classes(table, keys, rows, *roles.label):
         decision.ask_about_classes(roles, counts)
+
+
+def ask_about_questions(table: Table, options: TableOptions, roles: Roles) -> None:
+    """Asks if a column names questions of which each annotator, or nearly each, answers one.
+
+    Its values differ within items, and it is named as questions or each of its values has labels
+    of its own. Where pairs of item and annotator repeat, `ask_about_repeats` asks.
+
+    Raises:
+        Asked: which rows are meant.
+    """
+    if roles.layout != "long" or options.duplicates is not None:
+        return
+    for column in without(table.columns, {*roles.task, *roles.worker, *roles.label}):
+        if not is_asked(column):
+            own = parts_classes(table, column, roles.label)
+            if not own or not is_fact(table, roles.worker, column):
+                continue
+        split = split_items(table, roles.task, column)
+        if not are_many(*split):
+            continue
+        annotators, workers = table.coded(roles.worker)
+        items = table.coded(roles.task)[1]
+        if not are_many(*repeats(items * len(annotators) + workers)):
+            _Decision(table, options).ask_about_question(roles, column, split)
 
 
 class _Decision:
@@ -522,6 +552,16 @@ class _Decision:
         alternatives = {"One of them": question} if question and not people else {}
         words = {"problem": problem}
         self._error("several_questions", words, proposals, alternatives, advice=[advice])
+
+    def ask_about_question(self, roles: Roles, column: str, split: tuple[int, int]) -> NoReturn:
+        """Asks for one question; see `ask_about_questions`."""
+        rows = f"{split[0]:,} of {split[1]:,} items have several values of {column}"
+        words = {"problem": f"{rows}, so that its rows may answer several questions"}
+        items: Proposal = {"task_column": as_list([*roles.task, column])}
+        question: Proposal = {"question": f"{column}={self.table.distinct(column)[0]}"}
+        alternatives = {"If each question is an item": items}
+        advice = ["If all rows answer one question: --duplicates=last"]
+        self._error("several_questions", words, [question], alternatives, advice=advice)
 
     def ask_about_classes(self, roles: Roles, counts: tuple[int, int]) -> NoReturn:
         """Asks about rows that may each have one of several classes of an answer."""
