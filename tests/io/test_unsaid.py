@@ -187,3 +187,23 @@ def test_questions_with_classes_of_their_own_are_seen_by_them(tmp_path: Path) ->
     shown = message(tmp_path, of_teams("group", "ynrb"))
     assert pasted(shown) == {"question": "group=s"}
     assert "40 labels of 10 items" in read(tmp_path, of_teams("group", "yn")).lines[0]
+
+
+def test_objects_of_annotators_or_of_counts_are_asked_about(tmp_path: Path) -> None:
+    labels = {f"t{n}": "yn"[n % 2] for n in range(8)}
+    swapped = message(tmp_path, {"a1": labels, "a2": labels}, "a.json")
+    flags = {"task_column": "key within", "worker_column": "key"}
+    assert pasted(swapped) == flags
+    assert "--task_column=key --worker_column='key within'" in swapped
+    lines = read(tmp_path, {"a1": labels, "a2": labels}, "a.json", **flags).lines
+    assert "16 labels of 8 items by 2 annotators" in lines[0] and "Annotators: a1, a2." in lines
+    named = read(tmp_path, {"rater1": labels, "rater2": labels}, "a.json").lines
+    assert "16 labels of 8 items by 2 annotators" in named[0]
+    counts = {f"t{n}": {"pos": n % 4, "neg": (n + 1) % 3} for n in range(8)}
+    asked = message(tmp_path, counts, "a.json")
+    assert pasted(asked) == {"votes_columns": "pos,neg"}
+    assert (
+        "21 votes on 8 items" in read(tmp_path, counts, "a.json", votes_columns="pos,neg").lines[0]
+    )
+    codes = {item: {f"rater{at}": at for at in range(3)} for item in labels}
+    assert "24 labels of 8 items by 3 annotators" in read(tmp_path, codes, "a.json").lines[0]
