@@ -288,11 +288,12 @@ class _Parts:
         """
         width = len(self.columns)
         seen: list[set[str]] = []
-        several = ((row, line) for row, line in zip(block, lines, strict=False) if _height(row) > 1)
-        for row, line in several:
+        for row, line in zip(block, lines, strict=False):
             for column, cell in enumerate(row):
-                texts = re.split(r"\r\n|\r|\n", cell)
-                for at, text in enumerate(texts if len(texts) > 1 else ()):
+                if "\n" not in cell and "\r" not in cell:
+                    continue
+                texts = cell.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+                for at, text in enumerate(texts):
                     cells = text.split(self.separator)
                     size = width if at < len(texts) - 1 else column + 1
                     if size == 1 or len(cells) != size:
