@@ -18,7 +18,7 @@ from neucrowd_tf.io.column_names import SHOWN, is_missing
 from neucrowd_tf.io.column_values import are_many, repeats
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.io.times import seconds_of
+from neucrowd_tf.io.times import read_times
 from neucrowd_tf.io.values import (
     bin_names,
     check_classes,
@@ -91,6 +91,7 @@ class CodedLabels:
         self.labels = Coded.of(self._one_label_cells())
         self.rows = np.arange(len(self.items.codes))
         self.pairs: tuple[tuple[str, str], ...] | None = None
+        self._times_problem = ""  # why the times are not read
         self._seconds = self._seconds_of_rows()
         if columns.counts is None:
             self._leave_out_missing()
@@ -106,7 +107,7 @@ class CodedLabels:
         if not len(self.columns.times):
             return None
         dated = Coded.of(self.columns.times)
-        seconds = seconds_of(dated.names)
+        seconds, self._times_problem = read_times(dated.names)
         if seconds is None:
             return None
         return seconds[dated.codes]
@@ -293,6 +294,9 @@ class CodedLabels:
             raise error("duplicate_pair", self.path, place, item=item, annotator=annotator)
         if len(extra):
             line = f"Duplicate (item, annotator) pairs: {len(extra):,}, {used} used (--duplicates)."
+            if rule == "last" and self._times_problem:
+                column = self.columns.roles.get("time", "labels")
+                line += f" Times of {column} were not used: {self._times_problem}."
             self.notes.insert(0, line)
             counted[extra] = rule == "all"
         return counted

@@ -22,6 +22,7 @@ _WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="u
 # Names that may mean a role: never used without being asked for, but proposed.
 SECOND = {role: frozenset(names) for role, names in _WORDS["second"].items()}
 SECOND["task"] |= SECOND_ITEM
+_COUNTS = frozenset(_WORDS["answers"]["counts"])
 _AGAIN = [re.compile(pattern, re.IGNORECASE) for pattern in _WORDS["patterns"]["again"]]
 _TIMES = [re.compile(pattern) for pattern in _WORDS["patterns"]["time"]]
 
@@ -52,6 +53,7 @@ is_id = _named("id", _bare)  # that it has ids or the row's number, or says noth
 is_which_model = _named("which_model")  # that it tells which model an output is of
 is_person = _named("person")  # that it names annotators
 is_question = _named("question")  # that it names questions
+is_asked = _named("asked")  # that it names questions, of which an annotator may answer one
 is_text = _named("text")  # that it has what is labelled
 is_part = _named("part")  # that it names a part of the items: a batch, a document
 # Whether the name of an item is that of a row that sums up those above, and of an annotator that of
@@ -60,9 +62,15 @@ is_total = _named("total", _bare)
 is_model = _named("model", _bare)
 
 
+def answer_of(column: str) -> str:
+    """Returns a column's name without the words that say that it counts: n_yes, yes_votes."""
+    words = re.split(r"[\W_]+", column.casefold())
+    return "".join(without(words, _COUNTS)) or folded(column)
+
+
 def are_answers(columns: Sequence[str]) -> bool:
     """Whether columns are named as answers of which one is the opposite of another: yes and no."""
-    names = set(map(folded, columns))
+    names = set(map(answer_of, columns))
     return any(names.issuperset(pair) for pair in _WORDS["answers"]["opposed"])
 
 

@@ -17,6 +17,7 @@ from neucrowd_tf.io.table import Table
 
 ROUNDED = 0.051  # a mean with one digit may be so far from the exact one
 MOST_ANSWERS = 20  # distinct values of a column of answers that is inferred
+MOST_CLASSES = 1000  # of labels, if the values of another column may part them
 MOST_REPEATED = 0.1  # share of pairs with several labels that need no question
 FEW = 2  # annotators within whom a column may be constant by chance
 MOST_JOINED = 3  # columns that tell rows apart together
@@ -136,18 +137,23 @@ def is_fact(table: Table, annotator: Sequence[str], column: str) -> bool:
     return len(annotators) > FEW and is_constant(table, annotator, column)
 
 
-def split_items(
-    table: Table, item: Sequence[str], annotator: Sequence[str], column: str
-) -> tuple[int, int]:
-    """Returns of how many items a column that is a fact about annotators parts the rows.
-
-    The second number is that of all items.
-    """
+def split_items(table: Table, item: Sequence[str], column: str) -> tuple[int, int]:
+    """Returns of how many items a column parts the rows, and how many items there are."""
     names, items = table.coded(item)
     texts, codes = table.codes(column)
-    if len(texts) < 2 or not is_fact(table, annotator, column):
+    if len(texts) < 2:
         return 0, len(names)
     return repeats(np.unique(items * len(texts) + codes) // len(texts))
+
+
+def parts_classes(table: Table, column: str, label: Sequence[str]) -> bool:
+    """Whether rows with different values of a column have different labels, several for a value."""
+    texts, codes = table.codes(column)
+    names, labels = table.coded(label)
+    if not 2 <= len(texts) <= MOST_ANSWERS or not len(texts) < len(names) <= MOST_CLASSES:
+        return False
+    pairs = np.bincount(codes * len(names) + labels, minlength=len(texts) * len(names))
+    return bool((pairs.reshape(len(texts), len(names)) > 0).sum() == len(names))
 
 
 def is_recoded(table: Table, column: str, other: str, shared: bool) -> bool:

@@ -27,7 +27,7 @@ from neucrowd_tf.io.fields import (
 from neucrowd_tf.io.files.npy import read_npy
 from neucrowd_tf.io.folders import joined, tables_in
 from neucrowd_tf.io.head import Head, unknown_keys
-from neucrowd_tf.io.importers import find
+from neucrowd_tf.io.importers import find, peerannot
 from neucrowd_tf.io.items import matched
 from neucrowd_tf.io.layouts import MOST_TRIED, columns_of, completed, of_matrix
 from neucrowd_tf.io.lines import class_line, lines_of
@@ -114,6 +114,8 @@ def read_columns(path: Path, options: TableOptions) -> LabelColumns:
         return joined(path, files, [read_columns(file, options) for file in files])
     if head.kind == "npy":
         return of_matrix(read_npy(path, MOST_CELLS), path)
+    if options.votes_columns and peerannot.matches(head):
+        return columns_of(peerannot.counts_of(head), options)
     if options.header == "none" or options.votes_columns:
         importer = None
     else:

@@ -20,9 +20,9 @@ from neucrowd_tf.io.asking import Asked, Proposal, as_list
 from neucrowd_tf.io.checks import Rejection, broken, error
 from neucrowd_tf.io.coding import CodedLabels
 from neucrowd_tf.io.column_names import few, is_part, is_text, is_total, without
-from neucrowd_tf.io.column_values import are_many, split_items
+from neucrowd_tf.io.column_values import are_many, is_fact, split_items
 from neucrowd_tf.io.columns import Column, LabelColumns
-from neucrowd_tf.io.roles import Roles, ask_about_repeats, decide
+from neucrowd_tf.io.roles import Roles, ask_about_questions, ask_about_repeats, decide
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table, check_header_again
 from neucrowd_tf.io.times import time_column
@@ -157,11 +157,12 @@ def _columns_of(table: Table, options: TableOptions) -> LabelColumns:
     times: Column = ()
     others = without(table.columns, used)
     if roles.layout in ("long", "one_hot"):
+        ask_about_questions(table, options, roles)
         notes += _restarts(table, roles)
         width = 1
-        timed = time_column(table, others)
+        timed, is_read = time_column(table, others, (roles.task, roles.worker))
         if timed is not None:
-            used.add(timed)
+            used |= {timed} if is_read else set()
             times = table.codes(timed)
             role_columns["time"] = timed
     else:
@@ -195,8 +196,8 @@ def _restarts(table: Table, roles: Roles) -> tuple[str, ...]:
     for column in table.columns:
         if column in used or not is_part(column):
             continue
-        split, size = split_items(table, roles.task, roles.worker, column)
-        if are_many(split, size):
+        split, size = split_items(table, roles.task, column)
+        if are_many(split, size) and is_fact(table, roles.worker, column):
             flag = f"--task_column={shlex.quote(as_list([column, *roles.task]))}"
             rows = f"{split:,} of {size:,} items have several values of {column}, no annotator has"
             notes.append(f"{rows}. If item ids start again in each {column}: {flag}.")

@@ -53,7 +53,7 @@ def _sentences(coded: CodedLabels, crowd: Annotations, counts: NDArray[Any]) -> 
     yield class_line(crowd.class_names.tolist(), counts)
     if columns.annotators_in_columns:
         yield f"Annotators: {few(annotators)}."
-    if "time" in columns.roles:
+    if coded.times is not None and "time" in columns.roles:
         yield f"Times: {columns.roles['time']}."
     if columns.unused:
         yield f"Unused columns: {few(columns.unused)}."

@@ -25,10 +25,12 @@ from neucrowd_tf.io.annotator_columns import (
 from neucrowd_tf.io.asking import RUNNING, WORDS, Asked, Proposal, as_list, command_line
 from neucrowd_tf.io.column_names import (
     MISSING,
+    answer_of,
     are_answers,
     called_id,
     crossed,
     flagged_columns,
+    is_asked,
     is_gold,
     is_id,
     is_judge,
@@ -50,11 +52,15 @@ from neucrowd_tf.io.column_names import (
 from neucrowd_tf.io.column_values import (
     MOST_ANSWERS,
     answers_of,
+    are_many,
     are_several_classes,
     check_free_text,
     is_constant,
     is_fact,
     one_hot_groups,
+    parts_classes,
+    repeats,
+    split_items,
     telling_columns,
 )
 from neucrowd_tf.io.schema import TableOptions
@@ -133,6 +139,31 @@ def ask_about_repeats(
         decision.ask_about_classes(roles, counts)
 
 
+def ask_about_questions(table: Table, options: TableOptions, roles: Roles) -> None:
+    """Asks if a column names questions of which each annotator, or nearly each, answers one.
+
+    Its values differ within items, and it is named as questions or each of its values has labels
+    of its own. Where pairs of item and annotator repeat, `ask_about_repeats` asks.
+
+    Raises:
+        Asked: which rows are meant.
+    """
+    if roles.layout != "long" or options.duplicates is not None:
+        return
+    for column in without(table.columns, {*roles.task, *roles.worker, *roles.label}):
+        if not is_asked(column):
+            own = parts_classes(table, column, roles.label)
+            if not own or not is_fact(table, roles.worker, column):
+                continue
+        split = split_items(table, roles.task, column)
+        if not are_many(*split):
+            continue
+        annotators, workers = table.coded(roles.worker)
+        items = table.coded(roles.task)[1]
+        if not are_many(*repeats(items * len(annotators) + workers)):
+            _Decision(table, options).ask_about_question(roles, column, split)
+
+
 class _Decision:
     """The state of a decision: the columns of each role so far, and the columns left."""
 
@@ -194,7 +225,7 @@ class _Decision:
 
     def _check_answers(self) -> None:
         """Asks if columns of whole numbers are counts of votes: if two are named yes and no."""
-        ids = [c for c in self.free if is_id(c) and folded(c) != "no"]
+        ids = [c for c in self.free if is_id(c) and answer_of(c) != "no"]
         items = self.taken["task"] or roles_of(self.table.columns)["task"] or ids
         numbers = []
         for column in self.free:
@@ -467,8 +498,11 @@ class _Decision:
         every = {f"If each column is an {noun}": _columns({**(task or {}), "label": columns})}
         self._error("which_label", words, proposals, every)
 
-    def _single(self, label: str) -> Roles | None:
-        """Returns the roles of one annotator, after whom the column of labels is named."""
+    def _single(self, label: str, *, asked: bool = False) -> Roles | None:
+        """Returns the roles of one annotator, after whom the column of labels is named.
+
+        Other columns have to be texts, if neither flags name items and labels nor it is asked.
+        """
         others = [column for column in self.free if column != label]
         item = self.taken["task"]
         if not item:
@@ -478,8 +512,9 @@ class _Decision:
             item = item or [c for c in unique if c in named or is_second(c, "task")]
             if len(item) != 1:
                 return None
+        sure = asked or bool(self.flags["task"] and self.flags["label"])
         are_texts = all(2 * self.table.size(c) > self.size for c in others if c not in item)
-        if are_texts and self.table.is_unique(item):
+        if (sure or are_texts) and self.table.is_unique(item):
             return Roles("wide", tuple(item), (), (label,))
         return None
 
@@ -517,6 +552,16 @@ class _Decision:
         alternatives = {"One of them": question} if question and not people else {}
         words = {"problem": problem}
         self._error("several_questions", words, proposals, alternatives, advice=[advice])
+
+    def ask_about_question(self, roles: Roles, column: str, split: tuple[int, int]) -> NoReturn:
+        """Asks for one question; see `ask_about_questions`."""
+        rows = f"{split[0]:,} of {split[1]:,} items have several values of {column}"
+        words = {"problem": f"{rows}, so that its rows may answer several questions"}
+        items: Proposal = {"task_column": as_list([*roles.task, column])}
+        question: Proposal = {"question": f"{column}={self.table.distinct(column)[0]}"}
+        alternatives = {"If each question is an item": items}
+        advice = ["If all rows answer one question: --duplicates=last"]
+        self._error("several_questions", words, [question], alternatives, advice=advice)
 
     def ask_about_classes(self, roles: Roles, counts: tuple[int, int]) -> NoReturn:
         """Asks about rows that may each have one of several classes of an answer."""
@@ -597,7 +642,16 @@ class _Decision:
         unknown = self.table.header and not any(map(is_known, self.table.columns))
         advice = ["If the first line is data: --header=none."] if unknown else []
         words = {"roles": roles, "columns": self._listed(*missing)}
-        self._error("missing_role", words, proposals, open_roles=missing, advice=advice)
+        others: dict[str, Proposal] = {}
+        if "worker" in missing and (judge := self._of_one_judge()) is not None:
+            used = {*judge.task, *judge.label}
+            few_values = [
+                c for c in without(self.free, used) if 2 <= 2 * self.table.size(c) <= self.size
+            ]
+            if len(few_values) == 1:
+                whole = {"task": judge.task, "worker": few_values, "label": judge.label}
+                others = {f"If {few_values[0]} names annotators": _columns(whole)}
+        self._error("missing_role", words, proposals, others, open_roles=missing, advice=advice)
 
     def _proposals(self, missing: list[str]) -> list[Proposal]:
         """Returns what may fill the missing roles, likely ones first."""
@@ -605,8 +659,24 @@ class _Decision:
         proposals: list[Proposal] = [_columns(likely)] if likely else []
         if "worker" in missing:
             people = map(_columns, self._by_people(missing))
-            proposals = [*people, *proposals, *self._of_one_judge()]
+            proposals = [*people, *proposals]
+            judge = self._of_one_judge()
+            if judge is not None:
+                alone = _columns({"task": judge.task, "label": judge.label})
+                label = judge.label[0]
+                first = label in self._judges() and label not in likely.get("label", ())
+                proposals.insert(0 if first else len(proposals), alone)
         return proposals
+
+    def _judges(self) -> list[str]:
+        """Returns the columns named as a judge whose values are few and no models."""
+        judges = []
+        for column in filter(is_judge, self.free):
+            values = self.table.distinct(column)
+            few_values = 2 <= len(values) <= min(MOST_ANSWERS, self.size / 2)
+            if few_values and not any(map(is_model, values)):
+                judges.append(column)
+        return judges
 
     def _people(self) -> list[str]:
         """Returns columns that may name annotators who label several items, likely ones first.
@@ -645,13 +715,15 @@ class _Decision:
                     roles.append({**filled, "label": labels[:1]})
         return roles
 
-    def _of_one_judge(self) -> list[Proposal]:
-        """Returns the roles of one annotator, if one column can have the labels."""
-        columns = self.taken["label"]
-        if not columns:
-            columns = [c for c in self.free if 2 <= self.table.size(c) <= MOST_ANSWERS]
-        single = self._single(columns[0]) if len(columns) == 1 else None
-        return [_columns({"task": single.task, "label": single.label})] if single else []
+    def _of_one_judge(self) -> Roles | None:
+        """Returns the roles of one annotator, if one column can have the labels.
+
+        It is named as a judge, as labels, or is the only one of few values.
+        """
+        few_values = [c for c in self.free if 2 <= self.table.size(c) <= MOST_ANSWERS]
+        judges = [] if self.flags["label"] else self._judges()
+        columns = judges or self.taken["label"] or second_tier(few_values, "label") or few_values
+        return self._single(columns[0], asked=True) if len(columns) == 1 else None
 
     def _likely(self, missing: list[str]) -> dict[str, list[str]]:
         """Returns a column for each missing role for which one is left."""
@@ -697,11 +769,15 @@ class _Decision:
         gaps = without(missing, filled)
         taken = set(itertools.chain.from_iterable(filled.values()))
         free = without(self.free, taken)
-        if len(gaps) == 1 and len(free) == 1 and (gaps != ["worker"] or free[0] not in self.unique):
+        if len(gaps) == 1 and len(free) == 1 and (gaps != ["worker"] or self._is_repeated(free[0])):
             filled[gaps[0]] = free
         elif gaps == ["task"] and free and all(folded(c).endswith(("id", "ids")) for c in free):
             filled["task"] = free
         return filled
+
+    def _is_repeated(self, column: str) -> bool:
+        """Whether a column may name annotators: its values repeat, and those of items do too."""
+        return column not in self.unique and self._of_one_judge() is None
 
     def _check_votes(self, missing: list[str]) -> None:
         """Raises DataError if columns sum to another one in every row."""
@@ -722,7 +798,11 @@ class _Decision:
     def _ask_about_votes(self, columns: Sequence[str], reason: str) -> NoReturn:
         """Asks if columns are counts of votes, or classes."""
         words = {"names": ", ".join(columns), "reason": reason, "columns": self._listed("label")}
-        self._error("vote_counts", words, [{"votes_columns": as_list(columns)}])
+        flags: Proposal = {"votes_columns": as_list(columns)}
+        ids = [column for column in self.unique if is_id(column) and column not in columns]
+        if len(ids) == 1 and not self.taken["task"] and not roles_of(self.table.columns)["task"]:
+            flags = {**flags, "task_column": ids[0]}
+        self._error("vote_counts", words, [flags])
 
     def _listed(self, *roles: str) -> str:
         """Returns the columns with their numbers of distinct values; likely ones come first."""

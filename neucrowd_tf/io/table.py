@@ -221,6 +221,8 @@ class _Parts:
 
     def read(self, rows: int) -> Iterator[Table]:
         """Yields the parts."""
+        block: list[list[str]] = []
+        line = 0
         try:
             first = next((row for row in self.reader if any(map(str.strip, row))), None)
             if first is None:
@@ -232,7 +234,7 @@ class _Parts:
                 block = [first]
             line = self.reader.line_num - len(block)
             while True:
-                block += itertools.islice(self.reader, rows - len(block))
+                block.extend(itertools.islice(self.reader, rows - len(block)))
                 yield self._part(block, line)
                 if len(block) < rows:
                     return
@@ -240,6 +242,9 @@ class _Parts:
                 line = self.reader.line_num
         except csv.Error as bad:
             place = f"line {self.reader.line_num}"
+            begin = line + sum(map(_height, block)) + 1
+            if begin < self.reader.line_num:
+                place = f"lines {begin} to {self.reader.line_num}"
             raise broken(self.path, f"this is not a row of a table ({bad})", place) from None
 
     def _begin(self, first: list[str]) -> None:
@@ -258,6 +263,7 @@ class _Parts:
         lines: Sequence[int] = range(before + 1, before + len(block) + 1)
         if self.reader.line_num != before + len(block):
             lines = list(itertools.accumulate((_height(row) for row in block), initial=before + 1))
+            self._check_quotes(block, lines)
         width = len(self.columns)
         if set(map(len, block)) - {width} or not all(row[0] for row in block):
             filled = [at for at, row in enumerate(block) if any(map(str.strip, row))]
@@ -273,6 +279,32 @@ class _Parts:
         if self.shortest is not None and self.shortest[0] < self.filled:
             self.wrong = self.wrong or self._wrong_length(*self.shortest)
         return Table(self.path, self.columns, cells, lines, self.named, self.wrong)
+
+    def _check_quotes(self, block: list[list[str]], lines: Sequence[int]) -> None:
+        """Raises DataError for a cell with line breaks that takes in rows of the table.
+
+        A line in a cell is a row, or the last one its beginning, if it has as many cells, and two
+        of them (one of two) stand in their columns elsewhere too.
+        """
+        width = len(self.columns)
+        seen: list[set[str]] = []
+        for row, line in zip(block, lines, strict=False):
+            for column, cell in enumerate(row):
+                if "\n" not in cell and "\r" not in cell:
+                    continue
+                texts = cell.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+                for at, text in enumerate(texts):
+                    cells = text.split(self.separator)
+                    size = width if at < len(texts) - 1 else column + 1
+                    if size == 1 or len(cells) != size:
+                        continue
+                    if not seen:
+                        whole = [other for other in block if len(other) == width]
+                        seen = [{*texts} - {""} for texts in zip(*whole, strict=True)]
+                    if sum(map(set.__contains__, seen, cells)) >= min(2, size - 1):
+                        problem = f"a quotation mark opens a cell with the row of line {line + at}"
+                        advice = "remove the mark, or quote its cell and write the mark twice"
+                        raise broken(self.path, f"{problem}; {advice}", f"line {line}")
 
     def _check_length(self, cells: int, line: int) -> None:
         if cells > len(self.columns):

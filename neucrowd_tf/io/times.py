@@ -3,51 +3,117 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 import math
+import re
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from neucrowd_tf.io.column_names import MISSING, time_columns
+from neucrowd_tf.io.column_names import MISSING, time_columns, without
+from neucrowd_tf.io.column_values import is_constant, is_fact
 from neucrowd_tf.io.table import Table
 
 FIRST = 1e8  # seconds from 1970 to 1973: smaller numbers are durations or count rows
 UNITS = (1e17, 1e14, 1e11)  # least numbers of nanoseconds, microseconds and milliseconds
+NEARLY_ALL = 0.95  # of the texts of a column are times, if the column has times
+AMBIGUOUS = "may begin with the day or the month"
+START = 20  # texts that a form is looked for in
+LIKE_TIME = re.compile(r"[\w ,+]{0,12}\d[-/.:]\d[-\w ,:/.+]{0,30}")
+DATES = (
+    "%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y",
+    "%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%y/%m/%d", "%b %d, %Y", "%d %b %Y",
+)  # fmt: skip
+CLOCKS = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p")
+FORMS = (
+    *map("".join, itertools.product(DATES, CLOCKS)),
+    "%a %b %d %H:%M:%S %z %Y",  # of Mechanical Turk
+    "%a %b %d %H:%M:%S %Y",
+    "%a, %d %b %Y %H:%M:%S %z",
+)
+# Hours from UTC.
+ZONES = {"UTC": 0, "GMT": 0, "EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6,
+         "PST": -8, "PDT": -7, "CET": 1, "CEST": 2}  # fmt: skip
+_ZONE = re.compile(rf"\b({'|'.join(ZONES)})\b")
 
 
-def time_column(table: Table, columns: Sequence[str]) -> str | None:
-    """Returns the first of the columns, by the rank of its name, whose cells are all times.
+def time_column(
+    table: Table, columns: Sequence[str], roles: Sequence[Sequence[str]]
+) -> tuple[str | None, bool]:
+    """Returns the column of times: the first, by the rank of its name, whose cells are times.
+
+    A column with another name has times if its cells are written as times, not as numbers, and
+    differ within items and within annotators. If no column can be read, the one that has times by
+    its name or but for the order of day and month. The second value is whether it can be read.
 
     Args:
         table: with a row per label.
         columns: those without another role.
-
+        roles: the columns of items, and those of annotators.
     """
-    for column in time_columns(tuple(columns)):
-        seconds = seconds_of(table.codes(column)[0])
+    named = time_columns(tuple(columns))
+    others = []
+    for column in without(columns, named):
+        texts = table.distinct(column)
+        if len(texts) > 1 and all(map(LIKE_TIME.fullmatch, texts[:START])):
+            fact = is_constant(table, roles[0], column) or is_fact(table, roles[1], column)
+            others += [] if fact else [column]
+    unread = None
+    for column in (*named, *others):
+        seconds, problem = read_times(table.codes(column)[0])
         if seconds is not None and np.isfinite(seconds).any():
-            return column
-    return None
+            return column, True
+        if seconds is None and unread is None and (column in named or AMBIGUOUS in problem):
+            unread = column
+    return unread, False
 
 
-def seconds_of(texts: Sequence[str]) -> NDArray[np.float64] | None:
-    """Returns texts as seconds since 1970, NaN if missing; None if a text is no time.
+def read_times(texts: Sequence[str]) -> tuple[NDArray[np.float64] | None, str]:
+    """Returns texts as seconds since 1970, and why they cannot be read ("" if they can).
 
-    Times are written as ISO 8601 has them (UTC unless they say otherwise), or are seconds since
-    1970, thousandths of seconds and so on. Other forms have an order of day and month that a file
-    does not say.
+    Times are written in one form: as ISO 8601 has them (UTC unless they say otherwise), as seconds
+    since 1970, thousandths of seconds and so on, or as one of `FORMS`. A few texts may be no times:
+    they are NaN, as missing ones. If the texts do not tell which number is the day and which one
+    the month, they are not read.
     """
-    values = []
-    for text in map(str.strip, texts):
-        if text.lower() in MISSING:
-            values.append(math.nan)
-            continue
-        value = _seconds(text)
-        if value is None:
-            return None
-        values.append(value)
-    return np.array(values)
+    bare = list(map(str.strip, texts))
+    filled = [text for text in bare if text.lower() not in MISSING]
+    if not filled:
+        return np.full(len(bare), math.nan), ""
+    least = NEARLY_ALL * len(filled)
+    if any(_seconds(text) is not None for text in filled[:START]):
+        values = [_seconds(text) for text in bare]
+        if len(bare) - values.count(None) >= least:
+            return np.array(values, dtype=np.float64), ""
+    zoned = [_ZONE.sub(lambda zone: f"{ZONES[zone[1]] * 100:+05d}", text) for text in bare]
+    start = [text for text in zoned if text.lower() not in MISSING][:START]
+    readings = [_in_form(zoned, form) for form in FORMS if any(_fits(text, form) for text in start)]
+    counts = [int(np.isfinite(reading).sum()) for reading in readings]
+    if max(counts, default=0) < least:
+        return None, f"{filled[0]!r} is not read as a time; write 2026-01-31 09:00"
+    paired = zip(readings, counts, strict=True)
+    best = [reading for reading, count in paired if count == max(counts)]
+    if all(np.array_equal(best[0], other, equal_nan=True) for other in best[1:]):
+        return best[0], ""
+    return None, f"{filled[0]!r} {AMBIGUOUS}; write 2026-01-31"
+
+
+def _fits(text: str, form: str) -> bool:
+    try:
+        datetime.datetime.strptime(text, form)
+    except ValueError:
+        return False
+    return True
+
+
+def _in_form(texts: Sequence[str], form: str) -> NDArray[np.float64]:
+    """Returns texts of a form as seconds since 1970, NaN for others."""
+    import pandas as pd
+
+    times = pd.to_datetime(pd.Series(texts, dtype=object), format=form, errors="coerce", utc=True)
+    since = times - pd.Timestamp(0, tz="UTC")
+    return np.asarray(since.dt.total_seconds(), dtype=np.float64)
 
 
 def _seconds(text: str) -> float | None:

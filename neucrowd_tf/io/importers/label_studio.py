@@ -31,8 +31,8 @@ from neucrowd_tf.io.importers.tables import rows
 from neucrowd_tf.io.schema import TableOptions
 
 NAME = "Label Studio"
-MIN = ("annotator", "annotation_id")
-ABOUT = {"id", *MIN, "created_at", "updated_at", "lead_time", "agreement"}
+MIN = ("id", "annotator", "annotation_id")  # other tables have an id of the annotation too
+ABOUT = {*MIN, "created_at", "updated_at", "lead_time", "agreement"}
 # Keys of a part's value that say where in an image, a text, a sound or a video the part is.
 PLACE = frozenset(
     ("x", "y", "points", "vertices", "rle", "start", "end", "startOffset", "globalOffsets",

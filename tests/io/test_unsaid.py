@@ -1,0 +1,209 @@
+"""Files of which labels were once lost, taken or pooled without a word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.io.test_shapes import message, pasted, read
+from tests.io.test_shapes import rows as table
+
+HEADER = "item,annotator,label,note"
+BESIDE = ("b,x,1,ok", "b,y,1,ok", "c,x,0,ok", "d,x,1,ok", "d,y,0,ok")
+LONE = table(HEADER, 'a,x,1,"hm', *BESIDE[:3], 'c,y,0,hm"', *BESIDE[3:])
+
+# By what is wrong: the content, its ending, and words of the message.
+REFUSED: dict[str, tuple[Any, str, str]] = {
+    "lone marks": (LONE, "csv", "line 2: a quotation mark opens a cell with the row"),
+    "of tabs": (LONE.replace(",", "\t"), "tsv", "the row of line 3"),
+    "marks alone": (
+        table(HEADER, 'a,x,1,"', *BESIDE[:3], 'c,y,0,"', *BESIDE[3:]), "csv", "the row of line 3"
+    ),
+    "marks in the first column": (
+        table("note,item,annotator,label", '",a,x,1', '",a,y,1', "ok,b,x,1", "ok,b,y,0"), "csv",
+        "line 2: a quotation mark opens a cell with the row of line 2",
+    ),
+    "an open mark": (table(HEADER, *BESIDE, 'a,x,1,"hm', "a,y,1,ok"), "csv", "lines 7 to 8: this"),
+}  # fmt: skip
+BROKEN = table(HEADER, 'a,x,1,"well, I do\nso, a, b, c"', 'a,y,0,"a, b\nc,y,z,c"')
+READ: dict[str, tuple[Any, str, str]] = {
+    "line breaks": (BROKEN, "csv", "2 labels of 1 item by 2 annotators"),
+    "line breaks in the first column": (
+        table("note,item,annotator,label", '"so\nwell",a,x,1', '"so\nno",a,y,0'),
+        "csv",
+        "2 labels of 1 item by 2 annotators",
+    ),
+    "ids of annotations": (
+        table("annotation_id,item,annotator,label", "0,a,x,1", "1,a,y,0", "2,b,x,0", "3,b,y,0"),
+        "csv",
+        "long table, 4 labels of 2 items by 2 annotators; item item",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_refused(case: str, tmp_path: Path) -> None:
+    content, end, words = REFUSED[case]
+    assert words in message(tmp_path, content, f"a.{end}")
+
+
+@pytest.mark.parametrize("case", READ)
+def test_what_is_read(case: str, tmp_path: Path) -> None:
+    content, end, words = READ[case]
+    assert words in read(tmp_path, content, f"a.{end}").lines[0]
+
+
+def timed(name: str, old: str, new: str, others: str) -> str:
+    """A table in which a pair repeats, the newer row, whose label is new, first."""
+    rest = [f"{item},{by},no,{others}" for item in "bcde" for by in "xyz"]
+    return table(f"item,annotator,label,{name}", f"a,x,new,{new}", *rest, f"a,x,old,{old}")
+
+
+# By form: the column's name, an older time, a newer one, and that of other rows.
+TIMES = {
+    "the day first": ("submitted", "9/02/2026 09:00", "10/02/2026 08:00", "14/01/2026 09:00"),
+    "the month first": ("Timestamp", "2/9/2026 9:00:00", "2/10/2026 8:00:00", "1/14/2026 9:00:00"),
+    "half days": ("when", "1/14/2026 9:00 AM", "1/14/2026 1:00 PM", "1/13/2026 10:00 AM"),
+    "slashes": ("time", "2026/02/09 09:00", "2026/02/10 08:00", "2026/01/14 09:00"),
+    "dots": ("Zeit", "9.02.2026 09:00", "10.02.2026 08:00", "04.01.2026 09:00"),
+    "Mechanical Turk's": (
+        "SubmitTime",
+        "Tue Feb 03 09:30:00 MST 2026",  # half an hour before
+        "Tue Feb 03 09:00:00 PST 2026",
+        "Wed Jan 14 09:00:00 PST 2026",
+    ),
+    "ISO under another name": ("Zeit", "2026-02-03T09:00", "2026-02-03T10:00", "2026-01-14T09:00"),
+}
+
+
+@pytest.mark.parametrize("case", TIMES)
+def test_the_newer_label_is_used(case: str, tmp_path: Path) -> None:
+    name, old, new, others = TIMES[case]
+    lines = read(tmp_path, timed(name, old, new, others), duplicates="last").lines
+    assert f"1, the newest by {name} used" in lines[1]
+    assert "new (1)" in lines[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "other", "problem"),
+    [
+        ("when", "1/2/2026", "Times of when were not used: '4/2/2026' may begin with the day or"),
+        ("Timestamp", "46030.5", "Times of Timestamp were not used: '4/2/2026' is not read as"),
+    ],
+)
+def test_times_that_are_not_used_are_named(
+    name: str, other: str, problem: str, tmp_path: Path
+) -> None:
+    content = timed(name, "3/2/2026", "4/2/2026", other)
+    assert problem in read(tmp_path, content, duplicates="last").lines[1]
+    assert "Times of" not in read(tmp_path, content.replace("a,x,old", "a,y,old")).lines[1]
+
+
+# Tables of one judge: header, cells of row n, and the flags that are proposed.
+ONE_JUDGE: dict[str, tuple[str, Callable[[int], str], dict[str, str]]] = {
+    "beside a fact": (
+        "id,category,gpt-4o",
+        lambda n: f"q{n},{('law', 'art')[n % 2]},{'AB'[n // 2 % 2]}",
+        {"task_column": "id", "label_column": "gpt-4o"},
+    ),
+    "beside an answer": (
+        "id,question,answer,reference,gpt-4o-judge",
+        lambda n: f"q{n},Who {n}?,{'abc'[n % 3]},{'ab'[n % 2]},{('RIGHT', 'WRONG')[n // 2 % 2]}",
+        {"task_column": "question", "label_column": "gpt-4o-judge"},
+    ),
+    "a verdict": (
+        "prompt_id,domain,verdict",
+        lambda n: f"q{n},{('law', 'art')[n % 2]},{('pass', 'fail')[n // 2 % 2]}",
+        {"task_column": "prompt_id", "label_column": "verdict"},
+    ),
+    "a grade": (
+        "example_id,difficulty,gpt4_grade,notes",
+        lambda n: f"q{n},{('hard', 'easy')[n % 2]},{n // 2 % 3},n{n}",
+        {"task_column": "example_id", "label_column": "gpt4_grade"},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ONE_JUDGE)
+def test_a_judge_of_items_that_occur_once_is_no_label_of_others(case: str, tmp_path: Path) -> None:
+    header, row, flags = ONE_JUDGE[case]
+    content = table(header, *map(row, range(12)))
+    shown = message(tmp_path, content)
+    assert pasted(shown) == flags
+    reading = read(tmp_path, content, **flags)
+    assert reading.annotations.annotator_names.tolist() == [flags["label_column"]]
+    assert "There is one annotator." in reading.lines[1]
+    assert " names annotators: --task_column" in shown
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        "likes,dislikes",
+        "thumbs_up,thumbs_down",
+        "for,against",
+        "upvotes,downvotes",
+        "n_yes,n_no,n_skip",
+    ],
+)
+def test_counts_of_opposed_answers_are_no_annotators(answers: str, tmp_path: Path) -> None:
+    skipped = ",0" * answers.count("skip")
+    cells = [f"c{n},{(n * 3) % 5},{(n + 1) % 4}{skipped}" for n in range(10)]
+    shown = message(tmp_path, table(f"post_id,{answers}", *cells))
+    assert pasted(shown) == {"task_column": "post_id", "votes_columns": answers}
+
+
+def of_teams(column: str, classes: str, *, several: bool = False) -> str:
+    """Ten items with two annotators for each of two values of a column."""
+    cells = []
+    for n in range(10):
+        for team, value in enumerate("st"):
+            for at in (0, 1):
+                by = f"{'x' if several and n == 9 else value}{at}"
+                cells.append(
+                    f"i{n},{by},{value},{classes[(2 * team + (n + at) % 2) % len(classes)]}"
+                )
+    return table(f"item,annotator,{column},label", *cells)
+
+
+@pytest.mark.parametrize(
+    "column", ["aspect", "criterion", "metric", "task_name", "kind", "Dimension"]
+)
+def test_questions_of_teams_are_never_pooled(column: str, tmp_path: Path) -> None:
+    for several in (False, True):
+        content = of_teams(column, "yn", several=several)
+        shown = message(tmp_path, content)
+        assert f"10 of 10 items have several values of {column}" in shown
+        assert f"--task_column=item,{column}" in shown
+        assert "20 labels of 10 items" in read(tmp_path, content, **pasted(shown)).lines[0]
+    all_rows = read(tmp_path, content, duplicates="last").lines[0]
+    assert "40 labels of 10 items" in all_rows
+
+
+def test_questions_with_classes_of_their_own_are_seen_by_them(tmp_path: Path) -> None:
+    shown = message(tmp_path, of_teams("group", "ynrb"))
+    assert pasted(shown) == {"question": "group=s"}
+    assert "40 labels of 10 items" in read(tmp_path, of_teams("group", "yn")).lines[0]
+
+
+def test_objects_of_annotators_or_of_counts_are_asked_about(tmp_path: Path) -> None:
+    labels = {f"t{n}": "yn"[n % 2] for n in range(8)}
+    swapped = message(tmp_path, {"a1": labels, "a2": labels}, "a.json")
+    flags = {"task_column": "key within", "worker_column": "key"}
+    assert pasted(swapped) == flags
+    assert "--task_column=key --worker_column='key within'" in swapped
+    lines = read(tmp_path, {"a1": labels, "a2": labels}, "a.json", **flags).lines
+    assert "16 labels of 8 items by 2 annotators" in lines[0] and "Annotators: a1, a2." in lines
+    named = read(tmp_path, {"rater1": labels, "rater2": labels}, "a.json").lines
+    assert "16 labels of 8 items by 2 annotators" in named[0]
+    counts = {f"t{n}": {"pos": n % 4, "neg": (n + 1) % 3} for n in range(8)}
+    asked = message(tmp_path, counts, "a.json")
+    assert pasted(asked) == {"votes_columns": "pos,neg"}
+    assert (
+        "21 votes on 8 items" in read(tmp_path, counts, "a.json", votes_columns="pos,neg").lines[0]
+    )
+    codes = {item: {f"rater{at}": at for at in range(3)} for item in labels}
+    assert "24 labels of 8 items by 3 annotators" in read(tmp_path, codes, "a.json").lines[0]
