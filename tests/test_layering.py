@@ -195,7 +195,7 @@ def test_an_estimator_reaches_few_lines(module: str, repository: Path) -> None:
 def test_few_imports_hide(repository: Path) -> None:
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
     paths = sources(repository).values()
-    assert sum(len(lines_of_imports(path, functions)) for path in paths) <= 51
+    assert sum(len(lines_of_imports(path, functions)) for path in paths) <= 52
     assert sum(bool(lines_of_imports(path, ast.If)) for path in paths) <= 15
 
 
