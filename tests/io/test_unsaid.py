@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -207,3 +208,19 @@ def test_objects_of_annotators_or_of_counts_are_asked_about(tmp_path: Path) -> N
     )
     codes = {item: {f"rater{at}": at for at in range(3)} for item in labels}
     assert "24 labels of 8 items by 3 annotators" in read(tmp_path, codes, "a.json").lines[0]
+
+
+def test_other_options_for_one_text_are_another_question(tmp_path: Path) -> None:
+    def line(text: int, options: str, session: int) -> str:
+        fields: dict[str, Any] = {"text": f"T{text}", "_input_hash": text, "answer": "accept"}
+        fields |= {"options": [{"id": name} for name in options], "accept": [options[text % 2]]}
+        return json.dumps({**fields, "_session_id": f"s{session}"})
+
+    lines = [line(n, options, s) for n in range(4) for options in ("yn", "rb") for s in range(2)]
+    shown = message(tmp_path, "\n".join(lines) + "\n", "a.jsonl")
+    assert "n/y (2 values, 8 answers), b/r (2 values, 8 answers)" in shown
+    chosen = read(tmp_path, "\n".join(lines) + "\n", "a.jsonl", question="n/y").lines
+    assert "8 labels of 4 items by 2 annotators" in chosen[0]
+    own = [line(n, ("yn", "rb")[n % 2], s) for n in range(4) for s in range(2)]
+    one = read(tmp_path, "\n".join(own) + "\n", "a.jsonl").lines
+    assert "8 labels of 4 items by 2 annotators" in one[0]

@@ -3,7 +3,7 @@
 A line is one answer. `_annotator_id` (or `_session_id`) is the annotator, `answer` is accept,
 reject or ignore. With several options `accept` holds the ids of the chosen ones. With one `label`,
 accept and reject say whether it fits. The item is `id` if all lines have one and it repeats,
-otherwise `_input_hash`.
+otherwise `_input_hash`. If an item has lines with other options, these are other questions.
 
 References:
     prodi.gy/docs/review, prodi.gy/docs/api-interfaces (choice, classification).
@@ -11,6 +11,8 @@ References:
 
 from __future__ import annotations
 
+import functools
+from collections import defaultdict
 from typing import Any
 
 from neucrowd_tf.io.columns import LabelColumns
@@ -38,11 +40,22 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
         item = "id"
     else:
         item = "_input_hash"
+    asked: defaultdict[str, set[str]] = defaultdict(set)
+    for _, line in lines:
+        if isinstance(line.get("accept"), list):
+            asked[str(line.get(item))].add(_options(line))
+    several = any(len(options) > 1 for options in asked.values())
     answers = Answers(head, NAME, options, item=item, annotator="_annotator_id")
-    return answers.read(lines, _add)
+    return answers.read(lines, functools.partial(_add, several=several))
 
 
-def _add(answers: Answers, place: str, line: dict[str, Any]) -> None:
+def _options(line: dict[str, Any]) -> str:
+    """Returns the ids of a line's options in a fixed order, which name its question."""
+    options = line.get("options") or []
+    return "/".join(sorted(str(option.get("id")) for option in options if isinstance(option, dict)))
+
+
+def _add(answers: Answers, place: str, line: dict[str, Any], *, several: bool) -> None:
     answer = line.get("answer")
     name = line.get(answers.item)
     annotator = line.get("_annotator_id") or line.get("_session_id")
@@ -54,7 +67,8 @@ def _add(answers: Answers, place: str, line: dict[str, Any]) -> None:
         if answer == "reject":
             answers.left_out["rejected by the annotator"] += 1
         else:
-            answers.add(place, name, annotator, CHOICE, line["accept"])
+            question = _options(line) if several else CHOICE
+            answers.add(place, name, annotator, question or CHOICE, line["accept"])
     elif isinstance(line.get("label"), str):
         answers.add(place, name, annotator, line["label"], [answer])
     elif isinstance(line.get("cats"), dict):
