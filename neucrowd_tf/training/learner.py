@@ -19,8 +19,8 @@ Epoch = Callable[[int, keras.callbacks.CallbackList], NamedValues]
 class Learner:
     """Networks that train together, each with an optimizer of its own.
 
-    It has as much of a Keras model as `train` and callbacks need. A subclass sets its networks and
-    its optimizers as attributes, and calls `free_earlier` for those that came before.
+    It has as much of a Keras model as `train` and callbacks need. A subclass sets its optimizers as
+    attributes and says which networks it has.
 
     Attributes:
         optimizer: the one whose learning rate is logged.

@@ -14,6 +14,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from neucrowd_tf.declare.declarations import estimator, one_of
 from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.declare.types import Array, Fields, Floats32, Indices, Layer, Mask, Network, Tensor
+from neucrowd_tf.errors import one_at_a_time
 from neucrowd_tf.methods.neucrowd.assurance import label_assurance
 from neucrowd_tf.methods.neucrowd.estimator import SPACE, NeuCrowd
 from neucrowd_tf.methods.neucrowd.joint_learning import NeuCrowdModel
@@ -159,7 +160,8 @@ class ReleasedNeuCrowd(DroppedEmbedding, NeuCrowd):
         validation: tuple[Array, Array] | None = None,
     ) -> LinearHead:
         """Fits a regression to the embedding as it is, whose classes weigh the same."""
-        weight = compute_sample_weight("balanced", labels)
+        with one_at_a_time():
+            weight = compute_sample_weight("balanced", labels)
         size = len(self.classes_)
         return fit_logistic(
             embedded, labels, size, Cs, validation, weight, self.seed, standardise=False
