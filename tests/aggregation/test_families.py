@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.special import ndtri
 
+from benchmarks.certainty.models import ITEMS, MODELS, simulated
 from neucrowd_tf.aggregation import families
 from neucrowd_tf.aggregation.dawid_skene import DawidSkene
 from neucrowd_tf.aggregation.families import with_shares
@@ -13,41 +13,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.inference import infer
 from neucrowd_tf.errors import UsageError
 
-ITEMS, PEOPLE, MODELS, RIGHT = 300, 20, 9, 0.8
-SPREAD = 0.1  # people's accuracies are within this of their mean
 NAMES = [f"m{i}" for i in range(MODELS)]
-
-
-def simulated(
-    kind: str, correlation: float, classes: int, each: int, accuracy: float, seed: int
-) -> tuple[Annotations, np.ndarray]:
-    """Returns a crowd, whose models are named m0, m1, ..., and its true labels."""
-    rng = np.random.default_rng([seed, classes, each, int(100 * accuracy), int(10 * correlation)])
-    truth = rng.integers(classes, size=ITEMS)
-
-    def wrong(width: int) -> np.ndarray:
-        return (truth[:, None] + rng.integers(1, classes, (ITEMS, width))) % classes
-
-    def drawn(right: np.ndarray, other: np.ndarray) -> np.ndarray:
-        return np.where(right, truth[:, None], other)
-
-    skills = np.clip(accuracy + rng.uniform(-SPREAD, SPREAD, PEOPLE), 0, 0.99)
-    people = drawn(rng.random((ITEMS, PEOPLE)) < skills, wrong(PEOPLE))
-    chosen = np.argsort(rng.random((ITEMS, PEOPLE)), axis=1)[:, each:]
-    np.put_along_axis(people, chosen, -1, axis=1)
-    shared = rng.random((ITEMS, MODELS)) < np.sqrt(correlation)
-    if kind == "difficulty":
-        noise = rng.standard_normal((ITEMS, MODELS)) * np.sqrt(1 - correlation)
-        hard = np.sqrt(correlation) * rng.standard_normal((ITEMS, 1)) + noise
-        models = drawn(hard < ndtri(RIGHT), np.where(shared, wrong(1), wrong(MODELS)))
-    else:
-        sources = 3 if kind == "families" else 1
-        source = drawn(rng.random((ITEMS, sources)) < RIGHT, wrong(sources))
-        own = drawn(rng.random((ITEMS, MODELS)) < RIGHT, wrong(MODELS))
-        models = np.where(shared, source[:, np.arange(MODELS) * sources // MODELS], own)
-    names = [f"p{i}" for i in range(PEOPLE)] + [f"m{i}" for i in range(MODELS)]
-    dense = np.concatenate([people, models], axis=1)
-    return Annotations.from_dense(dense, num_classes=classes, annotator_names=names), truth
 
 
 def members(crowd: Annotations) -> np.ndarray:
@@ -56,7 +22,7 @@ def members(crowd: Annotations) -> np.ndarray:
 
 @pytest.mark.parametrize(("each", "families_once"), [(1, 1), (5, 0)])
 def test_a_small_excess_counts_if_people_share_no_items(each: int, families_once: int) -> None:
-    crowd, _ = simulated("independent", 0.0, 2, each, 0.7, 7)
+    crowd, _ = simulated(("independent", 0.0, 2, each, 0.7), 7)
     excess, _ = families.excess_agreement(crowd, members(crowd))
     assert families.INDEPENDENT / 2 < excess < families.INDEPENDENT
     assert len(families.dependent_families(crowd, members(crowd))) == families_once
@@ -73,7 +39,7 @@ def test_a_small_excess_counts_if_people_share_no_items(each: int, families_once
 def test_models_that_err_together_help_and_never_outvote_people(
     kind: str, correlation: float, classes: int, each: int, gain: float
 ) -> None:
-    crowd, truth = simulated(kind, correlation, classes, each, 0.8, 0)
+    crowd, truth = simulated((kind, correlation, classes, each, 0.8), 0)
     people = crowd.select(~members(crowd)[crowd.annotators])
     result = infer(crowd, models=NAMES)
     (family,) = result.families
@@ -88,7 +54,7 @@ def test_models_that_err_together_help_and_never_outvote_people(
 
 
 def test_independent_models_are_counted_one_by_one() -> None:
-    crowd, _ = simulated("independent", 0.0, 2, 5, 0.8, 0)
+    crowd, _ = simulated(("independent", 0.0, 2, 5, 0.8), 0)
     assert families.dependent_families(crowd, members(crowd)) == []
 
 
@@ -114,7 +80,7 @@ def test_symbols_by_hand() -> None:
 
 
 def test_gold_labels_and_items_of_models_alone() -> None:
-    crowd, truth = simulated("copies", 0.8, 2, 2, 0.8, 1)
+    crowd, truth = simulated(("copies", 0.8, 2, 2, 0.8), 1)
     first = crowd.select((crowd.instances >= 40) | members(crowd)[crowd.annotators])
     gold = np.where(np.arange(len(truth)) >= 200, 1 - truth, -1)
     family = families.Family(members(crowd), 0.8)
