@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neucrowd_tf.io.checks import error
-from neucrowd_tf.io.column_names import without
+from neucrowd_tf.io.column_names import is_gold, is_status, is_summary, without
 from neucrowd_tf.io.table import Table
 
 ROUNDED = 0.051  # a mean with one digit may be so far from the exact one
@@ -129,6 +129,28 @@ def is_constant(table: Table, key: Sequence[str], column: str) -> bool:
     texts, codes = table.codes(column)
     count = _count(items)
     return count < len(codes) and _count(items * len(texts) + codes) == count
+
+
+def further_annotators(
+    table: Table, item: Sequence[str], label: Sequence[str], columns: Sequence[str]
+) -> tuple[str, ...]:
+    """Returns the columns that may have an annotator's labels: one of the classes for each item.
+
+    Args:
+        table: a long table.
+        item: columns of items.
+        label: the column of labels.
+        columns: the candidates.
+    """
+    classes = set(table.distinct(*label))
+    further = []
+    for column in columns:
+        about = is_gold(column) or is_status(column) or is_summary(column)
+        if not about and 2 <= table.size(column) <= max(MOST_ANSWERS, len(classes)):
+            shared = classes.intersection(table.distinct(column))
+            if 2 * len(shared) > table.size(column) and is_constant(table, item, column):
+                further.append(column)
+    return tuple(further)
 
 
 def is_fact(table: Table, annotator: Sequence[str], column: str) -> bool:

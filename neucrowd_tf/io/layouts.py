@@ -20,7 +20,7 @@ from neucrowd_tf.io.asking import Asked, Proposal, as_list
 from neucrowd_tf.io.checks import Rejection, broken, error
 from neucrowd_tf.io.coding import CodedLabels
 from neucrowd_tf.io.column_names import few, is_part, is_text, is_total, without
-from neucrowd_tf.io.column_values import are_many, is_fact, split_items
+from neucrowd_tf.io.column_values import are_many, further_annotators, is_fact, split_items
 from neucrowd_tf.io.columns import Column, LabelColumns
 from neucrowd_tf.io.roles import Roles, ask_about_questions, ask_about_repeats, decide
 from neucrowd_tf.io.schema import TableOptions
@@ -155,10 +155,13 @@ def _columns_of(table: Table, options: TableOptions) -> LabelColumns:
     if empty := [name for name in table.columns if name not in used and not table.distinct(name)]:
         notes += (f"Columns without values: {few(empty)}.",)
     times: Column = ()
+    further: tuple[str, ...] = ()
     others = without(table.columns, used)
     if roles.layout in ("long", "one_hot"):
         ask_about_questions(table, options, roles)
         notes += _restarts(table, roles)
+        if roles.layout == "long":
+            further = further_annotators(table, roles.task, roles.label, others)
         width = 1
         timed, is_read = time_column(table, others, (roles.task, roles.worker))
         if timed is not None:
@@ -181,6 +184,7 @@ def _columns_of(table: Table, options: TableOptions) -> LabelColumns:
         roles=role_columns,
         reason=roles.reason,
         unused=tuple(name for name in table.columns if name not in {*used, *empty}),
+        further=further,
         notes=notes,
         wrong=table.wrong,
     )
@@ -365,6 +369,11 @@ def _one_hot(table: Table, roles: Roles, options: TableOptions) -> list[str] | l
             listed = ", ".join(roles.label)
             raise error("one_hot", table.path, table.place(row), count=len(of_row), columns=listed)
     return list(itertools.chain.from_iterable(chosen))
+
+
+def of_annotators(table: Table, items: Sequence[str], labels: Sequence[str]) -> LabelColumns:
+    """Returns the labels of a table with columns of items and a column per annotator."""
+    return _of_cells(table, Roles("wide", tuple(items), (), tuple(labels)))
 
 
 def of_matrix(matrix: NDArray[Any], path: Path) -> LabelColumns:

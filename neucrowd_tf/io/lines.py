@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.io.coding import CodedLabels
 from neucrowd_tf.io.column_names import SHOWN, few, is_model, repeated_codings
-from neucrowd_tf.io.roles import RUNNING, WORDS
+from neucrowd_tf.io.roles import RUNNING, WORDS, as_list
 
 RAREST = 5  # classes that are shown besides the most frequent ones
 
@@ -57,6 +57,10 @@ def _sentences(coded: CodedLabels, crowd: Annotations, counts: NDArray[Any]) -> 
         yield f"Times: {columns.roles['time']}."
     if columns.unused:
         yield f"Unused columns: {few(columns.unused)}."
+    merges = any(text.startswith("--annotator_columns") for text in RUNNING.get())
+    if not merges and (models := list(filter(is_model, columns.further))):
+        flag = f"--annotator_columns={shlex.quote(as_list(models))}"
+        yield f"If {few(models)} annotated too: `neucrowd merge {flag}` adds these labels."
     named = any(text.startswith("--model_annotator") for text in RUNNING.get())
     if not named and (models := list(filter(is_model, annotators))):
         flag = f"--model_annotator={shlex.quote(','.join(models))}"

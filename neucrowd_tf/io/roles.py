@@ -261,6 +261,10 @@ class _Decision:
                 question = None if column == larger else self._question(column, [larger])
                 if question is not None:
                     proposals.append(question)
+        if role == "worker":  # a column with the values of others is one annotator's labels
+            alike = itertools.chain(*groups_of(self.table, self.options, self.free, named=True))
+            if len(people := without(named, set(alike))) == 1:
+                proposals.append(_columns({role: people}))
         ids = list(filter(is_id, named))
         if len(ids) == 1:
             proposals.append(_columns({role: ids}))

@@ -18,14 +18,13 @@ from numpy.typing import NDArray
 from neucrowd_tf.aggregation.catalogue import ORDERED, make_aggregator
 from neucrowd_tf.aggregation.crowd_and_classifier import error_matrices
 from neucrowd_tf.aggregation.engine.local import Engine, Local
-from neucrowd_tf.aggregation.families import named_models
 from neucrowd_tf.aggregation.ordinal import OrdinalConsensus, unbiased_means
 from neucrowd_tf.certainty.drift import Change, changes
 from neucrowd_tf.certainty.inference import METHOD, Inference, infer
 from neucrowd_tf.certainty.recalibration import CalibrationByParts
 from neucrowd_tf.cli.command_line import STDOUT, check_outputs, standard_output, write_outputs
 from neucrowd_tf.cli.commands.aggregate_flags import Aggregate
-from neucrowd_tf.cli.commands.reading import read_labels
+from neucrowd_tf.cli.commands.reading import models_of, read_labels
 from neucrowd_tf.cli.signals import RESUME, hinted
 from neucrowd_tf.errors import (
     DataError,
@@ -82,7 +81,7 @@ def run(flags: Aggregate) -> list[str]:
     make_aggregator(method)  # an unknown name is an error before the file is read
     reading, gold = read_labels(path, flags, flags.gold, scale=flags.scale)
     crowd = reading.annotations
-    models = named_models(flags.model_annotator, crowd.annotator_names)
+    models = models_of(reading, path, flags.model_annotator)
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
         try:
