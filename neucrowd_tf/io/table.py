@@ -487,9 +487,7 @@ def _parquet(path: Path) -> Any:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ModuleNotFoundError:
-        raise UsageError(
-            f"{path}: Parquet needs pyarrow. Install it: pip install 'neucrowd-tf[parquet]'"
-        ) from None
+        raise UsageError(f"{path}: Parquet needs pyarrow. Run pip install pyarrow.") from None
     try:
         file = pq.ParquetFile(path, memory_map=True)
     except (pa.ArrowInvalid, OSError) as bad:

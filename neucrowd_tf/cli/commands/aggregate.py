@@ -224,8 +224,8 @@ def _fit(flags: Aggregate, output: Path) -> None:
             engine = Local(flags.workers)
     except ModuleNotFoundError as error:
         raise UsageError(
-            f"--engine: {error.name} is not installed. Run pip install 'neucrowd-tf[parquet]', or"
-            " 'neucrowd-tf[dask]' for --engine=dask."
+            f"--engine: {error.name} is not installed. Run pip install pyarrow, and for"
+            " --engine=dask pip install distributed."
         ) from None
     method = flags.method or "dawid_skene"
     if flags.method is None:
