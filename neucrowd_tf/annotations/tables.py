@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations.codes import as_frame, factorize, matched, numbered, unmasked
 from neucrowd_tf.annotations.core import Annotations
@@ -26,7 +25,7 @@ SHAPES = (
 )
 # Float32 may move a value by this share of half its column's range.
 LOST = 1e-5
-Names = NDArray[Any] | None
+Names = Array | None
 
 
 # --------------------------------------------------------------------------- names

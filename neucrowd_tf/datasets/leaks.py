@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare.types import Array, Floats
+from neucrowd_tf.declare.types import Array, Floats, Texts
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.features import FeatureTable
 from neucrowd_tf.io.files.reading import ending
@@ -70,7 +69,7 @@ def check_no_leak(table: FeatureTable, crowd: Annotations, path: Path) -> None:
         raise error("leak", path, problem=f"{problem}, in every row", advice=_advice(names, shown))
 
 
-def _advice(names: Sequence[str], name: str) -> str:
+def _advice(names: Texts, name: str) -> str:
     if names:
         return f"Leave it out with --ignore_columns={shlex.quote(name)}"
     return "Remove it"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ from neucrowd_tf.datasets.files import TableFiles
 from neucrowd_tf.datasets.leaks import check_apart, check_no_leak
 from neucrowd_tf.datasets.splits import stratified_sample
 from neucrowd_tf.declare.dataset_registration import register_dataset
-from neucrowd_tf.declare.types import Indices
+from neucrowd_tf.declare.types import Indices, Texts
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.features import FeatureTable, read_features, read_texts
 from neucrowd_tf.io.gold import read_true_labels
@@ -102,7 +101,7 @@ def _read(files: TableFiles, path: Path, options: TableOptions) -> FeatureTable:
 
 
 def _true_labels(
-    path: Path, items: Sequence[str], crowd: Annotations, options: TableOptions, files: TableFiles
+    path: Path, items: Texts, crowd: Annotations, options: TableOptions, files: TableFiles
 ) -> Indices:
     """Returns the class codes of true labels, -1 for items without one."""
     classes = list(map(str, crowd.class_names.tolist()))

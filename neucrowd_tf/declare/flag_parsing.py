@@ -19,14 +19,14 @@ import json
 import os
 import re
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 from absl import flags as absl_flags
 
 from neucrowd_tf.declare.declarations import Constraint, Declaration, declared, number
-from neucrowd_tf.declare.types import NamedValues
+from neucrowd_tf.declare.types import NamedValues, Texts
 from neucrowd_tf.errors import UsageError
 
 Values = TypeVar("Values")
@@ -37,7 +37,7 @@ class HelpRequest(Exception):
     """`--help` was among the flags; the exception's text is the help."""
 
 
-def parse(kind: type[Values], argv: Sequence[str], command: str = "") -> Values:
+def parse(kind: type[Values], argv: Texts, command: str = "") -> Values:
     """Returns the values of a command line.
 
     Args:

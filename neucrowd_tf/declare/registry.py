@@ -27,7 +27,7 @@ from neucrowd_tf.declare.nested import nest, nested_names
 from neucrowd_tf.declare.registration import Registered
 from neucrowd_tf.declare.registration import register_method as register_method
 from neucrowd_tf.declare.settings import frozen
-from neucrowd_tf.declare.types import Fields, NamedValues
+from neucrowd_tf.declare.types import Fields, NamedValues, Texts
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.names import did_you_mean
 
@@ -243,7 +243,7 @@ def datasets() -> list[Dataset]:
     return list(map(dataset, sorted(entries("dataset"))))
 
 
-def chosen_suites(names: Sequence[str]) -> list[Suite]:
+def chosen_suites(names: Texts) -> list[Suite]:
     """Returns the suites of those names, each once.
 
     "all" is every one that `--list` shows; FILE.toml is those of a file.

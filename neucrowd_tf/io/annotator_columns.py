@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Sequence
 
 import numpy as np
 
+from neucrowd_tf.declare.types import Texts
 from neucrowd_tf.io.column_names import is_id, is_missing, is_person, is_second
 from neucrowd_tf.io.column_values import is_mean, is_recoded
 from neucrowd_tf.io.schema import TableOptions
@@ -25,12 +25,7 @@ WHOLE = re.compile(r"\d{1,6}")
 
 
 def groups_of(
-    table: Table,
-    options: TableOptions,
-    columns: Sequence[str],
-    *,
-    named: bool = False,
-    near: bool = False,
+    table: Table, options: TableOptions, columns: Texts, *, named: bool = False, near: bool = False
 ) -> list[list[str]]:
     """Returns groups of columns that may be an annotator each: linked by values they share.
 
@@ -85,7 +80,7 @@ def _values_of(table: Table, options: TableOptions, column: str) -> set[str]:
 
 
 def _without_means(
-    table: Table, group: list[str], values: dict[str, set[str]], columns: Sequence[str]
+    table: Table, group: list[str], values: dict[str, set[str]], columns: Texts
 ) -> list[str]:
     """Returns a group in the table's order, without the means of its columns of whole numbers."""
     whole = [column for column in group if plain_integers([*values[column]])]
@@ -94,7 +89,7 @@ def _without_means(
     return sorted(group, key=list(columns).index)
 
 
-def numbers_in(table: Table, columns: Sequence[str]) -> list[np.ndarray] | None:
+def numbers_in(table: Table, columns: Texts) -> list[np.ndarray] | None:
     """Returns the columns as whole numbers; None if a cell has another value."""
     numbers = []
     for column in columns:
@@ -105,7 +100,7 @@ def numbers_in(table: Table, columns: Sequence[str]) -> list[np.ndarray] | None:
     return numbers
 
 
-def are_persons(columns: Sequence[str]) -> bool:
+def are_persons(columns: Texts) -> bool:
     """Whether columns are named as one annotator each: `rater1, rater2`."""
     return all(is_person(re.sub(r"[\W\d_]+$", "", column)) for column in columns)
 
@@ -133,7 +128,7 @@ def sums_of(table: Table) -> tuple[str, list[str]]:
     return "", []
 
 
-def vary_together(table: Table, columns: Sequence[str]) -> bool:
+def vary_together(table: Table, columns: Texts) -> bool:
     """Whether columns of whole numbers are high in the same rows, as those of annotators are."""
     numbers = numbers_in(table, columns)
     if numbers is None or len(table) < FEWEST_ROWS:
@@ -142,7 +137,7 @@ def vary_together(table: Table, columns: Sequence[str]) -> bool:
     return bool(np.sum(numbers, axis=0).var() > TOGETHER_SUMS * alone)
 
 
-def exclude_each_other(table: Table, columns: Sequence[str]) -> str:
+def exclude_each_other(table: Table, columns: Texts) -> str:
     """Returns what says that columns of whole numbers are counts of votes or classes, or "".
 
     The columns of annotators vary together, so that their sums vary more than those of columns
@@ -161,7 +156,7 @@ def exclude_each_other(table: Table, columns: Sequence[str]) -> str:
     return ""
 
 
-def strays(table: Table, columns: Sequence[str]) -> list[str]:
+def strays(table: Table, columns: Texts) -> list[str]:
     """Returns the columns that agree with the others by chance alone, which agree with each other.
 
     They may be features of items that have the labels' values.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 
+from neucrowd_tf.declare.types import Texts
 from neucrowd_tf.io.checks import Rejection, error
 
 # The arguments of the command that reads tables, which a proposal repeats; the command sets them.
@@ -32,10 +33,10 @@ class Asked(Rejection):
         words: Mapping[str, str],
         proposals: Sequence[Proposal] = (),
         alternatives: Mapping[str, Proposal] | None = None,
-        open_roles: Sequence[str] = (),
+        open_roles: Texts = (),
         flags: Proposal | None = None,
-        advice: Sequence[str] = (),
-        otherwise: Sequence[str] = (),
+        advice: Texts = (),
+        otherwise: Texts = (),
     ) -> None:
         """Asks.
 
@@ -94,7 +95,7 @@ def _typed(proposal: Proposal) -> list[str]:
     return [f"--{name}={shlex.quote(proposal[name])}" for name in names]
 
 
-def as_list(names: Sequence[str]) -> str:
+def as_list(names: Texts) -> str:
     """Returns names as a flag takes them, see `flags.split_list`."""
     return ",".join(
         '"{}"'.format(name.replace('"', '""')) if "," in name or name[:1] == '"' else name
@@ -102,9 +103,9 @@ def as_list(names: Sequence[str]) -> str:
     )
 
 
-def command_line(path: Path, flags: Sequence[str]) -> str:
+def command_line(path: Path, flags: Texts) -> str:
     """Returns the command that is running with further flags, or `neucrowd aggregate` with them."""
-    typed: Sequence[str] = RUNNING.get()
+    typed: Texts = RUNNING.get()
     if not any(str(path) in argument for argument in typed):
         typed = ["aggregate", f"--annotations={path}"]
     names = tuple(text.partition("=")[0] + "=" for text in flags)

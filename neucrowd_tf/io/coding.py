@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations.codes import duplicates
+from neucrowd_tf.declare.types import Array, Floats, Indices, Mask
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.column_names import SHOWN, is_missing
 from neucrowd_tf.io.column_values import are_many, repeats
@@ -42,18 +42,18 @@ class Coded(NamedTuple):
     """A column of `LabelColumns`: the different names, and the code of each label `[A]`."""
 
     names: list[Any]
-    codes: NDArray[np.int64]
+    codes: Indices
 
     @classmethod
     def of(cls, column: Any) -> Coded:
         """Returns a column as codes."""
         return cls(*(column if isinstance(column, tuple) else encode(column)))
 
-    def counts(self) -> NDArray[np.int64]:
+    def counts(self) -> Indices:
         """Returns how many labels each name has."""
         return np.bincount(self.codes, minlength=len(self.names))
 
-    def at(self, chosen: NDArray[Any], *, every: bool = False) -> Coded:
+    def at(self, chosen: Array, *, every: bool = False) -> Coded:
         """Returns some of the labels, with every name or those in use in order of appearance."""
         if every:
             return self._replace(codes=self.codes[chosen])
@@ -103,7 +103,7 @@ class CodedLabels:
             if columns.wrong is not None:
                 raise columns.wrong
 
-    def _seconds_of_rows(self) -> NDArray[np.float64] | None:
+    def _seconds_of_rows(self) -> Floats | None:
         if not len(self.columns.times):
             return None
         dated = Coded.of(self.columns.times)
@@ -113,7 +113,7 @@ class CodedLabels:
         return seconds[dated.codes]
 
     @property
-    def times(self) -> NDArray[np.float64] | None:
+    def times(self) -> Floats | None:
         """Seconds since 1970 of each label, NaN if it is missing; None if the file has none."""
         if self._seconds is None:
             return None
@@ -271,7 +271,7 @@ class CodedLabels:
         check_names(path, "label", lines, self.place(self.labels), options)
         check_not_names(path, names, items, annotators)
 
-    def without_duplicates(self) -> NDArray[np.bool_]:
+    def without_duplicates(self) -> Mask:
         """Returns which labels count if an annotator labelled an item several times."""
         rule = self.options.duplicates or "last"
         keys = self.items.codes * len(self.annotators.names) + self.annotators.codes

@@ -7,9 +7,10 @@ import functools
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable
 from pathlib import Path
 
+from neucrowd_tf.declare.types import Texts
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table
@@ -68,7 +69,7 @@ def answer_of(column: str) -> str:
     return "".join(without(words, _COUNTS)) or folded(column)
 
 
-def are_answers(columns: Sequence[str]) -> bool:
+def are_answers(columns: Texts) -> bool:
     """Whether columns are named as answers of which one is the opposite of another: yes and no."""
     names = set(map(answer_of, columns))
     return any(names.issuperset(pair) for pair in _WORDS["answers"]["opposed"])
@@ -88,7 +89,7 @@ def time_columns(columns: tuple[str, ...]) -> list[str]:
     return named
 
 
-def unlike_names(names: Sequence[str]) -> list[str]:
+def unlike_names(names: Texts) -> list[str]:
     """Returns the names that are no annotators' beside numbered ones: `rater1, rater2, checked`."""
     forms = [re.sub(r"\d+|(?<=[\W_a-z])[A-Z]$", "#", name) for name in names]
     form, count = Counter(forms).most_common(1)[0]
@@ -102,7 +103,7 @@ def unlike_names(names: Sequence[str]) -> list[str]:
     return unlike
 
 
-def repeated_codings(names: Sequence[str]) -> list[str]:
+def repeated_codings(names: Texts) -> list[str]:
     """Returns the names that are another one's with a word for a further coding: `ann_second`.
 
     A number is such a word only if another name has another start: `ann, ann_2, bob`.
@@ -156,13 +157,13 @@ def is_known(column: str) -> bool:
     return second or any(hits.values()) or is_status(column) or is_gold(column)
 
 
-def few(names: Sequence[str], most: int = SHOWN) -> str:
+def few(names: Texts, most: int = SHOWN) -> str:
     """Returns the first of some names, and how many more there are."""
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
-def named_columns(path: Path, columns: Sequence[str], names: Sequence[str], flag: str) -> list[str]:
+def named_columns(path: Path, columns: Texts, names: Texts, flag: str) -> list[str]:
     """Returns the columns that a flag names: exactly, in other case, or by a pattern with `*`.
 
     Raises:
@@ -193,7 +194,7 @@ def flagged_columns(table: Table, options: TableOptions, role: str) -> list[str]
     return named_columns(table.path, table.columns, getattr(options, flag), flag)
 
 
-def crossed(columns: Sequence[str]) -> tuple[list[str], list[str]] | None:
+def crossed(columns: Texts) -> tuple[list[str], list[str]] | None:
     """Returns the first and the last parts of columns' names, if each pair of parts is a column.
 
     Such are `ann_tone,ann_topic,bob_tone,bob_topic`, and `ann,ann_conf,bob,bob_conf`, where a last

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from neucrowd_tf.declare.types import Indices, Texts
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.column_names import without
 from neucrowd_tf.io.table import Table
@@ -37,7 +36,7 @@ def check_free_text(path: Path, column: str, count: int, labels: int) -> None:
 
 
 def answers_of(
-    table: Table, item: Sequence[str], annotator: Sequence[str], columns: Sequence[str]
+    table: Table, item: Texts, annotator: Texts, columns: Texts
 ) -> tuple[list[str], list[str]]:
     """Returns the columns that can be answers, and those that name the questions of repeated rows.
 
@@ -72,7 +71,7 @@ def answers_of(
     return answers, questions
 
 
-def repeats(keys: NDArray[np.int64]) -> tuple[int, int]:
+def repeats(keys: Indices) -> tuple[int, int]:
     """Returns how many keys occur several times, and how many there are."""
     _, counts = np.unique(keys, return_counts=True)
     return int((counts > 1).sum()), len(counts)
@@ -83,7 +82,7 @@ def are_many(repeated: int, size: int) -> bool:
     return repeated > size * MOST_REPEATED
 
 
-def telling_columns(table: Table, keys: NDArray[np.int64], rows: NDArray[np.int64]) -> list[str]:
+def telling_columns(table: Table, keys: Indices, rows: Indices) -> list[str]:
     """Returns the fewest columns that tell apart rows of one key, [] if none do.
 
     A column whose values are mostly different (an id, a text) tells all rows apart: it is not one.
@@ -99,14 +98,14 @@ def telling_columns(table: Table, keys: NDArray[np.int64], rows: NDArray[np.int6
         if 2 <= len(texts) <= len(table) / 2:
             codes[column] = coded[rows], len(texts)
 
-    def joined(columns: Sequence[str]) -> NDArray[np.int64]:
+    def joined(columns: Texts) -> Indices:
         refined = np.unique(keys, return_inverse=True)[1]
         for column in columns:
             values, size = codes[column]
             refined = np.unique(refined * size + values, return_inverse=True)[1]
         return refined
 
-    def tell(columns: Sequence[str]) -> bool:
+    def tell(columns: Texts) -> bool:
         return not are_many(*repeats(joined(columns)))
 
     singles = [column for column in codes if tell([column])]
@@ -123,7 +122,7 @@ def telling_columns(table: Table, keys: NDArray[np.int64], rows: NDArray[np.int6
     return [c for c in table.columns if c in (needed if tell(needed) else chosen)]
 
 
-def is_constant(table: Table, key: Sequence[str], column: str) -> bool:
+def is_constant(table: Table, key: Texts, column: str) -> bool:
     """Whether a column never differs within an item or annotator, and some have several rows."""
     _, items = table.coded(key)
     texts, codes = table.codes(column)
@@ -131,13 +130,13 @@ def is_constant(table: Table, key: Sequence[str], column: str) -> bool:
     return count < len(codes) and _count(items * len(texts) + codes) == count
 
 
-def is_fact(table: Table, annotator: Sequence[str], column: str) -> bool:
+def is_fact(table: Table, annotator: Texts, column: str) -> bool:
     """Whether a column never differs within an annotator, of whom there are several."""
     annotators, _ = table.coded(annotator)
     return len(annotators) > FEW and is_constant(table, annotator, column)
 
 
-def split_items(table: Table, item: Sequence[str], column: str) -> tuple[int, int]:
+def split_items(table: Table, item: Texts, column: str) -> tuple[int, int]:
     """Returns of how many items a column parts the rows, and how many items there are."""
     names, items = table.coded(item)
     texts, codes = table.codes(column)
@@ -146,7 +145,7 @@ def split_items(table: Table, item: Sequence[str], column: str) -> tuple[int, in
     return repeats(np.unique(items * len(texts) + codes) // len(texts))
 
 
-def parts_classes(table: Table, column: str, label: Sequence[str]) -> bool:
+def parts_classes(table: Table, column: str, label: Texts) -> bool:
     """Whether rows with different values of a column have different labels, several for a value."""
     texts, codes = table.codes(column)
     names, labels = table.coded(label)
@@ -173,7 +172,7 @@ def is_recoded(table: Table, column: str, other: str, shared: bool) -> bool:
     return len(texts) > 1 and (named or (shared and len(pairs) == len(texts) <= len(table) / 3))
 
 
-def is_mean(table: Table, column: str, others: Sequence[str]) -> bool:
+def is_mean(table: Table, column: str, others: Texts) -> bool:
     """Whether a column has fractions, and in every row the others' mean, exact or rounded."""
     numbers = []
     for name in (column, *others):
@@ -187,9 +186,7 @@ def is_mean(table: Table, column: str, others: Sequence[str]) -> bool:
     return bool((values % 1 > 0).any() and np.abs(values - means).max() < ROUNDED)
 
 
-def are_several_classes(
-    table: Table, keys: NDArray[np.int64], rows: NDArray[np.int64], label: str
-) -> bool:
+def are_several_classes(table: Table, keys: Indices, rows: Indices, label: str) -> bool:
     """Whether no key has a label twice, and keys have different sets of labels.
 
     An annotator who labels an item again mostly repeats the label. Keys with all labels each are of
@@ -207,7 +204,7 @@ def _count(keys: Any) -> int:
     return int((ordered[1:] != ordered[:-1]).sum()) + (len(keys) > 0)
 
 
-def one_hot_groups(table: Table, columns: Sequence[str]) -> list[str]:
+def one_hot_groups(table: Table, columns: Texts) -> list[str]:
     """Returns patterns of columns of 0 and 1 of which exactly one is 1 in each row."""
     groups: dict[str, list[str]] = defaultdict(list)
     for column in columns:
@@ -221,7 +218,7 @@ def one_hot_groups(table: Table, columns: Sequence[str]) -> list[str]:
     return chosen
 
 
-def is_one_hot(table: Table, columns: Sequence[str]) -> bool:
+def is_one_hot(table: Table, columns: Texts) -> bool:
     """Whether columns have 0 and 1 only, and exactly one of them is 1 in each row."""
     if not len(table) or any(not {*table.distinct(column)} <= {"0", "1"} for column in columns):
         return False

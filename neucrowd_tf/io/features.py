@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations.tables import rescaling
+from neucrowd_tf.declare.types import Array, Floats, Texts
 from neucrowd_tf.errors import UsageError, warn
 from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_names import is_gold, without
@@ -46,14 +45,12 @@ class FeatureTable:
         names: the d columns' names.
     """
 
-    items: NDArray[Any]
-    rows: NDArray[Any]
+    items: Array
+    rows: Array
     names: list[str]
 
 
-def read_features(
-    path: Path, options: TableOptions = DEFAULTS, ignore: Sequence[str] = ()
-) -> FeatureTable:
+def read_features(path: Path, options: TableOptions = DEFAULTS, ignore: Texts = ()) -> FeatureTable:
     """Reads a column of ids and columns of numbers from a CSV or Parquet file, or an NPY array.
 
     The items of an NPY file are numbered from 0.
@@ -88,14 +85,14 @@ def read_features(
     return FeatureTable(as_name_array(items), _held(rows), names)
 
 
-def _held(rows: NDArray[Any]) -> NDArray[Any]:
+def _held(rows: Array) -> Array:
     """Returns finite numbers in float32, if it holds them."""
     if rescaling(rows) is None:
         return rows.astype(np.float32)
     return rows.astype(np.float64)
 
 
-def read_texts(path: Path, options: TableOptions = DEFAULTS) -> tuple[NDArray[Any], NDArray[Any]]:
+def read_texts(path: Path, options: TableOptions = DEFAULTS) -> tuple[Array, Array]:
     """Reads a column of ids and one of texts; other columns are not read.
 
     Args:
@@ -136,8 +133,10 @@ def _by_pandas(path: Path, options: TableOptions, names: list[str]) -> FeatureTa
         with open_text(path) as stream:
             separator = separator_of(path, stream.readline(), options)
         with open_text(path) as stream:
-            texts: dict[str, Any] = {"dtype": dict.fromkeys(item, str), "keep_default_na": False}
-            frame = pd.read_csv(stream, sep=separator, low_memory=False, **texts)
+            texts: Any = dict.fromkeys(item, str)
+            frame = pd.read_csv(
+                stream, sep=separator, low_memory=False, dtype=texts, keep_default_na=False
+            )
             if not isinstance(frame.index, pd.RangeIndex):  # rows have a cell too many
                 return None
             rows = frame[names].to_numpy(np.float64)
@@ -149,7 +148,7 @@ def _by_pandas(path: Path, options: TableOptions, names: list[str]) -> FeatureTa
     return None
 
 
-def _parquet_table(head: Table, features: Sequence[str]) -> Table:
+def _parquet_table(head: Table, features: Texts) -> Table:
     """Returns a Parquet file as a table whose columns of numbers are arrays."""
     cells: list[Any] = []
     for name, column in zip(head.columns, open_parquet(head.path).columns, strict=True):
@@ -163,7 +162,7 @@ def _parquet_table(head: Table, features: Sequence[str]) -> Table:
     return Table(head.path, head.columns, cells)
 
 
-def _feature_columns(table: Table, item: Sequence[str], ignore: Sequence[str]) -> list[str]:
+def _feature_columns(table: Table, item: Texts, ignore: Texts) -> list[str]:
     """Returns the columns of features.
 
     Raises:
@@ -191,7 +190,7 @@ def _feature_columns(table: Table, item: Sequence[str], ignore: Sequence[str]) -
     return names
 
 
-def _numbers(table: Table, name: str) -> NDArray[np.float64]:
+def _numbers(table: Table, name: str) -> Floats:
     """Returns a column as numbers.
 
     Raises:

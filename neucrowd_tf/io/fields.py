@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from neucrowd_tf.declare.types import Fields, NamedValues, Texts
 from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_names import few, is_id, is_person, is_second, without
 from neucrowd_tf.io.columns import LabelColumns
@@ -35,8 +36,8 @@ MOST_DEPTH = 8  # of fields that are looked for
 FALSE = (None, False, 0, "", "false")  # values of keys that were not chosen
 ABSENT = object()  # the value of a key that a record does not have
 LAYOUTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-Record = Mapping[str, Any]
-Row = dict[str, Any]
+Record = NamedValues
+Row = Fields
 Paths = Mapping[str, tuple[str, ...]]
 
 
@@ -226,7 +227,7 @@ def _last_key(field: Field) -> str:
     return field.path.rpartition(".")[2]
 
 
-def _keys(named: Sequence[str]) -> list[str]:
+def _keys(named: Texts) -> list[str]:
     """Returns the paths of the keys that `*` stands for within other paths."""
     keys = []
     for name in named:
@@ -234,7 +235,7 @@ def _keys(named: Sequence[str]) -> list[str]:
     return without(dict.fromkeys(keys), named)
 
 
-def _beside(named: Sequence[str], fields: Sequence[Field]) -> list[str]:
+def _beside(named: Texts, fields: Sequence[Field]) -> list[str]:
     """Returns further fields with one value for each row that the named fields make.
 
     They may be items, and tell apart what would otherwise be two labels of one item and annotator.
@@ -256,7 +257,7 @@ def _only(value: Any) -> Any:
     return value
 
 
-def _votes(rows: Sequence[Row], task: Sequence[str], label: str) -> LabelColumns | None:
+def _votes(rows: Sequence[Row], task: Texts, label: str) -> LabelColumns | None:
     """Returns the votes of each row, None if it has labels.
 
     A list of which no label occurs twice may be what one annotator chose, and is no votes.

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from neucrowd_tf.declare.types import Indices
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.columns import Column, LabelColumns
 from neucrowd_tf.names import encode
@@ -73,13 +73,13 @@ def joined(folder: Path, files: Sequence[Path], parts: Sequence[LabelColumns]) -
     )
 
 
-def _coded(column: Any) -> tuple[list[Any], NDArray[np.int64]]:
+def _coded(column: Any) -> tuple[list[Any], Indices]:
     if isinstance(column, tuple):
         return column
     return encode(column)
 
 
-def _concatenated(columns: Sequence[tuple[list[Any], NDArray[np.int64]]]) -> Column:
+def _concatenated(columns: Sequence[tuple[list[Any], Indices]]) -> Column:
     """Returns columns of codes as one, with the names in order of appearance."""
     names: dict[Any, int] = {}
     codes = []

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.types import Indices, Texts
 from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_names import (
     few,
@@ -32,12 +31,12 @@ RANDOM = "random"
 
 def read_true_labels(
     path: Path,
-    items: Sequence[str],
-    classes: Sequence[str],
+    items: Texts,
+    classes: Texts,
     options: TableOptions = DEFAULTS,
     *,
     drop: bool = False,
-) -> NDArray[np.int64]:
+) -> Indices:
     """Reads a table with items and their true labels.
 
     Args:

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from neucrowd_tf.declare.types import Fields, Records
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.checks import broken, error, unreadable
 from neucrowd_tf.io.files.json import parse_json
@@ -64,7 +65,7 @@ class Head:
         self.path = path
         self.options = options
         self.columns: tuple[str, ...] = ()
-        self.first: dict[str, Any] | None = None
+        self.first: Fields | None = None
         self.keys: tuple[str, ...] = ()
         self.names: tuple[str, ...] = ()
         if path.is_dir():
@@ -172,7 +173,7 @@ class Head:
             return table_of_records(self.path, [record for _, record in self.records()])
         return read_table(self.path, self.options, strict=strict)
 
-    def records(self) -> Iterator[tuple[str, dict[str, Any]]]:
+    def records(self) -> Records:
         """Yields the place ("record 2", "line 2") and each object of a list, of lines or alone.
 
         Those of an archive or a folder are in its files.
@@ -188,7 +189,7 @@ class Head:
             return records_of_lines(self.text, self.path)
         return records_of(self.value, self.path)
 
-    def _records_of_members(self) -> Iterator[tuple[str, dict[str, Any]]]:
+    def _records_of_members(self) -> Records:
         for name, text in self.members((".json", "")):
             value = parse_json(text, self.path / name)
             for place, record in records_of(value, self.path):
@@ -222,7 +223,7 @@ class Head:
             raise unreadable(self.path, problem, "Pack it again") from None
 
 
-def records_of(value: Any, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def records_of(value: Any, path: Path) -> Records:
     """Yields the place ("record 2") and each object of a list of JSON, or the only one.
 
     Raises:
@@ -236,7 +237,7 @@ def records_of(value: Any, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         yield _with_object(path, f"record {number}", record)
 
 
-def records_of_lines(text: str, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def records_of_lines(text: str, path: Path) -> Records:
     """Yields the place ("line 2") and the object of each line of JSON.
 
     Raises:
@@ -247,7 +248,7 @@ def records_of_lines(text: str, path: Path) -> Iterator[tuple[str, dict[str, Any
             yield _with_object(path, f"line {number}", parse_json(line, path, number))
 
 
-def _with_object(path: Path, place: str, value: Any) -> tuple[str, dict[str, Any]]:
+def _with_object(path: Path, place: str, value: Any) -> tuple[str, Fields]:
     if not isinstance(value, dict):
         raise broken(path, f"expected an object, received {type(value).__name__}", place)
     return place, value

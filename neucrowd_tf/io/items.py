@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from neucrowd_tf.declare.types import Fields, Indices, Texts
 from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_names import called_id, flagged_columns, is_second
 from neucrowd_tf.io.schema import TableOptions
@@ -26,7 +25,7 @@ def options_beside(path: Path, options: TableOptions) -> TableOptions:
     options = dataclasses.replace(options, header="first", separator=None)
     columns = head_of(path, options, 1).columns
     lower = {column.strip().casefold() for column in columns}
-    absent: dict[str, Any] = {}
+    absent: Fields = {}
     for flag in ("task_column", "worker_column", "label_column"):
         if not {*map(str.casefold, getattr(options, flag))} <= lower:
             absent[flag] = ()
@@ -58,7 +57,7 @@ def item_columns(table: Table, options: TableOptions) -> list[str]:
     return [only_column(table, named or likely, "task", "item")]
 
 
-def only_column(table: Table, columns: Sequence[str], role: str, noun: str) -> str:
+def only_column(table: Table, columns: Texts, role: str, noun: str) -> str:
     """Returns the only column of a role.
 
     Raises:
@@ -97,14 +96,8 @@ def item_ids(table: Table, options: TableOptions) -> list[str]:
 
 
 def matched(
-    path: Path,
-    names: Sequence[str],
-    items: Sequence[str],
-    place: Callable[[int], str],
-    *,
-    drop: bool,
-    other: str,
-) -> NDArray[np.int64]:
+    path: Path, names: Texts, items: Texts, place: Callable[[int], str], *, drop: bool, other: str
+) -> Indices:
     """Returns where each item of a file is among the items of another, see `match_items`.
 
     Args:
@@ -132,7 +125,7 @@ def matched(
     return places
 
 
-def match_items(names: Sequence[str], items: Sequence[str]) -> NDArray[np.int64]:
+def match_items(names: Texts, items: Texts) -> Indices:
     """Returns where each name is among `items`, -1 if it is not.
 
     Names match with and without a file's ending if that is unique: `a.jpg` and `a`.

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.types import Array, Floats, Indices, Texts
 from neucrowd_tf.errors import DataError, UsageError, printable
 from neucrowd_tf.io.asking import Asked, Proposal
 from neucrowd_tf.io.checks import broken, error, unreadable
@@ -60,7 +60,7 @@ class Reading:
     gold: Mapping[str, str]
     texts: Mapping[str, str]
     pairs: tuple[tuple[str, str], ...] | None = None
-    times: NDArray[np.float64] | None = None
+    times: Floats | None = None
 
 
 def report_on_stderr(line: str) -> None:
@@ -72,7 +72,7 @@ def read_annotations(
     path: str | Path,
     options: TableOptions | None = None,
     *,
-    items: Sequence[str] | NDArray[Any] | None = None,
+    items: Texts | Array | None = None,
     unmatched: Literal["error", "drop"] = "error",
     report: Callable[[str], None] = report_on_stderr,
 ) -> Reading:
@@ -216,7 +216,7 @@ def _reading(coded: CodedLabels, items: list[str] | None, unmatched: str) -> Rea
 
 def _instances(
     coded: CodedLabels, items: list[str] | None, unmatched: str
-) -> tuple[NDArray[np.int64], NDArray[Any]]:
+) -> tuple[Indices, Array]:
     """Returns the instance of each label, -1 if it is left out, and the instances' names."""
     names = coded.items.names
     rows = coded.columns.rows

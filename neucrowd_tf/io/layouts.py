@@ -8,13 +8,12 @@ import itertools
 import os
 import re
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from neucrowd_tf.declare.types import Array, Indices, Texts
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.asking import Asked, Proposal, as_list
 from neucrowd_tf.io.checks import Rejection, broken, error
@@ -168,7 +167,7 @@ def _columns_of(table: Table, options: TableOptions) -> LabelColumns:
     else:
         width = len(roles.label)
 
-    def ask(keys: NDArray[np.int64], places: NDArray[np.int64], counts: tuple[int, int]) -> None:
+    def ask(keys: Indices, places: Indices, counts: tuple[int, int]) -> None:
         ask_about_repeats(table, options, roles, keys, places // width, counts)
 
     return dataclasses.replace(
@@ -204,7 +203,7 @@ def _restarts(table: Table, roles: Roles) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _texts(table: Table, task: Sequence[str], columns: Sequence[str]) -> dict[str, str]:
+def _texts(table: Table, task: Texts, columns: Texts) -> dict[str, str]:
     """Returns what was labelled by item: a column called text, url or so, or one of long texts."""
     if task:
         names, items = table.coded(task)
@@ -308,7 +307,7 @@ def _of_cells(table: Table, roles: Roles) -> LabelColumns:
     else:
         items = list(map(str, range(len(table))))
     cells = _interleaved(table, roles.label)
-    annotators: Sequence[str] = list(roles.label) * len(table)
+    annotators: Texts = list(roles.label) * len(table)
 
     def place(at: int) -> str:
         return f"{table.place(at // width)}, column {roles.label[at % width]!r}"
@@ -335,13 +334,13 @@ def _of_cells(table: Table, roles: Roles) -> LabelColumns:
     )
 
 
-def _interleaved(table: Table, columns: Sequence[str]) -> list[str]:
+def _interleaved(table: Table, columns: Texts) -> list[str]:
     """Returns the cells of several columns, row by row."""
     rows = zip(*map(table.__getitem__, columns), strict=True)
     return list(itertools.chain.from_iterable(rows))
 
 
-def _class_of(column: str, columns: Sequence[str]) -> str:
+def _class_of(column: str, columns: Texts) -> str:
     """Returns the class that a column of counts or of 0 and 1 is about, without a common start."""
     start = os.path.commonprefix([*columns])  # noqa: RUF071
     cut = max(start.rfind(sign) for sign in "._ :") + 1
@@ -367,7 +366,7 @@ def _one_hot(table: Table, roles: Roles, options: TableOptions) -> list[str] | l
     return list(itertools.chain.from_iterable(chosen))
 
 
-def of_matrix(matrix: NDArray[Any], path: Path) -> LabelColumns:
+def of_matrix(matrix: Array, path: Path) -> LabelColumns:
     """Returns the labels of an `[N, R]` array of class codes; -1 is missing."""
     if matrix.ndim != 2 or matrix.dtype.kind not in "iu":
         problem = f"expected a matrix of whole numbers, received shape {matrix.shape}"

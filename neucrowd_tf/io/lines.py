@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.types import Array
 from neucrowd_tf.io.coding import CodedLabels
 from neucrowd_tf.io.column_names import SHOWN, few, is_model, repeated_codings
 from neucrowd_tf.io.roles import RUNNING, WORDS
@@ -17,7 +17,7 @@ from neucrowd_tf.io.roles import RUNNING, WORDS
 RAREST = 5  # classes that are shown besides the most frequent ones
 
 
-def lines_of(coded: CodedLabels, crowd: Annotations, counts: NDArray[Any]) -> tuple[str, ...]:
+def lines_of(coded: CodedLabels, crowd: Annotations, counts: Array) -> tuple[str, ...]:
     """Returns the lines.
 
     Args:
@@ -46,7 +46,7 @@ def lines_of(coded: CodedLabels, crowd: Annotations, counts: NDArray[Any]) -> tu
     return first, " ".join(_sentences(coded, crowd, counts)), *columns.notes
 
 
-def _sentences(coded: CodedLabels, crowd: Annotations, counts: NDArray[Any]) -> Iterator[str]:
+def _sentences(coded: CodedLabels, crowd: Annotations, counts: Array) -> Iterator[str]:
     """Yields the sentences of the second line."""
     columns = coded.columns
     annotators = coded.annotators.names
@@ -77,7 +77,7 @@ def _sentences(coded: CodedLabels, crowd: Annotations, counts: NDArray[Any]) -> 
             yield "All labels are the same."
 
 
-def class_line(names: Sequence[Any], counts: NDArray[Any]) -> str:
+def class_line(names: Sequence[Any], counts: Array) -> str:
     """Returns the classes with their counts: up to 12, otherwise 12 and the five rarest."""
     order = np.argsort(-counts, kind="stable").tolist()
     texts = [" ".join(str(name).split()) for name in names]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from neucrowd_tf.declare.types import Array, Floats, Indices
 from neucrowd_tf.errors import DataError, one_line
 from neucrowd_tf.io.tables.writing import number_cell, text_cell, to_csv
 
@@ -30,16 +29,16 @@ class PredictionTable:
     """
 
     tasks: tuple[str, ...]
-    labels: NDArray[np.int64]
-    probabilities: NDArray[np.float64]
+    labels: Indices
+    probabilities: Floats
 
 
 def predictions_csv(
-    tasks: NDArray[Any],
-    labels: NDArray[np.int64],
-    predicted: NDArray[np.int64],
-    probabilities: NDArray[Any],
-    class_names: NDArray[Any],
+    tasks: Array,
+    labels: Indices,
+    predicted: Indices,
+    probabilities: Array,
+    class_names: Array,
     column: str = TRUE,
 ) -> str:
     """Returns `task,true_label,predicted,p_<class>...`, in the dataset's order.

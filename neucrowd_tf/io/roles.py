@@ -12,9 +12,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, NoReturn
 
-import numpy as np
-from numpy.typing import NDArray
-
+from neucrowd_tf.declare.types import Indices, Texts
 from neucrowd_tf.io.annotator_columns import (
     exclude_each_other,
     groups_of,
@@ -109,8 +107,8 @@ def ask_about_repeats(
     table: Table,
     options: TableOptions,
     roles: Roles,
-    keys: NDArray[np.int64],
-    rows: NDArray[np.int64],
+    keys: Indices,
+    rows: Indices,
     counts: tuple[int, int],
 ) -> None:
     """Asks if columns tell apart the rows of items and annotators that repeat.
@@ -252,7 +250,7 @@ class _Decision:
                 self._ask_which(role, named)
             self.taken[role] = named
 
-    def _ask_which(self, role: str, named: Sequence[str]) -> NoReturn:
+    def _ask_which(self, role: str, named: Texts) -> NoReturn:
         """Asks which of several columns with aliases of a role is meant."""
         proposals: list[Proposal] = []
         if role == "task":
@@ -282,8 +280,8 @@ class _Decision:
         proposals: Sequence[Proposal] = (),
         alternatives: Mapping[str, Proposal] | None = None,
         *,
-        open_roles: Sequence[str] = (),
-        advice: Sequence[str] = (),
+        open_roles: Texts = (),
+        advice: Texts = (),
     ) -> NoReturn:
         """Raises the question of a check; see `Asked`."""
         named = _columns({role: columns for role, columns in self.flags.items() if columns})
@@ -339,7 +337,7 @@ class _Decision:
 
     # ------------------------------------------------------------- other layouts
 
-    def _votes(self, names: Sequence[str]) -> Roles:
+    def _votes(self, names: Texts) -> Roles:
         columns = named_columns(self.path, self.table.columns, names, "votes_columns")
         items = self.taken["task"]
         if not items:
@@ -373,7 +371,7 @@ class _Decision:
                 item = []
         return Roles("pairs", tuple(item), tuple(annotators), tuple(scores))
 
-    def _wide(self, item: Sequence[str], *, named: bool = False) -> Roles | None:
+    def _wide(self, item: Texts, *, named: bool = False) -> Roles | None:
         """Returns the roles of unique items and columns of annotators, if all others are such."""
         columns = [c for c in self.free if c not in item and not is_second(c, "task")]
         people = not named and any(is_second(column, "worker") for column in columns)
@@ -407,7 +405,7 @@ class _Decision:
         largest = max(values, key=len)
         return roles if all(texts <= largest for texts in values) else None
 
-    def _judge(self, columns: Sequence[str]) -> str:
+    def _judge(self, columns: Texts) -> str:
         """Returns the column of a judge's labels if all others are texts, otherwise ""."""
         few = [c for c in columns if 2 * self.table.size(c) <= self.size]
         if len(few) != 1 or not is_judge(few[0]):
@@ -442,7 +440,7 @@ class _Decision:
         return Roles("respondents", (), tuple(worker), tuple(groups[0]))
 
     def _which_group(
-        self, groups: Sequence[list[str]], task: Mapping[str, Sequence[str]] | None = None
+        self, groups: Sequence[list[str]], task: Mapping[str, Texts] | None = None
     ) -> NoReturn:
         """Asks for one of several groups of columns, of which the items may be known."""
         problem = f"{len(groups)} groups of columns have different values"
@@ -450,7 +448,7 @@ class _Decision:
         words = {"problem": problem, "columns": columns}
         self._error("which_label", words, [_columns({**(task or {}), "label": groups[0]})])
 
-    def _check_annotators(self, columns: Sequence[str], item: Sequence[str]) -> None:
+    def _check_annotators(self, columns: Texts, item: Texts) -> None:
         """Asks if columns may be classes, questions, features or further codings."""
         reason = exclude_each_other(self.table, columns)
         if reason:
@@ -484,11 +482,11 @@ class _Decision:
 
     def _ask_without(
         self,
-        columns: Sequence[str],
-        others: Sequence[str],
+        columns: Texts,
+        others: Texts,
         problem: str,
         noun: str,
-        task: Mapping[str, Sequence[str]] | None = None,
+        task: Mapping[str, Texts] | None = None,
     ) -> NoReturn:
         """Asks if some columns that look like an annotator or item each look wrong."""
         words = {"problem": f"{', '.join(others)} {problem}"}
@@ -518,9 +516,7 @@ class _Decision:
             return Roles("wide", tuple(item), (), (label,))
         return None
 
-    def ask_which_rows(
-        self, roles: Roles, telling: Sequence[str], counts: tuple[int, int]
-    ) -> NoReturn:
+    def ask_which_rows(self, roles: Roles, telling: Texts, counts: tuple[int, int]) -> NoReturn:
         """Asks which rows are meant; see `ask_about_repeats`."""
         wide = roles.layout == "wide"
         item = ",".join(roles.task) or "the row's number"
@@ -576,7 +572,7 @@ class _Decision:
         )
         self._error("several_questions", {"problem": problem}, advice=advice)
 
-    def _question(self, column: str, item: Sequence[str]) -> Proposal | None:
+    def _question(self, column: str, item: Texts) -> Proposal | None:
         """Returns the rows of the first value of a column; None if its values depend on the item.
 
         Every item has to be asked nearly each of the questions.
@@ -694,7 +690,7 @@ class _Decision:
                 people.append(column)
         return people
 
-    def _by_people(self, missing: Sequence[str]) -> list[dict[str, list[str]]]:
+    def _by_people(self, missing: Texts) -> list[dict[str, list[str]]]:
         """Returns roles of a long table for each column that may name annotators."""
         people = self._people()
         items: list[str] = []
@@ -795,7 +791,7 @@ class _Decision:
             words = {"problem": f"{', '.join(names)} {reason}", "columns": self._listed("label")}
             self._error("which_label", words, (), alternatives, open_roles=["label"])
 
-    def _ask_about_votes(self, columns: Sequence[str], reason: str) -> NoReturn:
+    def _ask_about_votes(self, columns: Texts, reason: str) -> NoReturn:
         """Asks if columns are counts of votes, or classes."""
         words = {"names": ", ".join(columns), "reason": reason, "columns": self._listed("label")}
         flags: Proposal = {"votes_columns": as_list(columns)}
@@ -818,7 +814,7 @@ class _Decision:
             text += f". One-hot columns: {', '.join(groups)}"
         return text
 
-    def _counts(self, columns: Sequence[str], *, numbered: bool = False) -> str:
+    def _counts(self, columns: Texts, *, numbered: bool = False) -> str:
         titles = list(columns)
         if numbered:
             titles = [str(number) for number in range(1, len(columns) + 1)]
@@ -831,6 +827,6 @@ def _bare(part: str) -> str:
     return part.strip(" _-.:") or "no ending"
 
 
-def _columns(roles: Mapping[str, Sequence[str]]) -> dict[str, str]:
+def _columns(roles: Mapping[str, Texts]) -> dict[str, str]:
     """Returns the flags that name the columns of roles."""
     return {f"{role}_column": as_list(columns) for role, columns in roles.items()}

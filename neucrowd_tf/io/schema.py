@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from neucrowd_tf.declare.declarations import declared
 from neucrowd_tf.declare.flag_parsing import from_values, split_list
+from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.errors import UsageError
 
 ANNOTATIONS = (
@@ -139,7 +140,7 @@ class TableOptions:
                 )
             names.add(name.casefold())
 
-    def changed(self) -> dict[str, Any]:
+    def changed(self) -> Fields:
         """Returns the options that differ from their defaults, by name."""
         values = {field: getattr(self, field.name) for field in dataclasses.fields(TableOptions)}
         return {field.name: x for field, x in values.items() if x != field.default}

@@ -17,6 +17,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from neucrowd_tf.declare.types import Fields, Records, Texts
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.files.reading import (
@@ -81,14 +82,14 @@ class Table:
             return list(np.array(cells[0], dtype=object)[cells[1]])
         return cells
 
-    def joined(self, columns: Sequence[str]) -> list[str]:
+    def joined(self, columns: Texts) -> list[str]:
         """Returns the cells of a column, or of several joined by commas ("" if one is empty)."""
         if len(columns) == 1:
             return self[columns[0]]
         rows = zip(*(self[column] for column in columns), strict=True)
         return [JOINT.join(row) if all(row) else "" for row in rows]
 
-    def only(self, columns: Sequence[str]) -> Table:
+    def only(self, columns: Texts) -> Table:
         """Returns the table with these columns, each once."""
         names = tuple(dict.fromkeys(columns))
         cells = [self.cells[self.columns.index(name)] for name in names]
@@ -136,7 +137,7 @@ class Table:
                 self._codes[column] = encode(cells)
         return self._codes[column]
 
-    def coded(self, columns: Sequence[str]) -> tuple[list[str], Any]:
+    def coded(self, columns: Texts) -> tuple[list[str], Any]:
         """Returns `codes` of a column, or of several that are joined."""
         if len(columns) == 1:
             return self.codes(columns[0])
@@ -151,7 +152,7 @@ class Table:
         texts, _ = self.codes(column)
         return len(texts) - texts.count("")
 
-    def is_unique(self, columns: Sequence[str]) -> bool:
+    def is_unique(self, columns: Texts) -> bool:
         """Whether every row has another text in a column, or in several that are joined."""
         return len(set(self.joined(columns))) == len(self)
 
@@ -170,7 +171,7 @@ def separator_of(path: Path, line: str, options: TableOptions) -> str:
     return best if best in bare else " " if " " in bare.strip() else ","
 
 
-def column_names(cells: Sequence[str]) -> tuple[str, ...]:
+def column_names(cells: Texts) -> tuple[str, ...]:
     """Returns the names of a header; a column without one is called by its place."""
     return tuple(cell.strip() or f"column {place}" for place, cell in enumerate(cells, 1))
 
@@ -318,7 +319,7 @@ class _Parts:
         return error("row_length", self.path, f"line {line}", **details)
 
 
-def _check_comments(path: Path, lines: Sequence[str], options: TableOptions) -> None:
+def _check_comments(path: Path, lines: Texts, options: TableOptions) -> None:
     """Raises DataError if the lines before the header begin with #.
 
     A header that begins with # has as many cells as the line that follows.
@@ -372,7 +373,7 @@ def head_of(path: Path, options: TableOptions, rows: int = HEAD) -> Table:
 
 def arrow_batches(
     path: Path,
-    columns: Sequence[str],
+    columns: Texts,
     options: TableOptions,
     *,
     groups: Sequence[int] | None = None,
@@ -413,7 +414,7 @@ def arrow_batches(
             yield pa.record_batch(texts, names=list(columns))
 
 
-def _open_plain(head: Table, columns: Sequence[str], options: TableOptions, kind: Any) -> Any:
+def _open_plain(head: Table, columns: Texts, options: TableOptions, kind: Any) -> Any:
     """Opens a plain CSV with the columns of `head` as a stream of Arrow's batches of a type."""
     import pyarrow.csv as pa_csv
 
@@ -514,7 +515,7 @@ def open_parquet(path: Path) -> Any:
             raise broken(path, f"the Parquet file is damaged ({bad})") from None
 
 
-def first_record(path: Path) -> dict[str, Any] | None:
+def first_record(path: Path) -> Fields | None:
     """Returns the first row of a Parquet file with lists, objects or names of classes; or None."""
     with _parquet(path) as file:
         schema = file.schema_arrow
@@ -527,7 +528,7 @@ def first_record(path: Path) -> dict[str, Any] | None:
     return _named(batch.to_pylist()[0], _features(schema))
 
 
-def parquet_records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def parquet_records(path: Path) -> Records:
     """Yields the place and each row of a Parquet file as JSON would have it."""
     table = open_parquet(path)
     features = _features(table.schema)
@@ -538,7 +539,7 @@ def parquet_records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             yield f"row {row}", _named(record, features)
 
 
-def _features(schema: Any) -> dict[str, Any]:
+def _features(schema: Any) -> Fields:
     """Returns Hugging Face's features, {} if none of them has names of classes."""
     text = (schema.metadata or {}).get(b"huggingface", b"{}").decode()
     if CLASS_LABEL in text:
@@ -578,7 +579,7 @@ def _listed(feature: Any, value: Any) -> Any:
     return feature
 
 
-def _of_arrow(path: Path, names: Sequence[str], columns: Sequence[Any]) -> Table:
+def _of_arrow(path: Path, names: Texts, columns: Sequence[Any]) -> Table:
     """Returns columns as text; whole numbers lose no digit, NULL becomes ""."""
     cells = [_cells_of_arrow(column) for column in columns]
     return Table(path, tuple(name.strip() for name in names), cells)
@@ -622,7 +623,7 @@ def cell_text(value: Any) -> str:
     return str(value)
 
 
-def table_of_records(path: Path, records: Sequence[dict[str, Any]]) -> Table:
+def table_of_records(path: Path, records: Sequence[Fields]) -> Table:
     """Returns flat records of JSON as a table; see `cell_text`."""
     columns = dict.fromkeys(map(str, itertools.chain.from_iterable(records)))
     cells: list[Column] = []

@@ -9,8 +9,8 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from neucrowd_tf.declare.types import Floats, Texts
 from neucrowd_tf.io.column_names import MISSING, time_columns, without
 from neucrowd_tf.io.column_values import is_constant, is_fact
 from neucrowd_tf.io.table import Table
@@ -38,9 +38,7 @@ ZONES = {"UTC": 0, "GMT": 0, "EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": 
 _ZONE = re.compile(rf"\b({'|'.join(ZONES)})\b")
 
 
-def time_column(
-    table: Table, columns: Sequence[str], roles: Sequence[Sequence[str]]
-) -> tuple[str | None, bool]:
+def time_column(table: Table, columns: Texts, roles: Sequence[Texts]) -> tuple[str | None, bool]:
     """Returns the column of times: the first, by the rank of its name, whose cells are times.
 
     A column with another name has times if its cells are written as times, not as numbers, and
@@ -69,7 +67,7 @@ def time_column(
     return unread, False
 
 
-def read_times(texts: Sequence[str]) -> tuple[NDArray[np.float64] | None, str]:
+def read_times(texts: Texts) -> tuple[Floats | None, str]:
     """Returns texts as seconds since 1970, and why they cannot be read ("" if they can).
 
     Times are written in one form: as ISO 8601 has them (UTC unless they say otherwise), as seconds
@@ -107,7 +105,7 @@ def _fits(text: str, form: str) -> bool:
     return True
 
 
-def _in_form(texts: Sequence[str], form: str) -> NDArray[np.float64]:
+def _in_form(texts: Texts, form: str) -> Floats:
     """Returns texts of a form as seconds since 1970, NaN for others."""
     import pandas as pd
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.declare.flag_parsing import parse_value
+from neucrowd_tf.declare.types import Array, Texts
 from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_values import MOST_ANSWERS, check_free_text
 from neucrowd_tf.io.schema import TableOptions
@@ -34,9 +34,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffd\ud800-\udfff]")
 Place = Callable[[int], str]
 
 
-def check_names(
-    path: Path, kind: str, names: Sequence[str], place: Place, options: TableOptions
-) -> None:
+def check_names(path: Path, kind: str, names: Texts, place: Place, options: TableOptions) -> None:
     """Raises DataError for names that differ only in case, spaces or Unicode form, or are broken.
 
     Args:
@@ -54,7 +52,7 @@ def check_names(
     check_characters(path, kind, names, place)
 
 
-def check_characters(path: Path, kind: str, names: Sequence[str], place: Place) -> None:
+def check_characters(path: Path, kind: str, names: Texts, place: Place) -> None:
     """Raises DataError for a name with control characters or U+FFFD; see `check_names`."""
     text = "".join(names)
     if text.isprintable() and "\ufffd" not in text:
@@ -69,7 +67,7 @@ def check_characters(path: Path, kind: str, names: Sequence[str], place: Place) 
             raise error("bad_characters", path, place(at), kind=kind, name=name, characters=mark)
 
 
-def check_ids(path: Path, kind: str, names: Sequence[str], place: Place) -> None:
+def check_ids(path: Path, kind: str, names: Texts, place: Place) -> None:
     """Raises DataError for an id that a spreadsheet rounded; see `check_names`."""
     check_characters(path, kind, names, place)
     if names and all(_NAMES.fullmatch(name) for name in names):
@@ -109,7 +107,7 @@ def has_no_class(name: str | tuple[str, ...]) -> bool:
     return not name or (isinstance(name, str) and name.strip() in ("", "[]"))
 
 
-def check_ranking(path: Path, layout: str, cells: Sequence[Sequence[str]]) -> None:
+def check_ranking(path: Path, layout: str, cells: Sequence[Texts]) -> None:
     """Raises DataError if every cell of several labels is an order of all classes."""
     orders = {tuple(cell) for cell in cells}
     names = sorted(set().union(*orders))
@@ -120,7 +118,7 @@ def check_ranking(path: Path, layout: str, cells: Sequence[Sequence[str]]) -> No
     raise error("nothing_to_aggregate", path, tool=layout, reason=reason, advice=advice)
 
 
-def nothing_said(names: Sequence[Any], counts: NDArray[Any], missing: Sequence[str]) -> list[str]:
+def nothing_said(names: Sequence[Any], counts: Array, missing: Texts) -> list[str]:
     """Returns a line about texts that may mean that there is no label, and are read as classes.
 
     Args:
@@ -191,7 +189,7 @@ def numbers_of(names: Iterable[Any]) -> list[float] | None:
     return None
 
 
-def without_point(names: Sequence[str]) -> list[str]:
+def without_point(names: Texts) -> list[str]:
     """Returns the names, numbers without `.0` if all are numbers: 1.0 and 1 are one class.
 
     Tables with missing cells are often written with whole numbers as 1.0.
@@ -209,7 +207,7 @@ def decimal_points(names: Sequence[Any]) -> list[Any]:
 
 
 def check_classes(
-    path: Path, column: str, names: Sequence[str], counts: Any, options: TableOptions
+    path: Path, column: str, names: Texts, counts: Any, options: TableOptions
 ) -> list[str]:
     """Returns lines about the classes that occur.
 
@@ -239,7 +237,7 @@ def check_classes(
     return lines
 
 
-def bin_names(path: Path, names: Sequence[str], bins: Sequence[float]) -> list[str]:
+def bin_names(path: Path, names: Texts, bins: Sequence[float]) -> list[str]:
     """Returns the bin of each rating, as the text of its range.
 
     Args:
@@ -267,7 +265,7 @@ def bin_names(path: Path, names: Sequence[str], bins: Sequence[float]) -> list[s
     return [f"{edges[at]:g} to {edges[at + 1]:g}" for at in place.tolist()]
 
 
-def binned(text: str, classes: Sequence[str]) -> str:
+def binned(text: str, classes: Texts) -> str:
     """Returns the class of `bin_names` that has a rating, or the text if none has it."""
     value = numbers_of([text])
     for name in classes if value else ():
@@ -277,7 +275,7 @@ def binned(text: str, classes: Sequence[str]) -> str:
     return text
 
 
-def class_order(names: Sequence[str]) -> list[str]:
+def class_order(names: Texts) -> list[str]:
     """Returns class names sorted: as numbers if all are, otherwise as text."""
     if plain_integers(names):
         return sorted(names, key=int)
@@ -288,7 +286,7 @@ def class_order(names: Sequence[str]) -> list[str]:
     return sorted(names, key=lambda name: (natural_key(name), name))
 
 
-def classes_of(path: Path, names: Sequence[str], options: TableOptions, place: Place) -> list[str]:
+def classes_of(path: Path, names: Texts, options: TableOptions, place: Place) -> list[str]:
     """Returns all classes in their order: those that the user lists, or those in use, sorted.
 
     Raises:
@@ -303,9 +301,7 @@ def classes_of(path: Path, names: Sequence[str], options: TableOptions, place: P
     return list(options.classes)
 
 
-def check_not_names(
-    path: Path, classes: Sequence[str], items: Sequence[str], annotators: Sequence[str]
-) -> None:
+def check_not_names(path: Path, classes: Texts, items: Texts, annotators: Texts) -> None:
     """Raises DataError if all labels are names of annotators or of items, and not numbers."""
     if len(classes) < 2 or plain_integers(classes):
         return

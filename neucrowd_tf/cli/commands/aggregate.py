@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.aggregation.catalogue import ORDERED, make_aggregator
 from neucrowd_tf.aggregation.crowd_and_classifier import error_matrices
@@ -27,6 +26,7 @@ from neucrowd_tf.cli.command_line import STDOUT, check_outputs, standard_output,
 from neucrowd_tf.cli.commands.aggregate_flags import Aggregate
 from neucrowd_tf.cli.commands.reading import read_labels
 from neucrowd_tf.cli.signals import RESUME, hinted
+from neucrowd_tf.declare.types import Floats, Texts
 from neucrowd_tf.errors import (
     DataError,
     IdentitiesError,
@@ -278,7 +278,7 @@ def labels_csv(
     return columns_csv(columns.items())
 
 
-def expected_values(inference: Inference, places: NDArray[np.float64]) -> NDArray[np.float64]:
+def expected_values(inference: Inference, places: Floats) -> Floats:
     """Returns `[N]` expected values of ordered classes whose values are `places` `[C]`.
 
     They are those of the probabilities; if labels are medians, means without annotators' biases.
@@ -295,7 +295,7 @@ def expected_values(inference: Inference, places: NDArray[np.float64]) -> NDArra
 
 def annotators_csv(
     inference: Inference,
-    models: Sequence[str] = (),
+    models: Texts = (),
     tests: Sequence[ModelAnnotator] = (),
     changed: Sequence[Change] = (),
 ) -> str:

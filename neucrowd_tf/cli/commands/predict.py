@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations.votes import decided
 from neucrowd_tf.cli.command_line import STDOUT, check_outputs, say, write_outputs
 from neucrowd_tf.cli.commands.predict_flags import Predict
 from neucrowd_tf.cli.quiet import import_tensorflow
+from neucrowd_tf.declare.types import Array, Floats32, Texts
 from neucrowd_tf.encoders import SentenceEncoder
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.features import read_features, read_texts
@@ -84,7 +82,7 @@ class Scorer:
         if len(self.classes) != size or columns not in (None, *self.shape):
             raise DataError(f"{folder / NAMES}: names of another model. {ExportedNames.REMEDY}")
 
-    def probabilities(self, features: NDArray[Any]) -> NDArray[np.float32]:
+    def probabilities(self, features: Array) -> Floats32:
         """Returns class probabilities `[M, C]` of features `[M, ...]` or texts `[M]`."""
         import tensorflow as tf
 
@@ -98,9 +96,7 @@ class Scorer:
         return np.concatenate(batches)
 
 
-def arrange(
-    features: NDArray[np.float32], names: Sequence[str], scorer: Scorer, source: Path
-) -> NDArray[np.float32]:
+def arrange(features: Floats32, names: Texts, scorer: Scorer, source: Path) -> Floats32:
     """Returns features `[M, ...]` in the order and shape that the model was trained on.
 
     Args:
@@ -133,9 +129,7 @@ def arrange(
     return features
 
 
-def encoded(
-    texts: NDArray[Any], scorer: Scorer, model: Path, source: str | None = None
-) -> NDArray[np.float32]:
+def encoded(texts: Array, scorer: Scorer, model: Path, source: str | None = None) -> Floats32:
     """Returns the vectors `[M, d]` of texts by the sentence encoder that a model was trained with.
 
     Args:
@@ -192,7 +186,7 @@ def run(flags: Predict) -> list[str]:
     return []
 
 
-def _scored(flags: Predict) -> tuple[Scorer, NDArray[Any], NDArray[Any]]:
+def _scored(flags: Predict) -> tuple[Scorer, Array, Array]:
     """Returns the model, the items' names, and their texts or features."""
     scorer = Scorer(flags.model)
     if flags.texts is not None:

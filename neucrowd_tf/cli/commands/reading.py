@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.types import Texts
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.gold import read_gold
 from neucrowd_tf.io.labels import Reading, read_annotations, report_on_stderr
@@ -48,7 +48,7 @@ def read_labels(
     gold: Path | None = None,
     *,
     scale: str = "nominal",
-    items: Sequence[str] | None = None,
+    items: Texts | None = None,
     identities: str = "",
     infers: bool = True,
 ) -> tuple[Reading, dict[object, object] | None]:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.aggregation.families import Sources, named_models
 from neucrowd_tf.annotations import Annotations
@@ -25,6 +24,7 @@ from neucrowd_tf.certainty.labelling.plan import REACHED, Request, accuracy_afte
 from neucrowd_tf.cli.command_line import check_outputs, write_outputs
 from neucrowd_tf.cli.commands.reading import read_labels
 from neucrowd_tf.cli.commands.relabel_flags import Relabel
+from neucrowd_tf.declare.types import Floats, Mask, Texts
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.run_files import CONFIG, OUT_OF_FOLD, read_config
 from neucrowd_tf.io.schema import TableOptions
@@ -106,9 +106,7 @@ def run(flags: Relabel) -> list[str]:
     return [*notes, *_summary(plan, now, int(crowd.annotated.sum()), flags.budget, costs)]
 
 
-def _costs(
-    path: Path, annotators: Sequence[str], free: NDArray[np.bool_], options: TableOptions
-) -> NDArray[np.float64]:
+def _costs(path: Path, annotators: Texts, free: Mask, options: TableOptions) -> Floats:
     """Returns the price of a label of each annotator; of those that are not asked, any."""
     costs = read_costs(path, annotators, options)
     missing = [annotators[code] for code in np.flatnonzero(np.isnan(costs) & free).tolist()]
@@ -120,9 +118,7 @@ def _costs(
     return np.where(np.isnan(costs), 1.0, costs)
 
 
-def _accuracy(
-    inference: Inference, belief: Belief, evidence: NDArray[np.float64] | None
-) -> Estimate:
+def _accuracy(inference: Inference, belief: Belief, evidence: Floats | None) -> Estimate:
     """Returns the expected accuracy of the labels that the belief names, with 80% interval.
 
     Args:
@@ -167,7 +163,7 @@ def _csv(
     crowd: Annotations,
     belief: Belief,
     plan: Sequence[Request],
-    costs: NDArray[np.float64] | None,
+    costs: Floats | None,
     texts: Mapping[str, str],
 ) -> str:
     """Returns a row per request, with its cost and its item's text if there are any."""
@@ -189,11 +185,7 @@ def _csv(
 
 
 def _summary(
-    plan: Sequence[Request],
-    now: Estimate,
-    size: int,
-    budget: int,
-    costs: NDArray[np.float64] | None,
+    plan: Sequence[Request], now: Estimate, size: int, budget: int, costs: Floats | None
 ) -> list[str]:
     """Returns what is asked for, the accuracy now and then, and when to stop.
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from neucrowd_tf.declare.types import Fields, Indices
 from neucrowd_tf.declare import registry
 from neucrowd_tf.aggregation.families import Sources, named_families, named_models
 from neucrowd_tf.annotations import Annotations
@@ -72,7 +73,7 @@ class Outcome:
     """
 
     status: str
-    metrics: dict[str, Any] | None = None
+    metrics: Fields | None = None
     reason: str = ""
     fixable: bool = False
 
@@ -173,7 +174,7 @@ def training_annotations(method: registry.Method, dataset: CrowdDataset) -> Anno
     )
 
 
-def _failure(error: Exception, hparams: dict[str, Any]) -> Outcome:
+def _failure(error: Exception, hparams: Fields) -> Outcome:
     """Returns the outcome of a run that raised an error; raises errors of the machine."""
     if isinstance(error, OSError) and error.errno in FATAL:
         raise error
@@ -214,7 +215,7 @@ class _Execution:
                 raise UsageError(f"--encoder={source}: {dataset.name} has no texts. Remove it.")
             self.encoder = encoder.fit(dataset.features)
 
-    def make(self) -> dict[str, Any]:
+    def make(self) -> Fields:
         """Makes the run; returns the content of its metrics.json.
 
         A finished run keeps its timings.
@@ -259,7 +260,7 @@ class _Execution:
             recorder=CurveRecorder(curves, self.dataset) if logs and options.curves else None,
         )
 
-    def estimator(self, hparams: dict[str, Any]) -> Any:
+    def estimator(self, hparams: Fields) -> Any:
         """Returns the unfitted estimator, of texts a `TextClassifier`.
 
         Unknown arguments raise UsageError.
@@ -282,7 +283,7 @@ class _Execution:
             return estimator.set_params(encoder=self.encoder)
         return TextClassifier(self.encoder, estimator=estimator, seed=key.seed)
 
-    def _configured(self, hparams: dict[str, Any]) -> Any:
+    def _configured(self, hparams: Fields) -> Any:
         """Returns the unfitted estimator and writes config.json."""
         estimator = self.estimator(hparams)
         if isinstance(estimator, TextClassifier):
@@ -292,7 +293,7 @@ class _Execution:
         write_json(self.folder / run_files.CONFIG, self.work.config(self.dataset, described))
         return estimator
 
-    def _fitted(self, run: RecordedRun) -> tuple[Any, dict[str, Any]]:
+    def _fitted(self, run: RecordedRun) -> tuple[Any, Fields]:
         """Returns the tuned and fitted estimator, and the seconds of both."""
         check_supported(self.method, self.dataset)
         work = self.work
@@ -312,7 +313,7 @@ class _Execution:
         timings["fit_seconds"] = self.fit(estimator, run)
         return estimator, timings
 
-    def _trial(self, setting: dict[str, Any], features: Any, crowd: Annotations, pair: Any) -> Any:
+    def _trial(self, setting: Fields, features: Any, crowd: Annotations, pair: Any) -> Any:
         """Returns an estimator fitted with a setting of --tune."""
         process.forget_networks()
         run = Run(progress=False, strategy=self.strategy)
@@ -329,7 +330,7 @@ class _Execution:
             estimator.fit(self.dataset.features, self.annotations, validation, run=run)
         return time.perf_counter() - began
 
-    def _gold(self) -> NDArray[np.int64] | None:
+    def _gold(self) -> Indices | None:
         """Returns gold class codes of `whole_crowd`'s instances, -1 if unknown."""
         if self.gold is None:
             return None
@@ -344,7 +345,7 @@ class _Execution:
             return whole_crowd(self.dataset).observed()
         return self.dataset.annotations.observed()
 
-    def _report(self, metrics: dict[str, Any], scale: Scale) -> None:
+    def _report(self, metrics: Fields, scale: Scale) -> None:
         """Writes report.html; an error in it is a warning and does not fail the run."""
         try:
             folder = self.folder
@@ -363,7 +364,7 @@ class _Execution:
                 raise
             warnings.warn(f"{self.folder}: no report was written ({one_line(error)})", stacklevel=2)
 
-    def _results(self, estimator: Any) -> dict[str, Any]:
+    def _results(self, estimator: Any) -> Fields:
         """Predicts, writes the result files, and returns the metrics."""
         dataset = self.dataset
         folder = self.folder

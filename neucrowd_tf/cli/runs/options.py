@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from neucrowd_tf.declare.types import Fields, Texts
 from neucrowd_tf.cli.command_line import LabelFlags
 from neucrowd_tf.datasets.files import TableFiles
 from neucrowd_tf.datasets.scarcity import Scarcity
@@ -123,7 +124,7 @@ class Options(TableFiles, LabelFlags, Scarcity):
         return {name: path for name, path in files.items() if path is not None}
 
     @property
-    def layout(self) -> dict[str, Any]:
+    def layout(self) -> Fields:
         """How the files of --dataset=table are read: the flags that are not at their default."""
         values = {name: getattr(self, name) for name in (*LAYOUT, *NAMES)}
         return {name: value for name, value in values.items() if value != DEFAULTS[name]}
@@ -132,7 +133,7 @@ class Options(TableFiles, LabelFlags, Scarcity):
 DEFAULTS = {field.name: field.default for field in dataclasses.fields(Options)}
 
 
-def parse(argv: Sequence[str]) -> Options:
+def parse(argv: Texts) -> Options:
     """Returns the checked options of a command line.
 
     Raises:

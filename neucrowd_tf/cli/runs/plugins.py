@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.declare import registry
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.errors import DataError, UsageError, one_line
@@ -76,7 +77,7 @@ def listing() -> str:
 
 def hyper_parameters(
     methods: Iterable[str], chosen: Iterable[tuple[str, Any]], flag: str = "hparam"
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, Fields]:
     """Returns each method's hyper-parameters from those of the command line.
 
     Args:
@@ -88,7 +89,7 @@ def hyper_parameters(
         UsageError: a name that no method has; suggests the closest one.
     """
     names = {name: registry.entry("method", name).parameter_names for name in methods}
-    result: dict[str, dict[str, Any]] = {name: {} for name in names}
+    result: dict[str, Fields] = {name: {} for name in names}
     for full, value in chosen:
         owner, dot, name = full.rpartition(".")
         if dot and owner not in names:

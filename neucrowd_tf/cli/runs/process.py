@@ -16,6 +16,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.cli.command_line import show_warning
 from neucrowd_tf.cli.quiet import import_tensorflow
 from neucrowd_tf.errors import UsageError, one_line
@@ -27,7 +28,7 @@ except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
 SETTINGS = ("threads", "device", "mixed_precision", "distribute")
-_started: dict[str, Any] = {}
+_started: Fields = {}
 
 
 def start_without_tensorflow(options: Options) -> None:
@@ -193,7 +194,7 @@ def versions() -> dict[str, str]:
 
 
 @functools.cache
-def machine() -> dict[str, Any]:
+def machine() -> Fields:
     """Returns what rounding depends on besides versions and threads: processor and oneDNN."""
     name = platform.processor()
     with contextlib.suppress(OSError):  # of Linux; elsewhere it does not exist

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from neucrowd_tf.declare.types import Fields, NamedValues, Texts
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.influence import VALUES
 from neucrowd_tf.evaluation.intervals import LEAST_RUNS, Interval, mean_interval, paired_interval
@@ -34,7 +35,7 @@ NO_INTERVAL = Interval(math.nan, math.nan, math.nan)
 Row = dict[str, str]
 
 
-def make_row(key: RunKey, status: str, metrics: Mapping[str, Any] | None = None) -> Row:
+def make_row(key: RunKey, status: str, metrics: NamedValues | None = None) -> Row:
     """Returns a row of results.csv; without metrics.json's content, metric cells are empty."""
     test = (metrics or {}).get("test") or {}
     timings = (metrics or {}).get("timings") or {}
@@ -94,7 +95,7 @@ def check_tables(output_dir: Path) -> list[Row]:
     return read_results(output_dir / "results.csv")
 
 
-def add_rows(output_dir: Path, new: Iterable[Row], baselines: Sequence[str] = ()) -> list[Row]:
+def add_rows(output_dir: Path, new: Iterable[Row], baselines: Texts = ()) -> list[Row]:
     """Adds rows to results.csv, replaces those of the same runs, and writes summary.csv.
 
     `baselines` are methods that summary.csv compares all others with, besides `RIVALS`.
@@ -130,8 +131,8 @@ def _values(rows: Iterable[Row], metric: str) -> dict[RunId, float]:
 
 
 def summarise(
-    rows: Sequence[Row], output_dir: Path | None = None, baselines: Sequence[str] = ()
-) -> list[dict[str, Any]]:
+    rows: Sequence[Row], output_dir: Path | None = None, baselines: Texts = ()
+) -> list[Fields]:
     """Returns a record per dataset, method and kind of evaluation; see `summary_csv`.
 
     Args:
@@ -149,7 +150,7 @@ def summarise(
         groups.setdefault((row["dataset"], row["method"], evaluation), []).append(row)
     records = []
     for (dataset, method, evaluation), mine in groups.items():
-        record: dict[str, Any] = {"dataset": dataset, "method": method, "evaluation": evaluation}
+        record: Fields = {"dataset": dataset, "method": method, "evaluation": evaluation}
         record["runs"] = sum(row["status"] == OK for row in mine)
         record["not_run"] = len(mine) - record["runs"]
         for metric in (*METRICS, TRAIN_ACCURACY):
@@ -224,7 +225,7 @@ def compare(ours: Runs, theirs: Runs, metric: str, ratio: float) -> tuple[Interv
 
 def _comparison(
     mine: list[Row], theirs: list[Row], metric: str, rival: str, output_dir: Path | None
-) -> dict[str, Any]:
+) -> Fields:
     """Returns the paired difference to a rival over common runs, and its intervals."""
 
     def placed(rows: list[Row]) -> Runs:
@@ -252,7 +253,7 @@ def _comparison(
             over = "runs and instances"
         else:
             over = "runs"
-    figures: dict[str, Any] = {stem: interval.estimate, **bounds(stem, interval)}
+    figures: Fields = {stem: interval.estimate, **bounds(stem, interval)}
     return figures | {f"{stem}_over": over, f"{metric}_beats_{rival}": _beats(interval, pairs)}
 
 
@@ -268,7 +269,7 @@ def _beats(interval: Interval, pairs: int) -> str:
 
 
 def summary_csv(
-    rows: Sequence[Row], output_dir: Path | None = None, baselines: Sequence[str] = ()
+    rows: Sequence[Row], output_dir: Path | None = None, baselines: Texts = ()
 ) -> str:
     """Returns summary.csv.
 
@@ -290,7 +291,7 @@ def summary_csv(
 def summary_table(
     rows: Sequence[Row],
     output_dir: Path | None = None,
-    baselines: Sequence[str] = (),
+    baselines: Texts = (),
     form: str | None = None,
 ) -> str:
     """Returns the summary as a table without empty columns, and its legend.
@@ -324,7 +325,7 @@ def summary_table(
     return "\n".join(aligned(lines, form, "; ".join(notes)))
 
 
-def aligned(lines: Sequence[Sequence[str]], form: str | None, note: str) -> list[str]:
+def aligned(lines: Sequence[Texts], form: str | None, note: str) -> list[str]:
     """Returns the lines of a table, the first of which is its head; see `summary_table`."""
     if form == "tex":
         first, *rest = (" & ".join(map(_latex, line)) + r" \\" for line in lines)
@@ -348,7 +349,7 @@ def _latex(cell: str) -> str:
     return re.sub(r"(?<!\w)-(?=\d)", "$-$", plain)
 
 
-def _cells(record: dict[str, Any], compared: Sequence[str]) -> tuple[str, ...]:
+def _cells(record: Fields, compared: Texts) -> tuple[str, ...]:
     """Returns the cells of a record for `summary_table`."""
 
     def shown(value: float, text: str) -> str:

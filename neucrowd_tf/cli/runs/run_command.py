@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from neucrowd_tf.declare.types import Texts
 from neucrowd_tf.declare import registry
 from neucrowd_tf.cli.command_line import run as run_to_exit_code
 from neucrowd_tf.cli.command_line import say
@@ -23,13 +24,13 @@ if TYPE_CHECKING:  # `--list` imports nothing that runs need
     from neucrowd_tf.cli.runs.work import RunKey
 
 
-def start(modules: Sequence[str] = ()) -> NoReturn:
+def start(modules: Texts = ()) -> NoReturn:
     """Runs the command line of this process and exits; see `main`."""
     end_at_signals()
     raise SystemExit(main(sys.argv[1:], modules))
 
 
-def main(argv: Sequence[str], modules: Sequence[str] = ()) -> int:
+def main(argv: Texts, modules: Texts = ()) -> int:
     """Makes the runs that the flags ask for.
 
     Args:

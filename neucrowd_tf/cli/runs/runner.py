@@ -11,6 +11,7 @@ from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
+from neucrowd_tf.declare.types import Fields, Texts
 from neucrowd_tf.declare import registry
 from neucrowd_tf.io.run_files import FINISHED, Config, read_config
 from neucrowd_tf.datasets import CrowdDataset
@@ -58,7 +59,7 @@ def works(options: Options, progress: bool | None = None, label: str = "") -> li
     return asked
 
 
-def dataset_options(options: Options, name: str) -> dict[str, Any]:
+def dataset_options(options: Options, name: str) -> Fields:
     """Returns the arguments of a dataset's loader that the flags give."""
     if name == "table":
         flags = {**options.tables, **options.layout}
@@ -146,7 +147,7 @@ def keep_finished(finished: Sequence[Work]) -> dict[RunKey, Outcome]:
 
 
 def run_all(
-    options: Options, works: Sequence[Work], report: Report, modules: Sequence[str] = ()
+    options: Options, works: Sequence[Work], report: Report, modules: Texts = ()
 ) -> tuple[list[Row], dict[RunKey, Outcome]]:
     """Makes the runs that are left and writes results.csv and summary.csv after each.
 
@@ -171,7 +172,7 @@ def make_all(
     works: Sequence[Work],
     options: Options,
     report: Report,
-    modules: Sequence[str] = (),
+    modules: Texts = (),
     *,
     alone: bool = False,
     keep_going: bool = False,

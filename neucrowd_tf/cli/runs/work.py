@@ -12,6 +12,7 @@ from typing import Any
 
 from filelock import FileLock
 
+from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.declare import registry
 from neucrowd_tf.annotations import statistics
 from neucrowd_tf.io import run_files
@@ -60,7 +61,7 @@ class RunKey:
             return base
         return base / f"fold-{self.repeat * folds + self.fold}"
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Fields:
         """Returns the parts of the name that the run has."""
         parts = dataclasses.asdict(self)
         return {name: value for name, value in parts.items() if value is not None}
@@ -100,11 +101,11 @@ class Work:
     """
 
     key: RunKey
-    hparams: dict[str, Any]
+    hparams: Fields
     options: Options
     progress: bool | None = None
     label: str = ""
-    space: dict[str, Any] = dataclasses.field(default_factory=dict)
+    space: Fields = dataclasses.field(default_factory=dict)
 
     @property
     def folder(self) -> Path:
@@ -248,7 +249,7 @@ class Work:
 
     # ----------------------------------------------------------------- config.json
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Fields:
         """Returns everything but the code that the result depends on."""
         options = self.options
         method = registry.entry("method", self.key.method)
@@ -261,7 +262,7 @@ class Work:
             "encoder": options.encoder,
             "bases": options.bases == "stronger" and self.key.dataset in method.stronger,
         }
-        values: dict[str, Any] = {"hparams": self.hparams, "data_seed": self.key.seed}
+        values: Fields = {"hparams": self.hparams, "data_seed": self.key.seed}
         values |= {name: getattr(options, name) for name in counts if counts[name]}
         if options.dataset_option:
             values["dataset_option"] = dict(options.dataset_option)
@@ -291,7 +292,7 @@ class Work:
                 files |= {"encoder": path}
         return files
 
-    def config(self, dataset: CrowdDataset, estimator: Any) -> dict[str, Any]:
+    def config(self, dataset: CrowdDataset, estimator: Any) -> Fields:
         """Returns the content of config.json."""
         flags = dataclasses.asdict(self.options)
         del flags["list"]
@@ -319,7 +320,7 @@ def preset_name(dataset: str, encoder: Any) -> str | None:
     return dataset
 
 
-def data_statistics(dataset: CrowdDataset) -> dict[str, Any]:
+def data_statistics(dataset: CrowdDataset) -> Fields:
     """Returns the sizes of a dataset and the statistics of its annotations."""
     return {
         "feature_shape": list(dataset.features.shape[1:]),

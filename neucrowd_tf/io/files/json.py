@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.io.checks import broken
 from neucrowd_tf.io.files.reading import read_text
 
@@ -47,7 +48,7 @@ def parse_json(text: str, path: str | Path, line: int | None = None) -> Any:
         raise broken(path, f"this is not JSON ({bad})", place) from None
 
 
-def _with_each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _with_each_key_once(pairs: list[tuple[str, Any]]) -> Fields:
     parsed = dict(pairs)
     if len(parsed) != len(pairs):
         twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]

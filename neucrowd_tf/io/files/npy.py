@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from neucrowd_tf.declare.types import Array
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.arrays import ARRAY_HEADERS
 from neucrowd_tf.io.files.reading import read_bytes
 
 
-def read_npy(path: str | Path, most: int | None = None) -> NDArray[Any]:
+def read_npy(path: str | Path, most: int | None = None) -> Array:
     """Reads one array from an NPY file, without pickle.
 
     Args:

@@ -8,6 +8,7 @@ import types
 from pathlib import Path
 from typing import Any, ClassVar, Self, get_args, get_origin, get_type_hints
 
+from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.json import read_json
 
@@ -22,7 +23,7 @@ class Record:
 
     REMEDY: ClassVar[str] = "Remove it."
 
-    content: dict[str, Any]
+    content: Fields
 
     @classmethod
     def read(cls, path: Path) -> Self:

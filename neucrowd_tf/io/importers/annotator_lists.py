@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
+from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
@@ -46,13 +47,13 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     )
 
 
-def _add_record(answers: Answers, place: str, record: dict[str, Any]) -> None:
+def _add_record(answers: Answers, place: str, record: Fields) -> None:
     for question, value in record.items():
         if _is_lists(value):
             _add(answers, place, (record.get("id"), question, value))
 
 
-def _add(answers: Answers, place: str, entry: tuple[Any, str, dict[str, Any]]) -> None:
+def _add(answers: Answers, place: str, entry: tuple[Any, str, Fields]) -> None:
     item, question, lists = entry
     chosen: dict[Any, list[str]] = defaultdict(list)
     for label, annotators in lists.items():

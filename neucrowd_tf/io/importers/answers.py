@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from neucrowd_tf.declare.types import NamedValues
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io import checks
 from neucrowd_tf.io.column_names import time_columns
@@ -136,7 +137,7 @@ class Answers:
         advice = "Export the file again."
         return checks.error("unknown_layout", self.head.path, place, problem=problem, advice=advice)
 
-    def at(self, fields: Mapping[str, Any]) -> None:
+    def at(self, fields: NamedValues) -> None:
         """Sets when what is added next was given: the first field that is named as a time."""
         times = [as_text(fields[name]) for name in time_columns(tuple(fields))]
         self._time = next(filter(None, times), "")
@@ -153,7 +154,7 @@ class Answers:
         label = labels if len(labels) > 1 else "".join(labels)
         self._answers.setdefault(question, []).append((*names, place, self._time, label))
 
-    def add_form(self, place: str, item: Any, annotator: Any, form: Mapping[str, Any]) -> None:
+    def add_form(self, place: str, item: Any, annotator: Any, form: NamedValues) -> None:
         """Adds the values of a form, one per question; values that are no choice are left out."""
         for question, value in form.items():
             choices = choices_of(value)
@@ -177,7 +178,7 @@ class Answers:
         if len(labels) == 1:
             self._gold.setdefault(question, {}).setdefault(as_text(item), labels[0])
 
-    def text(self, item: Any, fields: Mapping[str, Any]) -> None:
+    def text(self, item: Any, fields: NamedValues) -> None:
         """Adds what was labelled: a field called text or image, otherwise the first with text."""
         texts = {name: value for name, value in fields.items() if isinstance(value, str) and value}
         name = next((name for name in (*TEXT_FIELDS, *texts) if name in texts), None)

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
+from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head, records_of_lines
 from neucrowd_tf.io.importers.answers import Answers
@@ -34,7 +35,7 @@ def matches(head: Head) -> bool:
     return texts and "id" in first and (isinstance(first.get("label"), list) or _has_users(first))
 
 
-def _has_users(example: dict[str, Any]) -> bool:
+def _has_users(example: Fields) -> bool:
     entries = example.get("annotations")
     return isinstance(entries, list) and all(
         isinstance(entry, dict) and "user" in entry for entry in entries
@@ -52,7 +53,7 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     return answers.read(((place, (None, line)) for place, line in head.records()), _add)
 
 
-def _examples(head: Head) -> Iterator[tuple[str, tuple[str | None, dict[str, Any]]]]:
+def _examples(head: Head) -> Iterator[tuple[str, tuple[str | None, Fields]]]:
     """Yields the place, the annotator and the example of each line of each annotator's file."""
     for name, text in head.members((".jsonl",)):
         annotator = PurePosixPath(name).stem
@@ -60,7 +61,7 @@ def _examples(head: Head) -> Iterator[tuple[str, tuple[str | None, dict[str, Any
             yield f"{name}: {place}", (None if annotator == SHARED else annotator, example)
 
 
-def _add(answers: Answers, place: str, entry: tuple[str | None, dict[str, Any]]) -> None:
+def _add(answers: Answers, place: str, entry: tuple[str | None, Fields]) -> None:
     annotator, example = entry
     answers.text(example.get("id"), example)
     if _has_users(example):

@@ -24,6 +24,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from neucrowd_tf.declare.flag_parsing import parse_value
+from neucrowd_tf.declare.types import Fields, NamedValues
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import OF_PARTS, TEXT_FIELDS, Answers, as_text, choices_of
@@ -67,7 +68,7 @@ def _read_flat(head: Head, options: TableOptions) -> LabelColumns:
     return answers.read(rows(head.table()), _add_flat)
 
 
-def _add_flat(answers: Answers, place: str, record: dict[str, Any]) -> None:
+def _add_flat(answers: Answers, place: str, record: Fields) -> None:
     item = record[answers.item]
     by = record[answers.annotator]
     form = {
@@ -95,9 +96,7 @@ def _emails(head: Head) -> dict[str, str]:
     return emails
 
 
-def _add_task(
-    emails: Mapping[str, str], answers: Answers, place: str, task: dict[str, Any]
-) -> None:
+def _add_task(emails: Mapping[str, str], answers: Answers, place: str, task: Fields) -> None:
     if isinstance(task.get("task"), dict):
         task = {**task["task"], "annotations": [task]}
     if isinstance(task.get("data"), dict):
@@ -160,7 +159,7 @@ def _choices(value: Any) -> list[Any] | None:
     return None
 
 
-def _has_place(result: Mapping[str, Any]) -> bool:
+def _has_place(result: NamedValues) -> bool:
     """Whether a part is a region, or about one, rather than about the whole task."""
     value = result.get("value")
     return isinstance(value, dict) and not PLACE.isdisjoint(value)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
@@ -28,7 +29,7 @@ def matches(head: Head) -> bool:
     return isinstance(first.get(ANNOTATORS), (str, list)) and lists
 
 
-def _questions(record: dict[str, Any]) -> list[str]:
+def _questions(record: Fields) -> list[str]:
     return [name for name in record if name == "annotations" or name.startswith("labels")]
 
 
@@ -43,7 +44,7 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     )
 
 
-def _add(answers: Answers, place: str, entry: tuple[Any, dict[str, Any]]) -> None:
+def _add(answers: Answers, place: str, entry: tuple[Any, Fields]) -> None:
     """Adds the labels of an item, by its id and its record."""
     item, record = entry
     answers.text(item, record)

@@ -16,9 +16,9 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
+from neucrowd_tf.declare.types import Fields, Texts
 from neucrowd_tf.io.column_names import flagged_columns
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
@@ -70,7 +70,7 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     return answers.read(rows(table), add)
 
 
-def _pairs(columns: Sequence[str]) -> list[str]:
+def _pairs(columns: Texts) -> list[str]:
     """Returns the names K of `Input.K` with `Answer.K` if several differ in a number alone."""
     stems: dict[str, list[str]] = defaultdict(list)
     for name in columns:
@@ -80,7 +80,7 @@ def _pairs(columns: Sequence[str]) -> list[str]:
     return next((pairs for pairs in stems.values() if len(pairs) > 1), [])
 
 
-def _form(cells: Mapping[str, str], named: Sequence[str]) -> dict[str, Any]:
+def _form(cells: Mapping[str, str], named: Texts) -> Fields:
     """Returns the answers of an assignment by question."""
     if cells.get(JSON_ANSWERS) and not named:
         form = json.loads(cells[JSON_ANSWERS])

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from typing import Any
 
+from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.io.annotator_columns import are_persons, exclude_each_other, vary_together
 from neucrowd_tf.io.asking import Asked, Proposal, as_list
 from neucrowd_tf.io.column_names import SHOWN, are_answers, few, is_model
@@ -102,7 +102,7 @@ def counts_of(head: Head) -> Table:
     return table_of_records(head.path, rows)
 
 
-def _add(answers: Answers, place: str, entry: tuple[str, dict[str, Any], bool]) -> None:
+def _add(answers: Answers, place: str, entry: tuple[str, Fields, bool]) -> None:
     key, labels, swapped = entry
     if not labels:
         answers.left_out["items without labels"] += 1

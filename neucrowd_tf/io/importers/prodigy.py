@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import functools
 from collections import defaultdict
-from typing import Any
 
+from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
@@ -49,13 +49,13 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     return answers.read(lines, functools.partial(_add, several=several))
 
 
-def _options(line: dict[str, Any]) -> str:
+def _options(line: Fields) -> str:
     """Returns the ids of a line's options in a fixed order, which name its question."""
     options = line.get("options") or []
     return "/".join(sorted(str(option.get("id")) for option in options if isinstance(option, dict)))
 
 
-def _add(answers: Answers, place: str, line: dict[str, Any], *, several: bool) -> None:
+def _add(answers: Answers, place: str, line: Fields, *, several: bool) -> None:
     answer = line.get("answer")
     name = line.get(answers.item)
     annotator = line.get("_annotator_id") or line.get("_session_id")

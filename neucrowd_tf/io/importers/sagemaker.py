@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
+from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.files.json import parse_json
 from neucrowd_tf.io.head import Head, records_of
@@ -48,7 +49,7 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     return answers.read(head.records(), _add_record)
 
 
-def _add_record(answers: Answers, place: str, record: dict[str, Any]) -> None:
+def _add_record(answers: Answers, place: str, record: Fields) -> None:
     """Adds a line of an output manifest."""
     item = record.get("source-ref", record.get("source"))
     answers.text(item, {"text": item})
@@ -58,7 +59,7 @@ def _add_record(answers: Answers, place: str, record: dict[str, Any]) -> None:
             _add(answers, place, item, annotation.get("workerId"), content)
 
 
-def _responses(head: Head) -> Iterator[tuple[str, tuple[str, dict[str, Any]]]]:
+def _responses(head: Head) -> Iterator[tuple[str, tuple[str, Fields]]]:
     """Yields the place, the object and the record of each file of a folder per object.
 
     The folder's number names the object, with the iteration if there are several.
@@ -75,7 +76,7 @@ def _responses(head: Head) -> Iterator[tuple[str, tuple[str, dict[str, Any]]]]:
             yield f"{name}: {place}", (item, record)
 
 
-def _add_response(answers: Answers, place: str, entry: tuple[str, dict[str, Any]]) -> None:
+def _add_response(answers: Answers, place: str, entry: tuple[str, Fields]) -> None:
     item, record = entry
     for answer in record["answers"]:
         _add(answers, place, item, answer.get("workerId"), answer["answerContent"])

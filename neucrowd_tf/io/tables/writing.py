@@ -9,10 +9,12 @@ import csv
 import itertools
 import re
 import types
-from collections.abc import Collection, Container, Iterable, Sequence
+from collections.abc import Collection, Container, Iterable
 from typing import Any
 
 import numpy as np
+
+from neucrowd_tf.declare.types import Texts
 
 # Full-width signs too: spreadsheets in East Asian languages take them for the plain ones.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
@@ -76,7 +78,7 @@ def cell(value: Any) -> str:
     return text_cell(value)
 
 
-def to_csv(header: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
+def to_csv(header: Texts, rows: Iterable[Iterable[str]]) -> str:
     """Returns a CSV as text; its lines end with a line feed alone.
 
     Python's writer quotes those characters that end its own lines, so that here it also quotes
@@ -118,6 +120,6 @@ def _cells(values: Iterable[Any]) -> Iterable[str]:
     return [value if _is_plain(value) else cell(value) for value in values.tolist()]
 
 
-def markdown_table(head: Sequence[str], rows: Iterable[Iterable[str]]) -> list[str]:
+def markdown_table(head: Texts, rows: Iterable[Iterable[str]]) -> list[str]:
     """Returns the lines of a table in Markdown."""
     return [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows)]
