@@ -8,7 +8,7 @@ import re
 import numpy as np
 
 from neucrowd_tf.declare.types import Texts
-from neucrowd_tf.io.column_names import is_id, is_missing, is_person, is_second
+from neucrowd_tf.io.column_names import is_id, is_missing, is_person, is_second, without
 from neucrowd_tf.io.column_values import is_mean, is_recoded
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table
@@ -45,9 +45,8 @@ def groups_of(
         if many or of_other_role or is_id(column):
             continue
         if near and plain_integers([*texts]):
-            numbers = list(map(int, texts))
-            for step in (-1, 1):
-                texts.update(str(number + step) for number in numbers)
+            for number in list(map(int, texts)):
+                texts |= {str(number - 1), str(number + 1)}
         for other, others in values.items():
             shared = not near and not texts.isdisjoint(others)
             if is_recoded(table, column, other, shared):
@@ -57,13 +56,11 @@ def groups_of(
     groups: list[list[str]] = []
     for column, texts in values.items():
         joined = [column]
-        rest = []
-        for group in groups:
+        for group in list(groups):
             if any(texts & values[other] for other in group):
+                groups.remove(group)
                 joined = group + joined
-            else:
-                rest.append(group)
-        groups = [*rest, joined]
+        groups.append(joined)
     alike = []
     for group in groups:
         group = _without_means(table, group, values, columns)
@@ -75,8 +72,11 @@ def groups_of(
 
 def _values_of(table: Table, options: TableOptions, column: str) -> set[str]:
     """Returns the labels that a column has; 1.0 is 1."""
-    texts = (text for text in table.distinct(column) if not is_missing(text, options))
-    return {re.sub(r"^(-?\d+)\.0+$", r"\1", text) for text in texts}
+    values = set()
+    for text in table.distinct(column):
+        if not is_missing(text, options):
+            values.add(re.sub(r"^(-?\d+)\.0+$", r"\1", text))
+    return values
 
 
 def _without_means(
@@ -85,8 +85,8 @@ def _without_means(
     """Returns a group in the table's order, without the means of its columns of whole numbers."""
     whole = [column for column in group if plain_integers([*values[column]])]
     if len(whole) > 1:
-        group = [c for c in group if c in whole or not is_mean(table, c, whole)]
-    return sorted(group, key=list(columns).index)
+        group = whole + [c for c in without(group, whole) if not is_mean(table, c, whole)]
+    return sorted(group, key=columns.index)
 
 
 def numbers_in(table: Table, columns: Texts) -> list[np.ndarray] | None:
@@ -116,7 +116,7 @@ def sums_of(table: Table) -> tuple[str, list[str]]:
         if whole is not None:
             numbers[column] = whole[0]
     for total in numbers if len(table) > 1 else ():
-        names = [name for name in numbers if name != total]
+        names = without(numbers, [total])
         for first, name in enumerate(names):
             running = numbers[name]
             for last in range(first + 1, len(names)):
@@ -164,19 +164,17 @@ def strays(table: Table, columns: Texts) -> list[str]:
     size = len(columns)
     if len(table) < FEWEST_AGREED:
         return []
-    beyond_chance = np.zeros((size, size))  # agreements of two columns, less those by chance
-    variance = np.zeros((size, size))
+    upper = np.zeros((2, size, size))
     for one, other in itertools.combinations(range(size), 2):
-        pair = _agreement(table, columns[one], columns[other])
-        beyond_chance[one, other] = beyond_chance[other, one] = pair[0]
-        variance[one, other] = variance[other, one] = pair[1]
+        upper[:, one, other] = _agreement(table, columns[one], columns[other])
+    pairs = upper + upper.swapaxes(1, 2)
+    beyond_chance, variance = pairs
     stray = []
     for at, column in enumerate(columns):
         rest = np.arange(size) != at
-        others_agree = beyond_chance[rest][:, rest].sum() / 2
-        others_by_chance = np.sqrt(variance[rest][:, rest].sum() / 2)
+        others_agree, others_vary = pairs[:, rest][:, :, rest].sum(axis=(1, 2))
         alone = abs(beyond_chance[at].sum()) < BY_CHANCE * np.sqrt(variance[at]).sum()
-        if alone and others_agree > TOGETHER * others_by_chance:
+        if alone and others_agree / 2 > TOGETHER * np.sqrt(others_vary / 2):
             stray.append(column)
     return stray
 

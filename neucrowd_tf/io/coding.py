@@ -35,7 +35,7 @@ from neucrowd_tf.io.values import (
     split_cell,
     without_point,
 )
-from neucrowd_tf.names import encode
+from neucrowd_tf.names import encode, listed, positions
 
 
 class Coded(NamedTuple):
@@ -73,6 +73,7 @@ class CodedLabels:
         items, annotators, labels: the columns; without annotators if there are vote counts alone.
         rows: `[A]` where the file has each label.
         pairs: the item and the class of each item here, if cells had several labels.
+        sizes: how many labels, items and annotators the file has.
         notes: sentences to print.
     """
 
@@ -95,8 +96,12 @@ class CodedLabels:
         self._seconds = self._seconds_of_rows()
         if columns.counts is None:
             self._leave_out_missing()
-            self.sizes = len(self.labels.codes), len(self.items.names)
-            self.people = int((self.annotators.counts() > 0).sum())
+            people = int((self.annotators.counts() > 0).sum())
+            self.sizes = {
+                "label": len(self.labels.codes),
+                "item": len(self.items.names),
+                "annotator": people,
+            }
             self._check_repeats()
             self._split()
             self._check()
@@ -122,10 +127,14 @@ class CodedLabels:
     def _check_repeats(self) -> None:
         """Raises DataError if many labels would be dropped that a column tells apart."""
         if self.options.duplicates is None:
-            keys = self.items.codes * len(self.annotators.names) + self.annotators.codes
-            counts = repeats(keys)
+            counts = repeats(self._keys)
             if are_many(*counts):
-                self.columns.ask_about_repeats(keys, self.rows, counts)
+                self.columns.ask_about_repeats(self._keys, self.rows, counts)
+
+    @property
+    def _keys(self) -> Indices:
+        """A code for the item and annotator of each label."""
+        return self.items.codes * len(self.annotators.names) + self.annotators.codes
 
     def _one_label_cells(self) -> Any:
         """Returns the column of labels; a list of one label is the label."""
@@ -161,8 +170,8 @@ class CodedLabels:
         texts = [labels.names[at] for at in np.flatnonzero(missing)]
         used = ~missing[labels.codes]
         if not used.all() and not columns.annotators_in_columns:
-            listed = ", ".join(map(repr, texts))
-            self.notes.append(f"{int((~used).sum()):,} labels are missing ({listed}).")
+            shown = ", ".join(map(repr, texts))
+            self.notes.append(f"{int((~used).sum()):,} labels are missing ({shown}).")
         if options.missing is None and not options.bins:
             self.notes += nothing_said(labels.names, labels.counts(), list(filter(None, texts)))
         for side, word in ((self.items, "item"), (self.annotators, "annotator")):
@@ -185,19 +194,17 @@ class CodedLabels:
     def _say_numbers_written_twice(self, names: list[str], word: str) -> None:
         """Adds a note on ids that are one number; those above 2**53 are compared exactly."""
         numbers = numbers_of(names)
-        if numbers is not None and len(set(numbers)) < len(numbers):
-            twice = len(names) - len(set(map(Decimal, names)))
-            if twice:
-                line = f"{twice:,} more {word}s are numbers written in two ways (7, 7.0)."
-                self.notes.append(line)
+        if numbers is None or len(set(numbers)) == len(numbers):
+            return
+        if twice := len(names) - len(set(map(Decimal, names))):
+            self.notes.append(f"{twice:,} more {word}s are numbers written in two ways (7, 7.0).")
 
     def place(self, side: Coded) -> Callable[[int], str]:
         """Returns where the first label of a column's code is."""
 
         def place(code: int) -> str:
-            hits = np.flatnonzero(side.codes == code)
-            if len(hits):
-                return self.columns.place(int(self.rows[hits[0]]))
+            for row in self.rows[side.codes == code].tolist():
+                return self.columns.place(row)
             return ""
 
         return place
@@ -234,10 +241,10 @@ class CodedLabels:
         check_names(self.path, "label", used, lambda at: "", options)
         classes = classes_of(self.path, used, options, lambda at: "")
         width = len(classes)
-        code_of = {name: code for code, name in enumerate(classes)}
+        code_of = positions(classes)
         ones = np.zeros((len(parted), width), dtype=np.int64)
         for row, cell in enumerate(parted):
-            ones[row, [code_of[name] for name in cell]] = 1
+            ones[row, list(map(code_of.__getitem__, cell))] = 1
         self.pairs = tuple(itertools.product(self.items.names, classes))
         self.items = Coded(
             [f"{item} [{name}]" for item, name in self.pairs],
@@ -248,8 +255,8 @@ class CodedLabels:
         self.rows = self.rows[repeated]
         self.labels = Coded(["no", "yes"], ones[self.labels.codes].ravel())
         self.options = dataclasses.replace(options, classes=("no", "yes"))
-        listed = ", ".join(classes[:SHOWN]) + ", ..." * (width > SHOWN)
-        self.notes.append(f"Each of {width} classes is a yes/no question: {listed}.")
+        shown = listed(classes, SHOWN)
+        self.notes.append(f"Each of {width} classes is a yes/no question: {shown}.")
 
     def _is_one_label(self, name: Any) -> bool:
         """Whether a cell is one label whatever is in it: in JSON a text is."""
@@ -262,9 +269,10 @@ class CodedLabels:
         names = self.labels.names
         items = self.items.names
         annotators = self.annotators.names
+        where = self.place(self.annotators)
         check_ids(path, "item", items, self.place(self.items))
-        check_names(path, "annotator", annotators, self.place(self.annotators), options)
-        check_ids(path, "annotator", annotators, self.place(self.annotators))
+        check_names(path, "annotator", annotators, where, options)
+        check_ids(path, "annotator", annotators, where)
         column = self.columns.roles.get("label", "label")
         self.notes += check_classes(path, column, names, self.labels.counts(), options)
         lines = [" ".join(n.split()) if self.columns.structured else n for n in names]
@@ -274,24 +282,26 @@ class CodedLabels:
     def without_duplicates(self) -> Mask:
         """Returns which labels count if an annotator labelled an item several times."""
         rule = self.options.duplicates or "last"
-        keys = self.items.codes * len(self.annotators.names) + self.annotators.codes
+        keys = self._keys
         counted = np.ones(len(keys), dtype=bool)
         extra = duplicates(keys, rule)
         used: str = rule
         if rule == "last" and len(extra) and self.times is not None:
-            oldest_first = np.argsort(
-                np.nan_to_num(self.times, nan=-np.inf), kind="stable"
-            )  # missing times come first
+            times = np.nan_to_num(self.times, nan=-np.inf)  # missing times come first
+            oldest_first = np.argsort(times, kind="stable")
             older = np.sort(oldest_first[duplicates(keys[oldest_first], rule)])
             if not np.array_equal(older, np.sort(extra)):
                 extra = older
                 used = f"the newest by {self.columns.roles.get('time', 'their times')}"
         if len(extra) and rule == "error":
             row = int(extra[0])
-            item = self.items.names[self.items.codes[row]]
-            annotator = self.annotators.names[self.annotators.codes[row]]
-            place = self.columns.place(int(self.rows[row]))
-            raise error("duplicate_pair", self.path, place, item=item, annotator=annotator)
+            raise error(
+                "duplicate_pair",
+                self.path,
+                self.columns.place(int(self.rows[row])),
+                item=self.items.names[self.items.codes[row]],
+                annotator=self.annotators.names[self.annotators.codes[row]],
+            )
         if len(extra):
             line = f"Duplicate (item, annotator) pairs: {len(extra):,}, {used} used (--duplicates)."
             if rule == "last" and self._times_problem:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import itertools
 import re
 import tomllib
 from collections import Counter
@@ -14,7 +15,7 @@ from neucrowd_tf.declare.types import Texts
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table
-from neucrowd_tf.names import ROLES, SECOND_ITEM, folded, roles_of
+from neucrowd_tf.names import ROLES, SECOND_ITEM, folded, listed, roles_of
 
 SHOWN = 12
 # What a label's cell may be if there is none.
@@ -83,10 +84,8 @@ def is_judge(column: str) -> bool:
 @functools.lru_cache
 def time_columns(columns: tuple[str, ...]) -> list[str]:
     """Returns the columns that are named as times, those first that are used first."""
-    named = []
-    for pattern in _TIMES:
-        named += [column for column in columns if pattern.fullmatch(folded(column))]
-    return named
+    pairs = itertools.product(_TIMES, columns)
+    return [column for pattern, column in pairs if pattern.fullmatch(folded(column))]
 
 
 def unlike_names(names: Texts) -> list[str]:
@@ -110,13 +109,11 @@ def repeated_codings(names: Texts) -> list[str]:
     """
     again = []
     every = set(names)
-    for name in names:
-        for pattern in _AGAIN:
-            coding = pattern.fullmatch(name)
-            if coding is None or coding["name"] not in every:
-                continue
-            others = [other for other in names if not other.startswith(coding["name"])]
-            if others or not coding["word"].isdigit():
+    for name, pattern in itertools.product(names, _AGAIN):
+        coding = pattern.fullmatch(name)
+        if coding is not None and coding["name"] in every:
+            same_start = all(other.startswith(coding["name"]) for other in names)
+            if not same_start or not coding["word"].isdigit():
                 again.append(name)
     return again
 
@@ -152,9 +149,8 @@ def is_missing(text: str, options: TableOptions) -> bool:
 
 def is_known(column: str) -> bool:
     """Whether a column's name is that of a role, of true labels or of a status."""
-    hits = roles_of([column])
     second = any(is_second(column, role) for role in ROLES)
-    return second or any(hits.values()) or is_status(column) or is_gold(column)
+    return second or any(roles_of([column]).values()) or is_status(column) or is_gold(column)
 
 
 def few(names: Texts, most: int = SHOWN) -> str:
@@ -174,16 +170,11 @@ def named_columns(path: Path, columns: Texts, names: Texts, flag: str) -> list[s
     for name in names:
         pattern = re.compile(".*".join(map(re.escape, name.split("*"))))
         exact = name if name in columns else lower.get(name.casefold())
-        if exact is not None:
-            hits = [exact]
-        else:
-            hits = []
-        if not hits and "*" in name:
-            hits = [column for column in columns if pattern.fullmatch(column)]
+        hits = [exact] if exact is not None else list(filter(pattern.fullmatch, columns))
         if not hits:
             near = difflib.get_close_matches(name, columns, len(columns), 0.0)
-            listed = ", ".join(map(repr, near[:SHOWN])) + ", ..." * (len(near) > SHOWN)
-            raise error("no_column", path, column=name, flag=flag, columns=listed)
+            shown = listed(near, SHOWN, repr)
+            raise error("no_column", path, column=name, flag=flag, columns=shown)
         chosen += without(hits, chosen)
     return chosen
 
@@ -205,12 +196,12 @@ def crossed(columns: Texts) -> tuple[list[str], list[str]] | None:
         if not start:
             continue
         begins = re.compile(rf"{re.escape(start)}([\W_]|$)")
-        lasts = [name[len(start) :] for name in columns if begins.match(name)]
+        lasts = [name[len(start) :] for name in filter(begins.match, columns)]
         firsts = []
         names = []
         for name in columns:
             first = name[: len(name) - len(end)]
-            joined = [first + last for last in lasts]
+            joined = list(map(first.__add__, lasts))
             if name.endswith(end) and {*joined} <= {*columns}:
                 firsts.append(first)
                 names += joined

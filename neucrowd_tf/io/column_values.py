@@ -59,11 +59,11 @@ def answers_of(
     for column in columns:
         texts, codes = table.codes(column)
         present = np.array([bool(text.strip()) for text in texts], dtype=bool)[codes]
-        if not 2 <= len(table.distinct(column)) <= MOST_ANSWERS:
+        if not 2 <= table.size(column) <= MOST_ANSWERS:
             continue
-        if _count(items[present] * len(texts) + codes[present]) == _count(items[present]):
+        if _count(table.within(items, column)[present]) == _count(items[present]):
             continue  # constant within each item
-        apart = _count(pair * len(texts) + codes) == len(codes)
+        apart = _count(table.within(pair, column)) == len(codes)
         if apart and len(codes) >= 1.5 * pairs:
             questions.append(column)
         elif size < len(codes) and not is_fact(table, annotator, column):
@@ -92,42 +92,40 @@ def telling_columns(table: Table, keys: Indices, rows: Indices) -> list[str]:
         keys: `[L]` codes of the pairs of item and annotator.
         rows: `[L]` row of the table of each.
     """
-    codes = {}
-    for column in table.columns:
-        texts, coded = table.codes(column)
-        if 2 <= len(texts) <= len(table) / 2:
-            codes[column] = coded[rows], len(texts)
+    sizes = {column: len(table.codes(column)[0]) for column in table.columns}
+    possible = [column for column, size in sizes.items() if 2 <= size <= len(table) / 2]
 
-    def joined(columns: Texts) -> Indices:
-        refined = np.unique(keys, return_inverse=True)[1]
+    def counts(columns: Texts) -> tuple[int, int]:
+        refined = keys
         for column in columns:
-            values, size = codes[column]
-            refined = np.unique(refined * size + values, return_inverse=True)[1]
-        return refined
+            _, refined = np.unique(refined, return_inverse=True)
+            refined = refined * sizes[column] + table.codes(column)[1][rows]
+        return repeats(refined)
 
     def tell(columns: Texts) -> bool:
-        return not are_many(*repeats(joined(columns)))
+        return not are_many(*counts(columns))
 
-    singles = [column for column in codes if tell([column])]
+    singles = [column for column in possible if tell([column])]
     if singles:
-        return [min(singles, key=lambda column: codes[column][1])]
+        return [min(singles, key=sizes.__getitem__)]
     chosen: list[str] = []
     while not tell(chosen):
-        sizes = {c: repeats(joined([*chosen, c]))[1] for c in codes if c not in chosen}
-        best = max(sizes, key=sizes.__getitem__, default="")
-        if len(chosen) == MOST_JOINED or not best or sizes[best] == repeats(joined(chosen))[1]:
+        parts = {column: counts([*chosen, column])[1] for column in without(possible, chosen)}
+        best = max(parts, key=parts.__getitem__, default="")
+        if len(chosen) == MOST_JOINED or not best or parts[best] == counts(chosen)[1]:
             return []
         chosen.append(best)
     needed = [column for column in chosen if not tell(without(chosen, [column]))]
-    return [c for c in table.columns if c in (needed if tell(needed) else chosen)]
+    if tell(needed):
+        chosen = needed
+    return list(filter(chosen.__contains__, table.columns))
 
 
 def is_constant(table: Table, key: Texts, column: str) -> bool:
     """Whether a column never differs within an item or annotator, and some have several rows."""
     _, items = table.coded(key)
-    texts, codes = table.codes(column)
     count = _count(items)
-    return count < len(codes) and _count(items * len(texts) + codes) == count
+    return count < len(items) and _count(table.within(items, column)) == count
 
 
 def is_fact(table: Table, annotator: Texts, column: str) -> bool:
@@ -139,10 +137,10 @@ def is_fact(table: Table, annotator: Texts, column: str) -> bool:
 def split_items(table: Table, item: Texts, column: str) -> tuple[int, int]:
     """Returns of how many items a column parts the rows, and how many items there are."""
     names, items = table.coded(item)
-    texts, codes = table.codes(column)
+    texts, _ = table.codes(column)
     if len(texts) < 2:
         return 0, len(names)
-    return repeats(np.unique(items * len(texts) + codes) // len(texts))
+    return repeats(np.unique(table.within(items, column)) // len(texts))
 
 
 def parts_classes(table: Table, column: str, label: Texts) -> bool:
@@ -151,8 +149,7 @@ def parts_classes(table: Table, column: str, label: Texts) -> bool:
     names, labels = table.coded(label)
     if not 2 <= len(texts) <= MOST_ANSWERS or not len(texts) < len(names) <= MOST_CLASSES:
         return False
-    pairs = np.bincount(codes * len(names) + labels, minlength=len(texts) * len(names))
-    return bool((pairs.reshape(len(texts), len(names)) > 0).sum() == len(names))
+    return _count(codes * len(names) + labels) == len(names)
 
 
 def is_recoded(table: Table, column: str, other: str, shared: bool) -> bool:
@@ -213,14 +210,7 @@ def one_hot_groups(table: Table, columns: Texts) -> list[str]:
             groups[named[1]].append(column)
     chosen = []
     for start, names in groups.items():
-        if len(names) > 1 and is_one_hot(table, names):
+        rows = zip(*map(table.__getitem__, names), strict=True)
+        if len(names) > 1 and len(table) and all(row.count("1") == 1 for row in rows):
             chosen.append(f"{start}*")
     return chosen
-
-
-def is_one_hot(table: Table, columns: Texts) -> bool:
-    """Whether columns have 0 and 1 only, and exactly one of them is 1 in each row."""
-    if not len(table) or any(not {*table.distinct(column)} <= {"0", "1"} for column in columns):
-        return False
-    rows = zip(*(table[column] for column in columns), strict=True)
-    return all(row.count("1") == 1 for row in rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -26,24 +27,27 @@ def lines_of(coded: CodedLabels, crowd: Annotations, counts: Array) -> tuple[str
         counts: `[C]` how many labels each class has in the file.
     """
     columns = coded.columns
-    name = f"{coded.path.name}: {coded.columns.layout}, "
+    name = f"{coded.path.name}: {columns.layout}, "
     if columns.counts is not None:
         first = (
             f"{name}{sum(columns.counts):,} votes on {len(coded.items.names):,} items"
             f"; item {columns.roles['task']}"
         )
     else:
-        sizes = zip((*coded.sizes, coded.people), ("label", "item", "annotator"), strict=True)
-        labels, items, annotators = (
-            f"{size:,} {word}{'' if size == 1 else 's'}" for size, word in sizes
-        )
-        roles = ", ".join(
-            f"{word} {columns.roles[role]}" for role, word in WORDS.items() if role in columns.roles
-        )
-        first = f"{name}{labels} of {items} by {annotators}" + (f"; {roles}" if roles else "")
+        labels, items, annotators = itertools.starmap(_counted, coded.sizes.items())
+        first = f"{name}{labels} of {items} by {annotators}"
+        sign = ";"
+        for role, word in WORDS.items():
+            if role in columns.roles:
+                first += f"{sign} {word} {columns.roles[role]}"
+                sign = ","
         if columns.reason:
             first += f" ({columns.reason})"
     return first, " ".join(_sentences(coded, crowd, counts)), *columns.notes
+
+
+def _counted(word: str, size: int) -> str:
+    return f"{size:,} {word}{'s' * (size != 1)}"
 
 
 def _sentences(coded: CodedLabels, crowd: Annotations, counts: Array) -> Iterator[str]:
@@ -79,9 +83,9 @@ def _sentences(coded: CodedLabels, crowd: Annotations, counts: Array) -> Iterato
 
 def class_line(names: Sequence[Any], counts: Array) -> str:
     """Returns the classes with their counts: up to 12, otherwise 12 and the five rarest."""
-    order = np.argsort(-counts, kind="stable").tolist()
-    texts = [" ".join(str(name).split()) for name in names]
-    classes = [f"{texts[code]} ({int(counts[code]):,})" for code in order]
+    classes = []
+    for code in np.argsort(-counts, kind="stable").tolist():
+        classes.append(f"{' '.join(str(names[code]).split())} ({int(counts[code]):,})")
     if len(classes) <= SHOWN + RAREST:
         return f"classes: {', '.join(classes)}."
     rare = f"; rarest: {', '.join(classes[-RAREST:])}; {len(classes) - SHOWN - RAREST} others"

@@ -62,7 +62,7 @@ from neucrowd_tf.io.column_values import (
     telling_columns,
 )
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.io.table import Table
+from neucrowd_tf.io.table import Table, numbers_from_1
 from neucrowd_tf.io.values import numbers_of
 from neucrowd_tf.names import ROLES, folded, plain_integers, roles_of
 
@@ -630,7 +630,7 @@ class _Decision:
 
     def _headerless(self) -> tuple[list[Proposal], tuple[str, ...]]:
         """Returns the proposal for a table without a header, and what to check."""
-        names = [str(number) for number in range(1, len(self.table.columns) + 1)]
+        names = numbers_from_1(len(self.table.columns))
         if len(names) not in (3, 4) or any(self.taken.values()):
             return [{"header": "none"}], ()
         sizes = map(self.table.size, self.table.columns)
