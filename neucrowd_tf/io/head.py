@@ -16,9 +16,9 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.checks import broken, error, unreadable
 from neucrowd_tf.io.files.json import parse_json
 from neucrowd_tf.io.files.reading import (
-    UTF16,
     check_readable,
     check_regular,
+    encoding_of,
     ending,
     open_bytes,
     read_text,
@@ -106,11 +106,7 @@ class Head:
         with open_bytes(self.path) as stream:
             start = stream.read(SAMPLE)
         check_readable(self.path, start)
-        if start.startswith(UTF16):
-            encoding = "utf-16"
-        else:
-            encoding = "utf-8-sig"
-        text = start.decode(encoding, "replace").lstrip()
+        text = start.decode(encoding_of(start), "replace").lstrip()
         if text[:1] not in ("{", "[") or self.options.header == "none":
             self.kind = "table"
             line = text.split("\n", 1)[0].rstrip("\r")
@@ -127,19 +123,18 @@ class Head:
             self.kind = "lines"
         else:
             self.kind = "json"
-        if self.kind == "json":
-            first = self.value
-            if isinstance(first, dict):
-                self.keys = tuple(first)
-            if isinstance(first, dict):
-                values = first.values()
-            else:
-                values = first
+            values = self.value
+            if isinstance(values, dict):
+                self.keys = tuple(values)
+                values = values.values()
             first = next(iter(values), None)
         if isinstance(first, dict):
             self.first = first
-        else:
-            self.first = None
+
+    @property
+    def has_members(self) -> bool:
+        """Whether it is of several files: an archive or a folder."""
+        return self.kind in ("zip", "folder")
 
     @property
     def has_records(self) -> bool:
@@ -181,7 +176,7 @@ class Head:
         Raises:
             DataError: what is not JSON, or is not an object.
         """
-        if self.kind in ("zip", "folder"):
+        if self.has_members:
             return self._records_of_members()
         if self.kind == "parquet":
             return parquet_records(self.path)
@@ -229,11 +224,7 @@ def records_of(value: Any, path: Path) -> Records:
     Raises:
         DataError: a value that is not an object.
     """
-    if isinstance(value, list):
-        values = value
-    else:
-        values = [value]
-    for number, record in enumerate(values, 1):
+    for number, record in enumerate(value if isinstance(value, list) else [value], 1):
         yield _with_object(path, f"record {number}", record)
 
 
@@ -284,5 +275,5 @@ def unwrapped(value: Any) -> Any:
 
 def unknown_keys(head: Head) -> str:
     """Returns the keys of records of an unknown layout, in words."""
-    keys = list(head.keys or head.first or ())[:8]
-    return f"its keys are {', '.join(repr(str(key)[:40]) for key in keys) or 'none'}"
+    keys = [repr(str(key)[:40]) for key in head.keys or head.first or ()]
+    return f"its keys are {', '.join(keys[:8]) or 'none'}"

@@ -59,11 +59,9 @@ def check_characters(path: Path, kind: str, names: Texts, place: Place) -> None:
         return
     for at, name in enumerate(names):
         if (bad := _CONTROL.search(name)) is not None:
-            code = ord(bad[0])
-            if code == 0xFFFD:
+            mark = "a control character"
+            if bad[0] == "\ufffd":
                 mark = "the replacement character U+FFFD"
-            else:
-                mark = "a control character"
             raise error("bad_characters", path, place(at), kind=kind, name=name, characters=mark)
 
 
@@ -94,9 +92,8 @@ def check_several(
     for sign in JOINTS if numbers_of(used) is None else ():
         joined = [n for n in used if sign in n and used.issuperset(map(str.strip, n.split(sign)))]
         if joined:
-            if len(joined) == 1:
-                subject = "1 class is"
-            else:
+            subject = "1 class is"
+            if len(joined) > 1:
                 subject = f"{len(joined)} classes are"
             yield f"{subject} made of other classes: --multi_label={sign!r}."
             break
@@ -109,9 +106,9 @@ def has_no_class(name: str | tuple[str, ...]) -> bool:
 
 def check_ranking(path: Path, layout: str, cells: Sequence[Texts]) -> None:
     """Raises DataError if every cell of several labels is an order of all classes."""
-    orders = {tuple(cell) for cell in cells}
+    orders = set(map(tuple, cells))
     names = sorted(set().union(*orders))
-    if len(orders) < 2 or any(sorted(order) != names for order in orders) or len(names) < 2:
+    if len(orders) < 2 or len(names) < 2 or any(sorted(order) != names for order in orders):
         return
     reason = f"every answer is an order of all of {', '.join(names)} (a ranking)"
     advice = "Use the first choices alone: --first for a tool's export, else a column of their own"
@@ -126,11 +123,12 @@ def nothing_said(names: Sequence[Any], counts: Array, missing: Texts) -> list[st
         counts: how many labels have each name.
         missing: those that are missing.
     """
-    texts = [name for name in names if isinstance(name, str) and name.strip() not in ("", *missing)]
-    absent = [name for name in NOTHING if name in texts and ("+" not in texts or "-" not in name)]
+    absent = [name for name in NOTHING if name in names and name not in missing]
+    if "+" in names:
+        absent = [name for name in absent if "-" not in name]
     if not absent:
         return []
-    count = int(counts[[at for at, name in enumerate(names) if name in absent]].sum())
+    count = sum(int(counts[names.index(name)]) for name in absent)
     command = f"--missing={shlex.quote(','.join([*missing, *absent]))}"
     return [
         f"{count:,} labels are {', '.join(absent)}, read as a class ({command} leaves them out)."
@@ -141,7 +139,9 @@ def _sign_of(name: str | tuple[str, ...]) -> str:
     """Returns the value of --multi_label for a cell, "" if it has one label."""
     if isinstance(name, tuple) or (name[:1] == "[" and name.rstrip()[-1:] == "]"):
         return "list"
-    return "newline" if "\n" in name.strip() else "'|'" if "|" in name else ""
+    if "\n" in name.strip():
+        return "newline"
+    return "'|'" * ("|" in name)
 
 
 def split_cell(path: Path, name: str | tuple[str, ...], sign: str, place: str) -> list[str]:
@@ -164,18 +164,16 @@ def split_cell(path: Path, name: str | tuple[str, ...], sign: str, place: str) -
         text = name.strip()
         values = parse_value(text)  # as JSON or Python spells a list
         if text[:1] == "[" and (not isinstance(values, list) or _ABUT.search(text)):
-            listed = _LIST.fullmatch(text) is not None
-            if listed:
-                values = [a or b for a, b in _ENTRY.findall(text)]
-            else:
-                values = [[]]
+            values = [[]]
+            if _LIST.fullmatch(text) is not None:
+                values = list(map("".join, _ENTRY.findall(text)))
         if not isinstance(values, list):
             values = [values]
-        if any(isinstance(value, (dict, list)) for value in values):
+        if not {dict, list}.isdisjoint(map(type, values)):
             raise broken(path, f"{name[:60]!r} is not a list of classes", place)
-        return [str(value) for value in values]
+        return list(map(str, values))
     pieces = name.split("\n" if sign == "newline" else sign)
-    return [piece.strip() for piece in pieces if piece.strip()]
+    return list(filter(None, map(str.strip, pieces)))
 
 
 def numbers_of(names: Iterable[Any]) -> list[float] | None:
@@ -224,13 +222,12 @@ def check_classes(
     lines = []
     numbers = numbers_of(names)
     if numbers is not None and not options.classes:
-        if len(names) > MOST_ANSWERS:
-            low = min(numbers)
-            high = max(numbers)
-            raise error("ratings", path, count=len(names), low=low, high=high)
-        if len(names) > FEW:
+        count = len(names)
+        if count > MOST_ANSWERS:
+            raise error("ratings", path, count=count, low=min(numbers), high=max(numbers))
+        if count > FEW:
             lines.append(
-                f"{len(names)} different numbers are read as classes (--bins makes fewer of them)."
+                f"{count} different numbers are read as classes (--bins makes fewer of them)."
             )
     elif not options.classes:
         check_free_text(path, column, len(names), int(np.sum(counts)))
@@ -255,12 +252,9 @@ def bin_names(path: Path, names: Texts, bins: Sequence[float]) -> list[str]:
     edges = np.asarray(bins)
     if len(bins) == 1:
         edges = np.linspace(min(numbers), max(numbers), int(bins[0]) + 1)
-    if min(numbers) < edges[0] or max(numbers) > edges[-1]:
-        if min(numbers) < edges[0]:
-            other = min(numbers)
-        else:
-            other = max(numbers)
-        raise error("unknown_class", path, label=f"{other:g}", classes=f"the bins {list(bins)}")
+    for other in (min(numbers), max(numbers)):
+        if not edges[0] <= other <= edges[-1]:
+            raise error("unknown_class", path, label=f"{other:g}", classes=f"the bins {list(bins)}")
     place = np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, len(edges) - 2)
     return [f"{edges[at]:g} to {edges[at + 1]:g}" for at in place.tolist()]
 
