@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,6 +16,7 @@ from neucrowd_tf.declare.declarations import declared, number, whole
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.declare.flag_parsing import pair, parse_value
 from neucrowd_tf.declare.flag_parsing import parse as parse_flags
+from neucrowd_tf.io.column_names import without
 from neucrowd_tf.io.schema import TableOptions
 
 __all__ = ["Options", "check", "parse", "parse_value"]
@@ -120,14 +121,21 @@ class Options(TableFiles, LabelFlags, Scarcity):
     @property
     def tables(self) -> dict[str, Path]:
         """The files of --dataset=table by the names of their flags."""
-        files = {name: getattr(self, name) for name in TABLES}
-        return {name: path for name, path in files.items() if path is not None}
+        return self.changed_among(TABLES)
 
     @property
     def layout(self) -> Fields:
         """How the files of --dataset=table are read: the flags that are not at their default."""
-        values = {name: getattr(self, name) for name in (*LAYOUT, *NAMES)}
-        return {name: value for name, value in values.items() if value != DEFAULTS[name]}
+        return self.changed_among((*LAYOUT, *NAMES))
+
+    def changed_among(self, names: Iterable[str]) -> Fields:
+        """Returns the flags of these names that are not at their default."""
+        changed = {}
+        for name in names:
+            value = getattr(self, name)
+            if value != DEFAULTS[name]:
+                changed[name] = value
+        return changed
 
 
 DEFAULTS = {field.name: field.default for field in dataclasses.fields(Options)}
@@ -158,26 +166,23 @@ def check(options: Options) -> Options:
 
 def _problems(o: Options) -> Iterator[str]:
     """Yields what is wrong with the flags, in the order of importance."""
-    changed = [name for name in DEFAULTS if getattr(o, name) != DEFAULTS[name]]
-    tables = [name for name in changed if name in TABLES]
+    changed = o.changed_among(DEFAULTS)
+    tables = list(filter(TABLES.__contains__, changed))
     if o.suite:
-        for name in changed:
-            if name in SET_BY_SUITE:
-                yield f"--{name}: not with --suite, which sets it. Leave it out."
+        for name in filter(SET_BY_SUITE.__contains__, changed):
+            yield f"--{name}: not with --suite, which sets it. Leave it out."
     else:
-        yield from (
-            f"--{name} is missing: name at least one; --list shows them. --dataset=table is for"
-            " your own files."
-            for name in ("dataset", "method")
-            if name not in changed
-        )
+        for name in without(("dataset", "method"), changed):
+            yield (
+                f"--{name} is missing: name at least one; --list shows them. --dataset=table is"
+                " for your own files."
+            )
     if o.seeds[-1] > MAX_SEED:
         yield f"--num_runs: seeds go up to {MAX_SEED}. Choose a smaller --seed or --num_runs."
     if o.distribute == "multi_worker":
         others = ("jobs", "scheduler", "suite", "tune", "curves", "export")
-        yield from (
-            f"--{name}: not with --distribute=multi_worker." for name in others if name in changed
-        )
+        for name in filter(changed.__contains__, others):
+            yield f"--{name}: not with --distribute=multi_worker."
     if not re.fullmatch(r"auto|(cpu|gpu)(:\d+)?", o.device):
         yield f"--device={o.device}: must be auto, cpu, gpu, cpu:N or gpu:N"
     if o.scheduler is not None and o.jobs > 1:
@@ -194,9 +199,10 @@ def _problems(o: Options) -> Iterator[str]:
         path = getattr(o, name)
         if path is None or (name == "annotations" and path.is_dir()):  # SageMaker's export
             continue
-        if not (path.is_dir() if name in folders else path.is_file()):
-            if name in folders:
-                kind = "folder"
-            else:
-                kind = "file"
+        is_there = path.is_file()
+        kind = "file"
+        if name in folders:
+            is_there = path.is_dir()
+            kind = "folder"
+        if not is_there:
             yield f"--{name}={path}: {'not a' if path.exists() else 'no such'} {kind}"

@@ -61,10 +61,9 @@ def works(options: Options, progress: bool | None = None, label: str = "") -> li
 
 def dataset_options(options: Options, name: str) -> Fields:
     """Returns the arguments of a dataset's loader that the flags give."""
+    flags = {}
     if name == "table":
         flags = {**options.tables, **options.layout}
-    else:
-        flags = {}
     return flags | dict(options.dataset_option)
 
 
@@ -215,10 +214,7 @@ def make_all(
             row = make_row(work.key, outcome.status, outcome.metrics)
             add_rows(work.options.output_dir, [row], work.options.baseline)
             minutes = (time.monotonic() - began) / done * (len(works) - done) / 60
-            if keep_going:
-                left = f", about {minutes:.0f} min left"
-            else:
-                left = ""
+            left = f", about {minutes:.0f} min left" * keep_going
             report(f"[{done}/{len(works)}{left}] {work.label}{work.key}: {describe(outcome)}")
             yield work, outcome
     _loaded.clear()
@@ -274,12 +270,11 @@ def describe(outcome: Outcome) -> str:
     interval = ""
     if "accuracy_low" in test:
         interval = f" [{test['accuracy_low']:.3f}, {test['accuracy_high']:.3f}] (expected, 80%)"
-    shown = [
-        f"{name} {test[name]:.3f}{interval if name == 'accuracy' else ''}"
-        for name in ("accuracy", "auc")
+    shown = []
+    for name in ("accuracy", "auc"):
         # The recommendation has an accuracy of its own, expected from all items.
-        if test.get(name) is not None and not (interval and recommended)
-    ]
+        if test.get(name) is not None and not (interval and recommended):
+            shown.append(f"{name} {test[name]:.3f}{interval * (name == 'accuracy')}")
     if outcome.metrics.get("trained") is False:
         shown.append("did not train (validation AUC as after one step)")
     line = ", ".join([*shown, f"{seconds:.1f} s"])
@@ -290,9 +285,7 @@ def describe(outcome: Outcome) -> str:
 
 def exit_code(outcomes: dict[RunKey, Outcome]) -> int:
     """Returns 1 if a run failed, 2 if all were skipped, otherwise 0."""
-    states = [outcome.status for outcome in outcomes.values()]
+    states = {outcome.status for outcome in outcomes.values()}
     if FAILED in states:
         return 1
-    if states and all(state == SKIPPED for state in states):
-        return 2
-    return 0
+    return 2 * (states == {SKIPPED})

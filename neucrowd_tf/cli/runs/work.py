@@ -67,11 +67,10 @@ class RunKey:
         return {name: value for name, value in parts.items() if value is not None}
 
     def __str__(self) -> str:
-        if self.fold is None:
-            fold = ""
-        else:
-            fold = f" repeat {self.repeat} fold {self.fold}"
-        return f"{self.dataset} {self.method} seed {self.seed}{fold}"
+        name = f"{self.dataset} {self.method} seed {self.seed}"
+        if self.fold is not None:
+            name += f" repeat {self.repeat} fold {self.fold}"
+        return name
 
 
 @contextlib.contextmanager
@@ -279,17 +278,16 @@ class Work:
 
     def files(self) -> dict[str, Path]:
         """Returns the user's files and folders that the run reads, by the names of the flags."""
+        files: dict[str, Path] = {}
         if self.key.dataset == "table":
-            files = dict(self.options.tables)
-        else:
-            files = {}
-        if not (self.options.gold is None):
-            files |= {"gold": self.options.gold}
+            files |= self.options.tables
+        if self.options.gold is not None:
+            files["gold"] = self.options.gold
         if self.options.encoder is not None:
             parts = self.options.encoder.split(":", 2)
             path = Path(parts[-1] if parts[0] == "keras" else self.options.encoder)
             if path.exists():
-                files |= {"encoder": path}
+                files["encoder"] = path
         return files
 
     def config(self, dataset: CrowdDataset, estimator: Any) -> Fields:
