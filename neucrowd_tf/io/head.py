@@ -184,6 +184,11 @@ class Head:
             return records_of_lines(self.text, self.path)
         return records_of(self.value, self.path)
 
+    def keyed(self) -> Iterator[tuple[str, tuple[str, Any]]]:
+        """Yields the place, and each key with its value, of the object at the top."""
+        for key, value in self.value.items():
+            yield f"item {key!r}", (key, value)
+
     def _records_of_members(self) -> Records:
         for name, text in self.members((".json", "")):
             value = parse_json(text, self.path / name)

@@ -186,11 +186,9 @@ def _failure(error: Exception, hparams: Fields) -> Outcome:
     if isinstance(error, (ValueError, TypeError)) and text.partition(":")[0] in hparams:
         return Outcome(FAILED, reason=f"--hparam: {text}", fixable=True)
     fixable = isinstance(error, (DataError, UsageError))
-    if fixable:
-        kind = ""
-    else:
-        kind = f"{type(error).__name__}: "
-    return Outcome(FAILED, reason=f"{kind}{text}", fixable=fixable)
+    if not fixable:
+        text = f"{type(error).__name__}: {text}"
+    return Outcome(FAILED, reason=text, fixable=fixable)
 
 
 class _Execution:
@@ -220,10 +218,7 @@ class _Execution:
 
         A finished run keeps its timings.
         """
-        if self.work.finished:
-            earlier = self.work.metrics()
-        else:
-            earlier = None
+        earlier = self.work.metrics() if self.work.finished else None
         resumed = (self.folder / run_files.CHECKPOINTS).is_dir()
         run = self.run(logs=True)
         estimator, timings = self._fitted(run)
@@ -238,10 +233,7 @@ class _Execution:
             model = self.folder / run_files.SAVED_MODEL
             export_saved_model(estimator, model, self.dataset.feature_names)
         timings |= {"resumed": resumed, "peak_memory_mb": process.peak_memory_mb()}
-        if earlier is None:
-            metrics["timings"] = timings
-        else:
-            metrics["timings"] = earlier.timings
+        metrics["timings"] = timings if earlier is None else earlier.timings
         if self.work.options.report is not False:
             self._report(metrics, scale_of(estimator))
         write_json(self.folder / run_files.FINISHED, metrics)
@@ -286,10 +278,8 @@ class _Execution:
     def _configured(self, hparams: Fields) -> Any:
         """Returns the unfitted estimator and writes config.json."""
         estimator = self.estimator(hparams)
-        if isinstance(estimator, TextClassifier):
-            described = estimator.estimator
-        else:
-            described = estimator
+        is_pipeline = isinstance(estimator, TextClassifier)
+        described = estimator.estimator if is_pipeline else estimator
         write_json(self.folder / run_files.CONFIG, self.work.config(self.dataset, described))
         return estimator
 
@@ -348,11 +338,9 @@ class _Execution:
     def _report(self, metrics: Fields, scale: Scale) -> None:
         """Writes report.html; an error in it is a warning and does not fail the run."""
         try:
-            folder = self.folder
-            dataset = self.dataset
             write_report(
-                folder,
-                dataset,
+                self.folder,
+                self.dataset,
                 metrics,
                 crowd=self._crowd(),
                 sources=self.sources,
@@ -376,10 +364,7 @@ class _Execution:
         labels, scored = score_test(dataset, probabilities, estimator, gold, sources)
         test = dataset.test.names
         predicted = estimator._decide(probabilities)
-        if scored["test_labels"] == "truth":
-            column = TRUE
-        else:
-            column = LIKELY
+        column = TRUE if scored["test_labels"] == "truth" else LIKELY
         text = predictions_csv(test, labels, predicted, probabilities, dataset.class_names, column)
         write_text(folder / run_files.PREDICTIONS, text)
         training = np.asarray(estimator.predict_proba(dataset.features))
@@ -408,10 +393,7 @@ class _Execution:
         if dataset.validation is not None:
             validated = np.asarray(estimator.predict_proba(dataset.validation.features))
             metrics["validation"] = score_split(dataset.validation, validated, dataset.class_names)
-            if dataset.validation_is_truth:
-                basis = "truth"
-            else:
-                basis = "majority vote"
+            basis = "truth" if dataset.validation_is_truth else "majority vote"
             metrics["validation_labels"] = basis
         for name in ("n_iter_", "best_epoch_", "one_step_", "trained_", "recommendation_"):
             if getattr(estimator, name, None) is not None:

@@ -37,17 +37,16 @@ Row = dict[str, str]
 
 def make_row(key: RunKey, status: str, metrics: NamedValues | None = None) -> Row:
     """Returns a row of results.csv; without metrics.json's content, metric cells are empty."""
-    test = (metrics or {}).get("test") or {}
-    timings = (metrics or {}).get("timings") or {}
+    metrics = metrics or {}
+    test = metrics.get("test") or {}
+    timings = metrics.get("timings") or {}
     row = {name: str(value) for name, value in key.record().items()} | {"status": status}
-    row |= {name: number_cell(test.get(name)) for name in METRICS}
-    row[TRAIN_ACCURACY] = number_cell((metrics or {}).get(TRAIN_ACCURACY))
+    for name in METRICS:
+        row[name] = number_cell(test.get(name))
+    row[TRAIN_ACCURACY] = number_cell(metrics.get(TRAIN_ACCURACY))
     for name, digits in (("fit_seconds", 3), ("peak_memory_mb", 1)):
         value = timings.get(name)
-        if value is None:
-            row[name] = ""
-        else:
-            row[name] = f"{value:.{digits}f}"
+        row[name] = "" if value is None else f"{value:.{digits}f}"
     return row
 
 
@@ -70,7 +69,9 @@ def read_results(path: Path) -> list[Row]:
         rows = list(reader)
         ours = tuple(reader.fieldnames or ())[: len(COLUMNS)] == COLUMNS
         for row in rows:
-            _order(row), [float(row[name] or 0) for name in COLUMNS[3:-1]]
+            _order(row)
+            for name in COLUMNS[3:-1]:
+                float(row[name] or 0)
             ours &= None not in row and row["status"] in (OK, SKIPPED, FAILED)
     except (csv.Error, ValueError, TypeError, KeyError):
         ours = False
@@ -104,11 +105,12 @@ def add_rows(output_dir: Path, new: Iterable[Row], baselines: Texts = ()) -> lis
         all rows.
     """
     with locked(output_dir):
-        rows = {_order(row): row for row in check_tables(output_dir)}
-        rows |= {_order(row): row for row in new}
+        rows = {_order(row): row for row in (*check_tables(output_dir), *new)}
         ordered = [rows[key] for key in sorted(rows)]
-        further = (name for name in FURTHER_COLUMNS if any(row.get(name) for row in ordered))
-        header = [*COLUMNS, *further]
+        header = list(COLUMNS)
+        for name in FURTHER_COLUMNS:
+            if any(row.get(name) for row in ordered):
+                header.append(name)
         cells = ([row.get(name, "") for name in header] for row in ordered)
         write_text(output_dir / "results.csv", to_csv(header, cells))
         write_text(output_dir / "summary.csv", summary_csv(ordered, output_dir, baselines))
@@ -143,10 +145,7 @@ def summarise(
     """
     groups: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows:
-        if row.get("fold"):
-            evaluation = "cv"
-        else:
-            evaluation = "split"
+        evaluation = "cv" if row.get("fold") else "split"
         groups.setdefault((row["dataset"], row["method"], evaluation), []).append(row)
     records = []
     for (dataset, method, evaluation), mine in groups.items():
@@ -156,15 +155,9 @@ def summarise(
         for metric in (*METRICS, TRAIN_ACCURACY):
             record |= _spread(mine, metric)
         seconds = list(_values(mine, "fit_seconds").values())
-        if seconds:
-            record["fit_seconds_mean"] = float(np.mean(seconds))
-        else:
-            record["fit_seconds_mean"] = math.nan
+        record["fit_seconds_mean"] = float(np.mean(seconds)) if seconds else math.nan
         for rival in dict.fromkeys((*RIVALS, *baselines)):
-            if rival == method:
-                theirs = []
-            else:
-                theirs = groups.get((dataset, rival, evaluation), [])
+            theirs = groups.get((dataset, rival, evaluation), []) if rival != method else []
             for metric in COMPARED:
                 record |= _comparison(mine, theirs, metric, rival, output_dir)
         records.append(record)
@@ -173,23 +166,17 @@ def summarise(
 
 def _ratio(rows: Iterable[Row]) -> float:
     """Returns test over training instances of cross-validated rows, 0 for a split's."""
-    last = max((int(row.get("fold") or 0) for row in rows if row.get("fold")), default=None)
-    if last is None:
+    folds = [int(row["fold"]) for row in rows if row.get("fold")]
+    if not folds:
         return 0.0
-    return 1 / max(1, last)
+    return 1 / max(1, *folds)
 
 
 def _spread(mine: list[Row], metric: str) -> dict[str, float]:
     """Returns mean, standard deviation and interval of a metric over runs."""
     values = list(_values(mine, metric).values())
-    if values:
-        interval = mean_interval(values, test_train_ratio=_ratio(mine))
-    else:
-        interval = NO_INTERVAL
-    if len(values) > 1:
-        deviation = float(np.std(values, ddof=1))
-    else:
-        deviation = math.nan
+    interval = mean_interval(values, test_train_ratio=_ratio(mine)) if values else NO_INTERVAL
+    deviation = float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
     spread = {f"{metric}_mean": interval.estimate, f"{metric}_std": deviation}
     return spread | bounds(metric, interval)
 
@@ -211,12 +198,11 @@ def compare(ours: Runs, theirs: Runs, metric: str, ratio: float) -> tuple[Interv
         metric: its name.
         ratio: test over training instances of cross-validated runs, 0 for a split's.
     """
-    both = [key for key in ours if key in theirs]
+    both = list(filter(theirs.__contains__, ours))
     if not both:
         return NO_INTERVAL, NO_INTERVAL
-    (first, one), (second, other) = (
-        zip(*(runs[key] for key in both), strict=True) for runs in (ours, theirs)
-    )
+    first, one = zip(*map(ours.__getitem__, both), strict=True)
+    second, other = zip(*map(theirs.__getitem__, both), strict=True)
     over_runs = paired_interval(first, second, test_train_ratio=ratio)
     if ratio or metric not in VALUES or None in one:
         return over_runs, NO_INTERVAL
@@ -239,20 +225,13 @@ def _comparison(
 
     ours = placed(mine)
     others = placed(theirs)
-    over_seeds, over_instances = compare(ours, others, metric, _ratio(mine))
-    crossed = over_instances is not NO_INTERVAL
-    if crossed:
-        interval = over_instances
-    else:
-        interval = over_seeds
+    interval, over_instances = compare(ours, others, metric, _ratio(mine))
     stem = f"{metric}_minus_{rival}"
     pairs = len(ours.keys() & others.keys())
-    over = ""
-    if pairs:
-        if crossed:
-            over = "runs and instances"
-        else:
-            over = "runs"
+    over = "runs" * (pairs > 0)
+    if over_instances is not NO_INTERVAL:
+        interval = over_instances
+        over = "runs and instances"
     figures: Fields = {stem: interval.estimate, **bounds(stem, interval)}
     return figures | {f"{stem}_over": over, f"{metric}_beats_{rival}": _beats(interval, pairs)}
 
@@ -281,11 +260,12 @@ def summary_csv(
     """
     records = summarise(rows, output_dir, baselines)
     header = list(records[0]) if records else GROUPED
-    cells = (
-        [value if isinstance(value, str) else number_cell(value) for value in record.values()]
-        for record in records
-    )
+    cells = (map(_cell, record.values()) for record in records)
     return to_csv(header, cells)
+
+
+def _cell(value: Any) -> str:
+    return value if isinstance(value, str) else number_cell(value)
 
 
 def summary_table(
@@ -336,10 +316,7 @@ def aligned(lines: Sequence[Texts], form: str | None, note: str) -> list[str]:
         first, *rest = (f"| {' | '.join(line)} |" for line in lines)
         return [first, "|" + "---|" * len(lines[0]), *rest, *["", note] * bool(note)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    shown = [
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
-    ]
+    shown = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
     return [*shown, *[note] * bool(note)]
 
 
@@ -359,28 +336,24 @@ def _cells(record: Fields, compared: Texts) -> tuple[str, ...]:
 
     def spread(metric: str) -> str:
         mean, low, high = (record[f"{metric}_{name}"] for name in ("mean", "low", "high"))
-        if metric == "log_loss":
-            top = math.inf
-        else:
-            top = 1.0
+        text = f"{mean:.3f}"
         if high >= mean:
-            interval = f" [{max(low, 0.0):.3f}, {min(high, top):.3f}]"
-        else:
-            interval = ""
-        return shown(mean, f"{mean:.3f}{interval}")
+            top = math.inf if metric == "log_loss" else 1.0
+            text += f" [{max(low, 0.0):.3f}, {min(high, top):.3f}]"
+        return shown(mean, text)
 
     def difference(stem: str) -> str:
         value = record[stem]
-        text = f"{record[stem]:+.3f}"
+        text = f"{value:+.3f}"
         low = record[f"{stem}_low"]
-        high = record[f"{stem}_high"]
-        text += shown(low, f" [{low:+.3f}, {high:+.3f}]").removesuffix("-")
+        if not math.isnan(low):
+            text += f" [{low:+.3f}, {record[f'{stem}_high']:+.3f}]"
         return shown(value, text)
 
     seconds = record["fit_seconds_mean"]
     beats = "/".join(record[f"{metric}_beats_mv_lr"] or "-" for metric in COMPARED)
     return (
-        record["dataset"] + (" (cv)" if record["evaluation"] == "cv" else ""),
+        record["dataset"] + " (cv)" * (record["evaluation"] == "cv"),
         record["method"],
         str(record["runs"]),
         *map(spread, ("accuracy", "auc", "f1", "log_loss")),

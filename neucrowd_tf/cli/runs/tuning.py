@@ -38,17 +38,12 @@ def candidates(
         seed: of the draws.
     """
     searched = {name: list(values) for name, values in sorted(space.items()) if name not in fixed}
+    grid = ParameterGrid(searched)
     if isinstance(trials, str):  # "grid"
-        return list(ParameterGrid(searched))
-    if searched:
-        total = math.prod(map(len, searched.values()))
-    else:
-        total = 0
-    if total:
-        drawn = ParameterSampler(searched, min(trials - 1, total), random_state=seed)
-    else:
-        drawn = ()
-    return [{}, *drawn]
+        return list(grid)
+    if not searched or not len(grid):
+        return [{}]
+    return [{}, *ParameterSampler(searched, min(trials - 1, len(grid)), random_state=seed)]
 
 
 def score(codes: Indices, probabilities: Array) -> tuple[str, float]:
@@ -85,10 +80,7 @@ class Search:
         """
         features = self.dataset.features
         annotations = self.annotations
-        if self.by == "validation":
-            pair = self.dataset.validation_pair()
-        else:
-            pair = None
+        pair = self.dataset.validation_pair() if self.by == "validation" else None
         if pair is not None:
             estimator = self.fit(setting, features, annotations, pair)
             codes = encode_labels(pair[1], self.dataset.class_names)
@@ -105,8 +97,8 @@ class Search:
             estimator = self.fit(setting, features[rows[train]], annotations[rows[train]], None)
             predicted = np.asarray(estimator.predict_proba(features[rows[held]]))
             scores.append(score(consensus[held], predicted))
-        names = sorted({name for name, _ in scores})
-        return "/".join(names), float(np.mean([value for _, value in scores]))
+        names, values = zip(*scores, strict=True)
+        return "/".join(sorted(set(names))), float(np.mean(values))
 
     def best(self, settings: Sequence[Fields], path: Path) -> Fields:
         """Returns the best of the settings.

@@ -23,10 +23,7 @@ def read_npy(path: str | Path, most: int | None = None) -> Array:
         DataError: another file, or one that claims to hold more than it does, or holds too much.
     """
     if not (content := read_bytes(path, "an NPY file")).startswith(b"\x93NUMPY"):
-        if content.startswith(b"PK"):
-            other = "an archive of several arrays"
-        else:
-            other = "another file"
+        other = "an archive of several arrays" if content[:2] == b"PK" else "another file"
         raise DataError(f"{path}: expected a NumPy array in an NPY file, received {other}")
     try:
         with ARRAY_HEADERS, np.errstate(all="ignore"):

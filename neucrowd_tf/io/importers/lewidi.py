@@ -37,8 +37,7 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     """Reads one question of the items."""
     answers = Answers(head, NAME, options, item="key", annotator=ANNOTATORS)
     if head.keys:
-        keyed = ((f"item {key!r}", (key, record)) for key, record in head.value.items())
-        return answers.read(keyed, _add)
+        return answers.read(head.keyed(), _add)
     return answers.read(
         ((place, (record.get("id", place), record)) for place, record in head.records()), _add
     )
@@ -51,16 +50,13 @@ def _add(answers: Answers, place: str, entry: tuple[Any, Fields]) -> None:
     annotators = _listed(record[ANNOTATORS])
     for question in _questions(record):
         labels = record[question]
-        aligned = not isinstance(labels, dict)
-        if aligned:
-            pairs = zip(annotators, _listed(labels), strict=True)
-        else:
-            pairs = labels.items()
-        for annotator, label in pairs:
+        if not isinstance(labels, dict):
+            labels = dict(zip(annotators, _listed(labels), strict=True))
+        for annotator, label in labels.items():
             answers.add_form(place, item, annotator, {question: label})
 
 
 def _listed(value: Any) -> list[Any]:
     if isinstance(value, list):
         return value
-    return [name for name in str(value or "").split(",") if name]
+    return list(filter(None, str(value or "").split(",")))

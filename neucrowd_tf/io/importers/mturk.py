@@ -23,7 +23,7 @@ from neucrowd_tf.io.column_names import flagged_columns
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
-from neucrowd_tf.io.importers.tables import after, joined, named_columns, rows
+from neucrowd_tf.io.importers.tables import after, joined, matching, named_columns, rows
 from neucrowd_tf.io.schema import TableOptions
 
 NAME = "Mechanical Turk"
@@ -45,10 +45,7 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     pairs = () if options.task_column or options.label_column else _pairs(table.columns)
     stem = "" if not pairs else NUMBERED.fullmatch(pairs[0]).group(1)  # type: ignore[union-attr]
     hits = named_columns(table, options, "task", ["HITId"])
-    if pairs:
-        items = [f"{INPUT}{stem}*"]
-    else:
-        items = hits
+    items = [f"{INPUT}{stem}*"] if pairs else hits
     annotators = named_columns(table, options, "worker", ["WorkerId"])
     named = flagged_columns(table, options, "label")
     answers = Answers(head, NAME, options, item=",".join(items), annotator=",".join(annotators))
@@ -60,9 +57,8 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
         item = joined(cells, hits)
         annotator = joined(cells, annotators)
         for pair in pairs:
-            shown = cells[INPUT + pair]
             chosen = [cells[ANSWER + pair]]
-            answers.add(place, shown, annotator, f"{ANSWER}{stem}*", chosen)
+            answers.add(place, cells[INPUT + pair], annotator, f"{ANSWER}{stem}*", chosen)
         if not pairs:
             answers.text(item, after(INPUT, cells))
             answers.add_form(place, item, annotator, _form(cells, named))
@@ -90,10 +86,12 @@ def _form(cells: Mapping[str, str], named: Texts) -> Fields:
             return form
         return {}
     form = {}
-    for name in named or [name for name in cells if name.startswith(ANSWER)]:
+    for name in named or matching(cells, f"{ANSWER}*"):
         question, _, option = name.rpartition(".")
-        if question in ("", ANSWER[:-1]) or option in ("label", "labels") or named:
-            form[name if question in ("", ANSWER[:-1]) or named else question] = cells[name]
+        if named or question in ("", ANSWER[:-1]):
+            form[name] = cells[name]
+        elif option in ("label", "labels"):
+            form[question] = cells[name]
         elif cells[name].lower() in ("true", "false", ""):
             form.setdefault(question, {})[option] = cells[name].lower() == "true"
         else:

@@ -10,6 +10,7 @@ References:
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 
 from neucrowd_tf.declare.types import Fields
@@ -55,8 +56,7 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
             _ask(head, outer, inner)
     roles = (WITHIN, KEY) if swapped else (KEY, WITHIN)
     answers = Answers(head, NAME, options, item=roles[0], annotator=roles[1])
-    entries = ((f"item {key!r}", (key, of, swapped)) for key, of in head.value.items())
-    columns = answers.read(entries, _add)
+    columns = answers.read(head.keyed(), functools.partial(_add, swapped=swapped))
     people = list(dict.fromkeys(columns.annotators))
     if len(people) > SHOWN:
         return columns
@@ -102,8 +102,8 @@ def counts_of(head: Head) -> Table:
     return table_of_records(head.path, rows)
 
 
-def _add(answers: Answers, place: str, entry: tuple[str, Fields, bool]) -> None:
-    key, labels, swapped = entry
+def _add(answers: Answers, place: str, entry: tuple[str, Fields], *, swapped: bool) -> None:
+    key, labels = entry
     if not labels:
         answers.left_out["items without labels"] += 1
     for other, label in labels.items():

@@ -66,10 +66,7 @@ def _responses(head: Head) -> Iterator[tuple[str, tuple[str, Fields]]]:
     """
     files = [(PurePosixPath(name), text) for name, text in head.members((".json",))]
     iterations = {name.parts[-3] for name, _ in files if len(name.parts) > 2}
-    if len(iterations) > 1:
-        depth = 2
-    else:
-        depth = 1
+    depth = 1 + (len(iterations) > 1)
     for name, text in files:
         item = "/".join(name.parts[-1 - depth : -1]) or name.stem
         for place, record in records_of(parse_json(text, head.path / name), head.path / name):
@@ -85,7 +82,5 @@ def _add_response(answers: Answers, place: str, entry: tuple[str, Fields]) -> No
 def _add(answers: Answers, place: str, item: Any, worker: Any, content: Any) -> None:
     """Adds what one worker's form says: a value per question, or the JSON of it."""
     if isinstance(content, str):
-        form = json.loads(content)
-    else:
-        form = content
-    answers.add_form(place, item, worker, form)
+        content = json.loads(content)
+    answers.add_form(place, item, worker, content)

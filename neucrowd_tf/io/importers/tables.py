@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import fnmatch
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from neucrowd_tf.declare.types import Texts
 from neucrowd_tf.io import layouts
@@ -17,8 +17,7 @@ from neucrowd_tf.io.table import JOINT, Table
 
 def rows(table: Table) -> Iterator[tuple[str, dict[str, str]]]:
     """Yields the place of each row, and its cells by column."""
-    columns = [table[name] for name in table.columns]
-    for row, cells in enumerate(zip(*columns, strict=True)):
+    for row, cells in enumerate(zip(*map(table.__getitem__, table.columns), strict=True)):
         yield table.place(row), dict(zip(table.columns, cells, strict=True))
 
 
@@ -27,9 +26,9 @@ def named_columns(table: Table, options: TableOptions, role: str, otherwise: Tex
     return flagged_columns(table, options, role) or list(otherwise)
 
 
-def matching(table: Table, pattern: str) -> list[str]:
+def matching(columns: Iterable[str], pattern: str) -> list[str]:
     """Returns the columns that a pattern such as `INPUT:*` matches."""
-    return fnmatch.filter(table.columns, pattern)
+    return fnmatch.filter(columns, pattern)
 
 
 def after(prefix: str, cells: dict[str, str]) -> dict[str, str]:

@@ -50,12 +50,10 @@ def _is_plain(value: Any) -> bool:
 def name_of(cell: str, names: Container[str]) -> str:
     """Returns the known name that a cell means, by `text_cell` or as 3.0 for 3; or the cell."""
     bare = cell.removeprefix("'")
+    forms = [cell, bare, re.sub(r"\.0+$", "", cell)]
     if text_cell(bare) == cell:
-        written = bare
-    else:
-        written = cell
-    forms = (written, cell, bare, re.sub(r"\.0+$", "", cell))
-    return next((form for form in forms if form in names), cell)
+        forms.insert(0, bare)
+    return next(filter(names.__contains__, forms), cell)
 
 
 def number_cell(value: Any) -> str:
@@ -72,8 +70,7 @@ def number_cell(value: Any) -> str:
 
 def cell(value: Any) -> str:
     """Returns a value as a cell: numbers with a point as `number_cell` has them, others as text."""
-    number = isinstance(value, (float, np.floating))
-    if number:
+    if isinstance(value, (float, np.floating)):
         return number_cell(float(value))
     return text_cell(value)
 
