@@ -27,14 +27,12 @@ def check_size(path: Path, crowd: Annotations) -> None:
     classes = crowd.num_classes
     annotators = crowd.num_annotators
     items = crowd.num_instances
-    matrices = classes * classes * annotators
-    probabilities = items * classes
+    cells = classes * max(classes * annotators, items)
     text = f"{classes:,} classes"
-    if matrices >= probabilities:
+    if classes * annotators >= items:
         text += f" x {classes:,} x {annotators:,} annotators: confusion matrices"
     else:
         text += f" x {items:,} items: probabilities"
-    cells = max(matrices, probabilities)
     text += f" of {cells:,} cells"
     if cells > MOST_CELLS:
         raise DataError(f"{path}: {text}, more than {MOST_CELLS:,}. Join rare classes.")
