@@ -16,10 +16,6 @@ _LIMIT = 7
 _FLIP = 10
 
 
-def _generator(seed: int, stream: int) -> np.random.Generator:
-    return np.random.default_rng([seed, 0x51A, stream])
-
-
 def keep_share(
     annotations: Annotations, share: float, seed: int, at_least_one: bool = True
 ) -> Annotations:
@@ -49,7 +45,7 @@ def limit_labels(annotations: Annotations, most: int, seed: int) -> Annotations:
         raise DataError(f"labels_per_item: expected a number from 1, received {most}")
     if not annotations.has_identities:
         return _votes_of(limit_labels(_numbered_labels(annotations), most, seed))
-    order = _generator(seed, _LIMIT).permutation(annotations.num_annotations)
+    order = simulation.random_stream(seed, _LIMIT).permutation(annotations.num_annotations)
     order = order[np.argsort(annotations.instances[order], kind="stable")]
     instances = annotations.instances[order]
     earlier = np.arange(len(order)) - np.searchsorted(instances, instances)
@@ -70,7 +66,7 @@ def flip_labels(annotations: Annotations, share: float, seed: int) -> Annotation
         raise DataError(f"flip_labels: expected a share from 0 to 1, received {share}")
     if not annotations.has_identities:
         return _votes_of(flip_labels(_numbered_labels(annotations), share, seed))
-    generator = _generator(seed, _FLIP)
+    generator = simulation.random_stream(seed, _FLIP)
     flipped = generator.random(annotations.num_annotations) < share
     steps = generator.integers(1, annotations.num_classes, size=annotations.num_annotations)
     labels = (annotations.labels + flipped * steps) % annotations.num_classes
