@@ -41,8 +41,9 @@ def read_images(folder: Path, size: int | None = None) -> tuple[Array, Floats32]
     for row, path in enumerate(files):
         pixels = read_image(path, size)
         if pixels.shape != shape:
-            sizes = ["x".join(map(str, each[:2])) for each in (pixels.shape, shape)]
-            problem = f"the image has {sizes[0]} pixels, the first one {sizes[1]}"
+            height, width, _ = pixels.shape
+            first = f"the first one {shape[0]}x{shape[1]}"
+            problem = f"the image has {height}x{width} pixels, {first}"
             raise unreadable(path, problem, "Scale all images with --image_size")
         rows[row] = pixels
     return as_name_array([path.stem for path in files]), rows
