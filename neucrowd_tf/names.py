@@ -79,6 +79,11 @@ def roles_of(columns: Iterable[object]) -> dict[str, list[Any]]:
     return hits
 
 
+def num_roles(columns: Iterable[object]) -> int:
+    """Returns how many of task, worker and label have a column with an alias."""
+    return sum(map(bool, roles_of(columns).values()))
+
+
 def as_name_array(values: Any) -> Array:
     """Returns hashable ids as a one-dimensional array that keeps their types.
 

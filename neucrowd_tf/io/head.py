@@ -35,7 +35,7 @@ from neucrowd_tf.io.table import (
     separator_of,
     table_of_records,
 )
-from neucrowd_tf.names import roles_of
+from neucrowd_tf.names import num_roles
 
 SAMPLE = 1 << 20  # bytes that are looked at
 LINES = (".jsonl", ".ndjson")  # endings of JSON line by line, if there is one line only
@@ -70,8 +70,8 @@ class Head:
         self.names: tuple[str, ...] = ()
         if path.is_dir():
             self.kind = "folder"
-            files = (file.relative_to(path) for file in path.rglob("*") if file.is_file())
-            self.names = visible(sorted(file.as_posix() for file in files))
+            files = filter(Path.is_file, path.rglob("*"))
+            self.names = visible(sorted(file.relative_to(path).as_posix() for file in files))
             self._look_at_members()
             return
         check_regular(path, folders=False)
@@ -146,7 +146,7 @@ class Head:
         """Whether the records are no rows of a table."""
         if self.first is None:
             return True
-        return bool(self.keys) or any(isinstance(v, (dict, list)) for v in self.first.values())
+        return bool(self.keys) or not {dict, list}.isdisjoint(map(type, self.first.values()))
 
     @cached_property
     def text(self) -> str:
@@ -267,15 +267,16 @@ def unwrapped(value: Any) -> Any:
         return value
     if value.keys() in ({"columns", "index", "data"}, {"columns", "data"}):
         return [dict(zip(value["columns"], row, strict=False)) for row in value["data"]]
-    lists = [key for key, of in value.items() if isinstance(of, list) and of]
+    lists = [key for key, entries in value.items() if isinstance(entries, list) and entries]
     if len(lists) == 1 and lists[0] in WRAPPERS and isinstance(value[lists[0]][0], dict):
         return value[lists[0]]
     columns = list(value.values())
-    roles = sum(bool(names) for names in roles_of(list(value)).values())
-    if roles > 1 and all(isinstance(of, dict) and of.keys() == columns[0].keys() for of in columns):
-        rows = zip(*map(dict.values, columns), strict=True)
-        return [dict(zip(value, row, strict=True)) for row in rows]
-    return value
+    if num_roles(value) < 2 or {*map(type, columns)} != {dict}:
+        return value
+    if any(column.keys() != columns[0].keys() for column in columns):
+        return value
+    rows = zip(*map(dict.values, columns), strict=True)
+    return [dict(zip(value, row, strict=True)) for row in rows]
 
 
 def unknown_keys(head: Head) -> str:

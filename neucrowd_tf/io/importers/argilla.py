@@ -29,8 +29,7 @@ def matches(head: Head) -> bool:
 
 def _flat(record: Fields) -> list[str]:
     """Returns the questions of a flat record."""
-    names = [key.removesuffix(FLAT) for key in record if key.endswith(FLAT)]
-    return [name for name in names if f"{name}{FLAT}.users" in record]
+    return [key[: -len(FLAT)] for key in record if key.endswith(FLAT) and f"{key}.users" in record]
 
 
 def read(head: Head, options: TableOptions) -> LabelColumns:
@@ -60,7 +59,7 @@ def _responses(record: Fields, key: str) -> list[Fields]:
     values = record[key] or []
     users = record[f"{key}.users"] or []
     states = record.get(f"{key}.status") or [None] * len(values)
+    responses = zip(values, users, states, strict=True)
     return [
-        {"value": value, "user_id": user, "status": status}
-        for value, user, status in zip(values, users, states, strict=True)
+        dict(zip(("value", "user_id", "status"), response, strict=True)) for response in responses
     ]

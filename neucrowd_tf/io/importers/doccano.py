@@ -27,9 +27,8 @@ QUESTION = "label"
 
 def matches(head: Head) -> bool:
     """Whether a file looks like doccano's; one JSONL alone does not name annotators."""
-    if head.kind in ("zip", "folder"):
-        names = [PurePosixPath(name) for name in head.names]
-        return any(name.suffix == ".jsonl" and len(name.parts) == 1 for name in names)
+    if head.has_members:
+        return any(name.endswith(".jsonl") and "/" not in name for name in head.names)
     first = head.first or {}
     texts = not first.keys().isdisjoint(("text", "data"))
     return texts and "id" in first and (isinstance(first.get("label"), list) or _has_users(first))
@@ -45,9 +44,9 @@ def _has_users(example: Fields) -> bool:
 def read(head: Head, options: TableOptions) -> LabelColumns:
     """Reads a file per annotator, or one file; spans are left out."""
     answers = Answers(head, NAME, options, item="id", annotator="user")
-    if head.kind in ("zip", "folder"):
+    if head.has_members:
         return answers.read(_examples(head), _add)
-    if spans := sum(isinstance(label, list) for label in (head.first or {}).get("label", ())):
+    if spans := list(map(type, (head.first or {}).get("label", ()))).count(list):
         answers.left_out["spans in the first text"] += spans
         raise answers.nothing()
     return answers.read(((place, (None, line)) for place, line in head.records()), _add)
@@ -77,7 +76,7 @@ def _add(answers: Answers, place: str, entry: tuple[str | None, Fields]) -> None
     chosen = example["label"]
     if not isinstance(chosen, list):
         raise answers.fail(place)
-    if any(isinstance(label, list) for label in chosen):
+    if list in map(type, chosen):
         answers.left_out["spans"] += len(chosen)
     else:
         answers.add(place, example.get("id"), annotator, QUESTION, chosen)

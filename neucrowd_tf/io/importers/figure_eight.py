@@ -29,9 +29,7 @@ def matches(head: Head) -> bool:
 
 def _results(record: Fields) -> Fields:
     results = record.get("results")
-    if isinstance(results, dict):
-        return results
-    return {}
+    return results if isinstance(results, dict) else {}
 
 
 def read(head: Head, options: TableOptions) -> LabelColumns:

@@ -67,7 +67,9 @@ def _add(place: str, item: Any, by: Any, answered: Fields, answers: Answers) -> 
         else:
             answers.left_out["texts"] += 1
             continue
-        choices = [choice.get("value", choice.get("name")) for choice in chosen if choice]
-        if nested := sum(bool(choice.get("classifications")) for choice in chosen if choice):
-            answers.left_out["nested classifications"] += nested
+        choices = []
+        for choice in filter(None, chosen):
+            choices.append(choice.get("value", choice.get("name")))
+            if choice.get("classifications"):
+                answers.left_out["nested classifications"] += 1
         answers.add(place, item, by, str(question.get("name", "")), choices)

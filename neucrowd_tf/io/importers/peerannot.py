@@ -22,7 +22,7 @@ from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table, table_of_records
-from neucrowd_tf.names import roles_of
+from neucrowd_tf.names import num_roles
 
 NAME = "answers.json"
 KEY = "key"
@@ -34,9 +34,8 @@ def matches(head: Head) -> bool:
     """Whether a file is an object of items with annotators and labels."""
     if head.kind != "json" or not head.keys or not isinstance(head.first, dict):
         return False
-    scalars = all(isinstance(label, (str, int, float)) for label in head.first.values())
-    columns = sum(bool(names) for names in roles_of(list(head.keys)).values())
-    return scalars and columns < 2  # otherwise the columns of a data frame
+    scalars = {*map(type, head.first.values())} <= {str, int, float, bool}
+    return scalars and num_roles(head.keys) < 2  # otherwise the columns of a data frame
 
 
 def read(head: Head, options: TableOptions) -> LabelColumns:
@@ -47,7 +46,7 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     """
     named = [*options.task_column, *options.worker_column]
     outer = list(head.value)
-    objects = [of for of in head.value.values() if isinstance(of, dict)]
+    objects = [labels for labels in head.value.values() if isinstance(labels, dict)]
     inner = list(dict.fromkeys(itertools.chain.from_iterable(objects)))
     swapped = options.task_column == (WITHIN,) or options.worker_column == (KEY,)
     if not named:
@@ -76,8 +75,8 @@ def _ask(head: Head, outer: list[str], inner: list[str]) -> None:
     annotators: Proposal = {"task_column": KEY, "worker_column": WITHIN}
     as_is = {"If they are annotators": annotators}
     words = {"columns": f"Keys: {few(outer)}. Keys within: {few(inner)}"}
-    numbers = itertools.chain.from_iterable(of.values() for of in head.value.values())
-    whole = all(type(number) is int and number >= 0 for number in numbers)
+    numbers = list(itertools.chain.from_iterable(map(dict.values, head.value.values())))
+    whole = {*map(type, numbers)} <= {int} and min(numbers, default=0) >= 0
     if whole and 2 <= len(inner) <= min(SHOWN, len(outer) / 2):
         table = counts_of(head).only(inner)
         reason = exclude_each_other(table, inner)
@@ -98,7 +97,7 @@ def _ask(head: Head, outer: list[str], inner: list[str]) -> None:
 
 def counts_of(head: Head) -> Table:
     """Returns an object of items and their numbers of votes by class as a table."""
-    rows = [{**of, "item": item} for item, of in head.value.items()]
+    rows = [{**votes, "item": item} for item, votes in head.value.items()]
     return table_of_records(head.path, rows)
 
 

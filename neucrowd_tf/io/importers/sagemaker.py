@@ -31,7 +31,7 @@ ALL_WORKERS = "annotationsFromAllWorkers"
 
 def matches(head: Head) -> bool:
     """Whether a file or a folder looks like Ground Truth's."""
-    if head.kind in ("zip", "folder"):
+    if head.has_members:
         folders: set[str] = set()
         for name in head.names:
             if name.endswith(".json"):
@@ -44,7 +44,7 @@ def matches(head: Head) -> bool:
 def read(head: Head, options: TableOptions) -> LabelColumns:
     """Reads either of the forms; the names in a form are the questions."""
     answers = Answers(head, NAME, options, item="object", annotator="workerId")
-    if head.kind in ("zip", "folder"):
+    if head.has_members:
         return answers.read(_responses(head), _add_response)
     return answers.read(head.records(), _add_record)
 
