@@ -103,7 +103,10 @@ class CodedLabels:
                 "annotator": people,
             }
             self._check_repeats()
-            self._split()
+            if options.multi_label is None:
+                self._spell_labels()
+            else:
+                self._ask_for_each_class(options.multi_label)
             self._check()
             if columns.wrong is not None:
                 raise columns.wrong
@@ -209,37 +212,44 @@ class CodedLabels:
 
         return place
 
-    def _split(self) -> None:
-        """Makes bins of ratings, and a yes/no question of each class of several in a cell."""
-        options = self.options
+    def _spell_labels(self) -> None:
+        """Spells numbers in one way, and makes bins of ratings.
+
+        Raises:
+            DataError: cells of several labels, or ratings that have no bin.
+        """
+        points = decimal_points(self.labels.names)
+        if points != self.labels.names:
+            first = self.labels.names[0]
+            self.labels = self.labels.renamed(points)
+            self.notes.append(f"Commas are decimal: {first} is read as {points[0]}.")
+        cells = []
+        orders = []
+        for name in self.labels.names:
+            cells.append("" if self._is_one_label(name) else name)
+            if isinstance(name, tuple):
+                orders.append(name)
+        check_ranking(self.path, self.columns.layout, orders)
+        self.notes += check_several(self.path, cells, self.place(self.labels))
+        if not self.options.exact_names:
+            self.labels = self.labels.renamed(without_point(self.labels.names))
+        if self.options.bins:
+            binned = bin_names(self.path, self.labels.names, self.options.bins)
+            self.labels = self.labels.renamed(binned)
+
+    def _ask_for_each_class(self, sign: str) -> None:
+        """Makes a yes/no question of each class of those that cells have, parted by a sign."""
         place = self.place(self.labels)
-        layout = self.columns.layout
-        if options.multi_label is None:
-            points = decimal_points(self.labels.names)
-            if points != self.labels.names:
-                first = self.labels.names[0]
-                self.labels = self.labels.renamed(points)
-                self.notes.append(f"Commas are decimal: {first} is read as {points[0]}.")
-            names = self.labels.names
-            check_ranking(self.path, layout, [name for name in names if isinstance(name, tuple)])
-            cells = ["" if self._is_one_label(name) else name for name in names]
-            self.notes += check_several(self.path, cells, place)
-            if not options.exact_names:
-                self.labels = self.labels.renamed(without_point(names))
-            if options.bins:
-                binned = bin_names(self.path, self.labels.names, options.bins)
-                self.labels = self.labels.renamed(binned)
-            return
         parted = []
         for at, name in enumerate(self.labels.names):
             if name and self._is_one_label(name):
                 parted.append([name])
             else:
-                parted.append(split_cell(self.path, name, options.multi_label, place(at)))
-        check_ranking(self.path, layout, list(filter(None, parted)))
+                parted.append(split_cell(self.path, name, sign, place(at)))
+        check_ranking(self.path, self.columns.layout, list(filter(None, parted)))
         used = list(dict.fromkeys(itertools.chain.from_iterable(parted)))
-        check_names(self.path, "label", used, lambda at: "", options)
-        classes = classes_of(self.path, used, options, lambda at: "")
+        check_names(self.path, "label", used, lambda at: "", self.options)
+        classes = classes_of(self.path, used, self.options, lambda at: "")
         width = len(classes)
         code_of = positions(classes)
         ones = np.zeros((len(parted), width), dtype=np.int64)
@@ -254,7 +264,7 @@ class CodedLabels:
         self.annotators = self.annotators.at(repeated, every=True)
         self.rows = self.rows[repeated]
         self.labels = Coded(["no", "yes"], ones[self.labels.codes].ravel())
-        self.options = dataclasses.replace(options, classes=("no", "yes"))
+        self.options = dataclasses.replace(self.options, classes=("no", "yes"))
         shown = listed(classes, SHOWN)
         self.notes.append(f"Each of {width} classes is a yes/no question: {shown}.")
 

@@ -174,8 +174,11 @@ def is_mean(table: Table, column: str, others: Texts) -> bool:
     numbers = []
     for name in (column, *others):
         texts, codes = table.codes(name)
-        cells = [x if re.fullmatch(r"-?\d+(\.\d+)?", x) else "nan" for x in texts]
-        numbers.append(np.array(cells, dtype=np.float64)[codes])
+        values = np.full(len(texts), np.nan)
+        for at, text in enumerate(texts):
+            if re.fullmatch(r"-?\d+(\.\d+)?", text):
+                values[at] = float(text)
+        numbers.append(values[codes])
     known = np.isfinite(numbers)
     rows = known[0] & known[1:].any(axis=0)
     values = numbers[0][rows]

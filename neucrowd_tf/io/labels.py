@@ -181,7 +181,9 @@ def _reading(coded: CodedLabels, items: list[str] | None, unmatched: str) -> Rea
         instances, tasks = _instances(coded, items, unmatched)
         counted &= instances >= 0
         crowd = Annotations(
-            *(codes[counted] for codes in (instances, coded.annotators.codes, labels)),
+            instances[counted],
+            coded.annotators.codes[counted],
+            labels[counted],
             instance_names=tasks,
             annotator_names=typed_names(coded.annotators.names),
             class_names=typed_names(classes),
@@ -221,7 +223,7 @@ def _instances(
     if rows:
         if len(rows) != len(items):
             raise broken(coded.path, f"{len(rows):,} rows without ids for {len(items):,} items")
-        places = np.array([int(item) for item in names], dtype=np.int64)
+        places = np.array(list(map(int, names)))
     elif coded.pairs is not None:
         raise UsageError("--multi_label: training uses one question per item. Remove it.")
     else:
