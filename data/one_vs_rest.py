@@ -57,7 +57,9 @@ def one_vs_rest(dataset: CrowdDataset, positive: int, seed: int = 0) -> CrowdDat
 
 def _two_classes(crowd: Annotations, positive: int) -> Annotations:
     return Annotations(
-        *(crowd.instances, crowd.annotators, (crowd.labels == positive).astype(np.int32)),
+        crowd.instances,
+        crowd.annotators,
+        (crowd.labels == positive).astype(np.int32),
         num_classes=2,
         instance_names=crowd.instance_names,
         annotator_names=crowd.annotator_names,

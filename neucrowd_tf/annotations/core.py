@@ -135,7 +135,9 @@ class Annotations(AnnotationViews):
         annotators, workers = factorize(workers, annotator_names, "worker")
         codes, classes = factorize(labels, class_names, "label", sort=True)
         return cls(
-            *(instances, annotators, codes),
+            instances,
+            annotators,
+            codes,
             instance_names=tasks,
             annotator_names=workers,
             class_names=classes,
@@ -168,7 +170,9 @@ class Annotations(AnnotationViews):
         if num_classes is None and class_names is None:
             num_classes = int(array.max(initial=-1)) + 1
         return cls(
-            *(rows, columns, array[rows, columns]),
+            rows,
+            columns,
+            array[rows, columns],
             num_instances=array.shape[0],
             num_annotators=array.shape[1],
             num_classes=num_classes,
@@ -199,7 +203,9 @@ class Annotations(AnnotationViews):
             class_names = axis_names(counts, "columns")
         empty = np.zeros(0, dtype=np.int32)
         crowd = cls(
-            *(empty, empty, empty),
+            empty,
+            empty,
+            empty,
             num_instances=votes.shape[0],
             num_annotators=int(votes.sum(axis=1).max(initial=0)),
             num_classes=votes.shape[1],
@@ -306,7 +312,9 @@ class Annotations(AnnotationViews):
                 stacklevel=2,
             )
         return cls(
-            *(rows, columns, labels),
+            rows,
+            columns,
+            labels,
             instance_names=frame.index,
             annotator_names=frame.columns,
             class_names=classes,

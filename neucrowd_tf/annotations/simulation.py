@@ -271,7 +271,9 @@ def simulate(
         draws = _dependent(draws, instances, len(codes), seed, dependence)
     labels = (draws[:, None] >= cumulative[annotators, codes[instances]]).sum(axis=1)
     return Annotations(
-        *(instances, annotators, labels),
+        instances,
+        annotators,
+        labels,
         num_instances=len(codes),
         num_annotators=len(matrices),
         num_classes=matrices.shape[1],

@@ -71,7 +71,9 @@ def flip_labels(annotations: Annotations, share: float, seed: int) -> Annotation
     steps = generator.integers(1, annotations.num_classes, size=annotations.num_annotations)
     labels = (annotations.labels + flipped * steps) % annotations.num_classes
     return Annotations(
-        *(annotations.instances, annotations.annotators, labels),
+        annotations.instances,
+        annotations.annotators,
+        labels,
         instance_names=annotations.instance_names,
         annotator_names=annotations.annotator_names,
         class_names=annotations.class_names,
@@ -88,7 +90,9 @@ def _numbered_labels(annotations: Annotations) -> Annotations:
     labels = np.repeat(classes, counts)
     first = np.searchsorted(instances, instances)
     return Annotations(
-        *(instances, np.arange(len(instances)) - first, labels),
+        instances,
+        np.arange(len(instances)) - first,
+        labels,
         num_annotators=annotations.num_annotators,
         instance_names=annotations.instance_names,
         class_names=annotations.class_names,

@@ -27,8 +27,18 @@ LABELS = "labels.csv"  # only with --dataset=table
 OUT_OF_FOLD = "oof.csv"  # only of methods that hold out every training item, as auto does
 REPORT = "report.html"
 FILES = (
-    *(FINISHED, CONFIG, STATUS, HISTORY, EVALUATION, CURVES, PREDICTIONS, ANNOTATORS, TUNING),
-    *(LABELS, OUT_OF_FOLD, REPORT),
+    FINISHED,
+    CONFIG,
+    STATUS,
+    HISTORY,
+    EVALUATION,
+    CURVES,
+    PREDICTIONS,
+    ANNOTATORS,
+    TUNING,
+    LABELS,
+    OUT_OF_FOLD,
+    REPORT,
 )
 FOLDERS = (CHECKPOINTS, TENSORBOARD, SAVED_MODEL)
 

@@ -204,8 +204,11 @@ class _Execution:
         models = named_models(work.options.model_annotator, dataset.annotations.annotator_names)
         self.sources = Sources(models, work.options.family)
         self.gold: dict[Any, Any] | None = None  # true labels by item, of --gold
+        self.gold_codes: Indices | None = None  # of the instances of `whole_crowd`
         if (path := work.options.gold) is not None:
-            self.gold = read_gold(path, whole_crowd(dataset).observed(), work.options)
+            whole = whole_crowd(dataset).observed()
+            self.gold = read_gold(path, whole, work.options)
+            self.gold_codes = gold_codes(self.gold, whole)
         self.encoder = None
         if (source := work.options.encoder) is not None:
             encoder = make_encoder(source)
@@ -320,20 +323,14 @@ class _Execution:
             estimator.fit(self.dataset.features, self.annotations, validation, run=run)
         return time.perf_counter() - began
 
-    def _gold(self) -> Indices | None:
-        """Returns gold class codes of `whole_crowd`'s instances, -1 if unknown."""
-        if self.gold is None:
-            return None
-        return gold_codes(self.gold, whole_crowd(self.dataset).observed())
-
     def _crowd(self) -> Annotations:
         """Returns the annotations that annotators.csv and the report are of.
 
         They are all of a table, and what a run trains on of other datasets.
         """
-        if self.work.key.dataset == "table":
-            return whole_crowd(self.dataset).observed()
-        return self.dataset.annotations.observed()
+        is_table = self.work.key.dataset == "table"
+        crowd = whole_crowd(self.dataset) if is_table else self.dataset.annotations
+        return crowd.observed()
 
     def _report(self, metrics: Fields, scale: Scale) -> None:
         """Writes report.html; an error in it is a warning and does not fail the run."""
@@ -344,7 +341,7 @@ class _Execution:
                 metrics,
                 crowd=self._crowd(),
                 sources=self.sources,
-                gold=self._gold(),
+                gold=self.gold_codes,
                 scale=scale,
             )
         except Exception as error:
@@ -358,7 +355,7 @@ class _Execution:
         folder = self.folder
         key = self.work.key
         probabilities = np.asarray(estimator.predict_proba(dataset.test.features))
-        gold = self._gold()
+        gold = self.gold_codes
         sources = self.sources
         scale = scale_of(estimator)
         labels, scored = score_test(dataset, probabilities, estimator, gold, sources)
@@ -395,7 +392,7 @@ class _Execution:
             metrics["validation"] = score_split(dataset.validation, validated, dataset.class_names)
             basis = "truth" if dataset.validation_is_truth else "majority vote"
             metrics["validation_labels"] = basis
-        for name in ("n_iter_", "best_epoch_", "one_step_", "trained_", "recommendation_"):
-            if getattr(estimator, name, None) is not None:
-                metrics[name.rstrip("_")] = getattr(estimator, name)
+        for name in ("n_iter", "best_epoch", "one_step", "trained", "recommendation"):
+            if (result := getattr(estimator, f"{name}_", None)) is not None:
+                metrics[name] = result
         return metrics

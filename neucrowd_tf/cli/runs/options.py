@@ -30,10 +30,10 @@ LAYOUT = tuple(field.name for field in _FILES if field.name not in TABLES)
 SCARCITY = tuple(field.name for field in dataclasses.fields(Scarcity))
 # A suite sets these itself; with other values its table would not be what its title says.
 SET_BY_SUITE = (
-    *("dataset", "method", "seed", "hparam", *SCARCITY),
-    *("gold", "dataset_option", "curves", "evaluation", "folds", "repeats"),
-    *("tune", "tune_by", "space", "baseline", *TABLES, *LAYOUT, *NAMES),
-    *("encoder", "bases"),
+    "dataset", "method", "seed", "hparam", *SCARCITY,
+    "gold", "dataset_option", "curves", "evaluation", "folds", "repeats",
+    "tune", "tune_by", "space", "baseline", *TABLES, *LAYOUT, *NAMES,
+    "encoder", "bases",
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -282,21 +283,23 @@ def summary_table(
         baselines: methods whose differences are shown; without any, whether a method beats mv_lr.
         form: "md" or "tex" for a table in Markdown or LaTeX, None for a terminal.
     """
-    compared = [(f"{metric}_minus_{name}", name) for name in baselines for metric in COMPARED]
-    head = (
-        *("dataset", "method", "runs", "accuracy", "AUC", "F1", "log loss", "seconds"),
-        *(f"{stem.partition('_')[0]} minus {name}" for stem, name in compared),
-        *(() if baselines else ("beats mv_lr (acc/AUC)",)),
-    )
-    stems = [stem for stem, _ in compared]
-    cells = (_cells(record, stems) for record in summarise(rows, output_dir, baselines))
-    columns = list(zip(head, *cells, strict=True))
-    columns = [column for column in columns if any(set(cell) - {"-", "/"} for cell in column[1:])]
+    head = ["dataset", "method", "runs", "accuracy", "AUC", "F1", "log loss", "seconds"]
+    stems = []
+    for name, metric in itertools.product(baselines, COMPARED):
+        stems.append(f"{metric}_minus_{name}")
+        head.append(f"{metric} minus {name}")
+    if not baselines:
+        head.append("beats mv_lr (acc/AUC)")
+    columns = []
+    cells = [_cells(record, stems) for record in summarise(rows, output_dir, baselines)]
+    for column in zip(head, *cells, strict=True):
+        if "".join(column[1:]).strip("-/"):
+            columns.append(column)
     lines = list(zip(*columns, strict=True))
     notes = []
-    if any("[" in cell for line in lines for cell in line[3:7]):
+    if "[" in "".join(itertools.chain.from_iterable(line[3:7] for line in lines)):
         notes.append("[]: 95% interval of the mean over runs, within the metric's range")
-    if any(name.startswith("beats") for name in lines[0]):
+    if "beats" in " ".join(lines[0]):
         notes.append("beats: whether the interval of the paired difference is above or below 0")
     if any("[" in cell for line in lines for cell in line):
         notes.append(

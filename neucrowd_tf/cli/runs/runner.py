@@ -137,9 +137,13 @@ def follow(options: Options, works: Iterable[Work], report: Report) -> dict[RunK
 
 def keep_finished(finished: Sequence[Work]) -> dict[RunKey, Outcome]:
     """Adds finished runs to results.csv, which a killed command may not have done."""
-    outcomes = {work.key: Outcome(OK, work.metrics().content) for work in finished}
+    outcomes = {}
+    rows = []
+    for work in finished:
+        metrics = work.metrics().content
+        outcomes[work.key] = Outcome(OK, metrics)
+        rows.append(make_row(work.key, OK, metrics))
     if finished:
-        rows = [make_row(key, OK, outcome.metrics) for key, outcome in outcomes.items()]
         options = finished[0].options
         add_rows(options.output_dir, rows, options.baseline)
     return outcomes

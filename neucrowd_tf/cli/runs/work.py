@@ -6,13 +6,13 @@ import contextlib
 import dataclasses
 import functools
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock
 
-from neucrowd_tf.declare.types import Fields
+from neucrowd_tf.declare.types import Fields, NamedValues
 from neucrowd_tf.declare import registry
 from neucrowd_tf.annotations import statistics
 from neucrowd_tf.io import run_files
@@ -27,8 +27,8 @@ METRICS = ("accuracy", "balanced_accuracy", "f1", "auc", "log_loss")
 TRAIN_ACCURACY = "train_accuracy"  # of metrics.json: the share of right training predictions
 # Flags that change a result, by their names in config.json's settings.
 SETTINGS = (
-    *(*SCARCITY, "tune", "threads", "device", "mixed_precision"),
-    *("distribute", "evaluation"),
+    *SCARCITY, "tune", "threads", "device", "mixed_precision",
+    "distribute", "evaluation",
 )
 # What runs of one method may differ in.
 PER_RUN = ("data_seed", "digests", "workers", "threads", "device", "mixed_precision", "distribute")
@@ -168,10 +168,10 @@ class Work:
                 f"--output_dir: {self.folder} contains a finished run. Choose another folder, or"
                 " keep it with --resume."
             )
-        started = (self.folder / CONFIG).is_file() or self.finished
-        if self.options.resume and started:
+        continues = self.options.resume and (self.finished or (self.folder / CONFIG).is_file())
+        if continues:
             self.check_settings()
-        return self.options.resume and started
+        return continues
 
     def check_settings(self) -> None:
         """Raises UsageError if the run in the folder has other settings; names the first."""
@@ -187,13 +187,11 @@ class Work:
             for settings in (before, before.get("hparams"), now, now.get("hparams")):
                 if isinstance(settings, dict) and name in digests:
                     settings.pop(name, None)  # the same file may be in another folder now
-        for name in sorted({*before, *now} - {"digests"}):
-            # A flag that an earlier version did not have was off, which versions spell differently.
-            if (before.get(name) or None) != (now.get(name) or None):
-                raise UsageError(
-                    f"{self.folder}: the run began with {name}: {before.get(name)}, now it is"
-                    f" {now.get(name)}. {OTHER_FOLDER}"
-                )
+        for name in _differing(before, now, {"digests"}):
+            raise UsageError(
+                f"{self.folder}: the run began with {name}: {before.get(name)}, now it is"
+                f" {now.get(name)}. {OTHER_FOLDER}"
+            )
 
     def check_beside(self, others: Iterable[tuple[Path, Config]]) -> None:
         """Raises UsageError if summary.csv could not compare this run with another finished one.
@@ -203,13 +201,11 @@ class Work:
         now = jsonable(self.settings())
         files = now.get("digests", {})
         for folder, config in others:
-            before = dict(config.settings)
-            theirs = config.settings.get("digests") or {}
-            names = {*files, *theirs} - {"encoder", "gold"}
-            differ = [name for name in sorted(names) if files.get(name) != theirs.get(name)]
+            before = config.settings
+            theirs = before.get("digests") or {}
+            differ = _differing(files, theirs, {"encoder", "gold"})
             if folder.parent == self.folder.parent and folder != self.folder:
-                names = {*before, *now} - {*files, *theirs, *PER_RUN}
-                differ += [x for x in sorted(names) if (before.get(x) or 0) != (now.get(x) or 0)]
+                differ += _differing(before, now, {*files, *theirs, *PER_RUN})
             if differ:
                 raise UsageError(
                     f"--output_dir: {folder} has a run with other {differ[0]}, and summary.csv"
@@ -306,6 +302,15 @@ class Work:
             "git_revision": process.git_revision(),
             "card": {**dataclasses.asdict(dataset.card), "statistics": data_statistics(dataset)},
         }
+
+
+def _differing(one: NamedValues, other: NamedValues, ignored: Collection[str]) -> list[str]:
+    """Returns the names of values that differ, sorted.
+
+    A flag that an earlier version did not have was off, which versions spell differently.
+    """
+    names = sorted({*one, *other}.difference(ignored))
+    return [name for name in names if (one.get(name) or None) != (other.get(name) or None)]
 
 
 def preset_name(dataset: str, encoder: Any) -> str | None:

@@ -117,7 +117,11 @@ def check_regular(path: Path, kind: str = "a file", *, folders: bool = True) -> 
 
 
 DAMAGED = (
-    *(gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile),
+    gzip.BadGzipFile,
+    EOFError,
+    zlib.error,
+    lzma.LZMAError,
+    zipfile.BadZipFile,
     NotImplementedError,
 )
 
