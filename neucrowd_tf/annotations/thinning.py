@@ -11,7 +11,7 @@ from neucrowd_tf.annotations import simulation
 from neucrowd_tf.annotations.core import Annotations
 from neucrowd_tf.errors import DataError
 
-# Streams of random numbers, of those of `simulation`: the one that takes labels away, and another.
+# Streams of random numbers: that of `simulation` which takes labels away, and a further one.
 _LIMIT = 7
 _FLIP = 10
 

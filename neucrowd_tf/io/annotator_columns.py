@@ -15,10 +15,10 @@ from neucrowd_tf.io.table import Table
 from neucrowd_tf.names import plain_integers
 
 MOST_WIDE = 40  # distinct values of all columns of a wide table
-FEWEST_ROWS = 6  # whose sums vary less than those of independent columns by more than chance
-ALIKE = 0.4  # share of the variance of independent columns' sums
-TOGETHER_SUMS = 1.2  # the same share, of annotators' columns
-FEWEST_AGREED = 30  # rows in which an annotator hardly agrees with nobody by chance
+FEWEST_ROWS = 6  # before the variance of the rows' sums says anything
+ALIKE = 0.4  # of the variance that sums of independent columns have: counts vary less
+TOGETHER_SUMS = 1.2  # of the same variance: annotators' columns vary more
+FEWEST_AGREED = 30  # rows, before it is no chance that an annotator agrees with nobody
 BY_CHANCE = 1.5  # standard deviations within which a column's agreement with the others is
 TOGETHER = 3.0  # standard deviations above chance of columns that agree
 WHOLE = re.compile(r"\d{1,6}")

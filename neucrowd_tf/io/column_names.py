@@ -29,16 +29,17 @@ _AGAIN = [re.compile(pattern, re.IGNORECASE) for pattern in _WORDS["patterns"]["
 _TIMES = [re.compile(pattern) for pattern in _WORDS["patterns"]["time"]]
 
 
-def _bare(name: str) -> str:
-    return name.strip()
-
-
 def _in_words(name: str) -> str:
-    return re.sub(r"\W+", "_", _bare(name).lower())
+    return re.sub(r"\W+", "_", name.strip().lower())
 
 
 def _named(kind: str, form: Callable[[str], str] = folded) -> Callable[[str], bool]:
-    """Returns a function that says whether a name, in a form, is as a pattern of the file says."""
+    """Returns a test of names by a kind of patterns in the TOML file.
+
+    Args:
+        kind: the patterns' key.
+        form: what the patterns are compared with, made of a name.
+    """
     pattern = re.compile("|".join(_WORDS["patterns"][kind]))
 
     def is_named(name: str) -> bool:
@@ -50,8 +51,8 @@ def _named(kind: str, form: Callable[[str], str] = folded) -> Callable[[str], bo
 # Whether a column's name says
 is_status = _named("status")  # that it is about how a label was given
 is_gold = _named("gold", _in_words)  # that it has true labels
-is_summary = _named("summary", _bare)  # that it sums up the labels of a row
-is_id = _named("id", _bare)  # that it has ids or the row's number, or says nothing
+is_summary = _named("summary", str.strip)  # that it sums up the labels of a row
+is_id = _named("id", str.strip)  # that it has ids or the row's number, or says nothing
 is_which_model = _named("which_model")  # that it tells which model an output is of
 is_person = _named("person")  # that it names annotators
 is_question = _named("question")  # that it names questions
@@ -60,8 +61,8 @@ is_text = _named("text")  # that it has what is labelled
 is_part = _named("part")  # that it names a part of the items: a batch, a document
 # Whether the name of an item is that of a row that sums up those above, and of an annotator that of
 # a model.
-is_total = _named("total", _bare)
-is_model = _named("model", _bare)
+is_total = _named("total", str.strip)
+is_model = _named("model", str.strip)
 
 
 def answer_of(column: str) -> str:
@@ -96,8 +97,9 @@ def unlike_names(names: Texts) -> list[str]:
         return []
     stem = re.sub(r"[\W_]*#.*", "", form)
     unlike = []
-    for name, own in zip(names, forms, strict=True):
-        if own != form and name != stem and not is_person(name) and not is_model(name):
+    for name, other_form in zip(names, forms, strict=True):
+        named = name == stem or is_person(name) or is_model(name)
+        if other_form != form and not named:
             unlike.append(name)
     return unlike
 

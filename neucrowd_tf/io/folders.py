@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 from collections import Counter
 from collections.abc import Sequence
@@ -43,13 +44,14 @@ def joined(folder: Path, files: Sequence[Path], parts: Sequence[LabelColumns]) -
             problem = "several files are read only as long tables"
             advice = "Write a row per label: task, worker, label."
             raise error("unknown_layout", file, problem=problem, advice=advice)
-    sizes = [len(Coded.of(part.items).codes) for part in parts]
-    starts = np.cumsum([0, *sizes])
+    starts = [0]
+    for part in parts:
+        starts.append(starts[-1] + len(Coded.of(part.items).codes))
 
     def place(row: int) -> str:
-        at = int(np.searchsorted(starts, row, side="right")) - 1
+        at = bisect.bisect_right(starts, row) - 1
         name = files[at].relative_to(folder).as_posix()
-        return f"{name}: {parts[at].place(row - int(starts[at]))}"
+        return f"{name}: {parts[at].place(row - starts[at])}"
 
     times: Column = ()
     if all(len(part.times) for part in parts):

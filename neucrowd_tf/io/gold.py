@@ -66,15 +66,16 @@ def read_true_labels(
     codes = positions(classes)
     rows: list[int] = []
     labels: list[str] = []
-    for row, cell in enumerate(table[column]):
+    names: list[str] = []
+    exact = set(items)
+    for row, (item, cell) in enumerate(zip(ids, table[column], strict=True)):
         label = name_of(cell, codes)
         if options.bins and label not in codes:
             label = binned(label, classes)
         if label in codes or not is_missing(label, options):
             rows.append(row)
             labels.append(label)
-    exact = set(items)
-    names = [name_of(ids[row], exact) for row in rows]
+            names.append(name_of(item, exact))
     other = "the labels or features"
     indices = matched(path, names, items, lambda at: table.place(rows[at]), drop=drop, other=other)
     truth = np.full(len(items), -1, dtype=np.int64)

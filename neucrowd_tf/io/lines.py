@@ -61,16 +61,16 @@ def _sentences(coded: CodedLabels, crowd: Annotations, counts: Array) -> Iterato
         yield f"Times: {columns.roles['time']}."
     if columns.unused:
         yield f"Unused columns: {few(columns.unused)}."
-    named = any(text.startswith("--model_annotator") for text in RUNNING.get())
-    if not named and (models := list(filter(is_model, annotators))):
+    models = list(filter(is_model, annotators))
+    if models and "--model_annotator" not in " ".join(RUNNING.get()):
         flag = f"--model_annotator={shlex.quote(','.join(models))}"
         yield f"Annotators with names of models: {few(models)}."
         yield f"They count as people without {flag}."
     if again := repeated_codings(annotators):
         yield f"Annotators who may be further codings by others: {few(again)}."
     if columns.left_out:
-        out = ", ".join(f"{count:,} {reason}" for reason, count in columns.left_out.items())
-        yield f"Left out: {out}."
+        counts_of = (f"{count:,} {reason}" for reason, count in columns.left_out.items())
+        yield f"Left out: {', '.join(counts_of)}."
     yield from coded.notes
     if columns.counts is None:
         if len(annotators) == 1:

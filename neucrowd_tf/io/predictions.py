@@ -14,9 +14,10 @@ from neucrowd_tf.errors import DataError, one_line
 from neucrowd_tf.io.tables.writing import columns_csv, text_cell
 from neucrowd_tf.names import positions
 
-TRUE = "true_label"  # the latter is the crowd's
-LIKELY = "likely_label"
-HEADERS = [["task", name, "predicted"] for name in (TRUE, LIKELY, "label")]  # the last is of 0.1
+TRUE = "true_label"
+LIKELY = "likely_label"  # the class that is most probable by the crowd's labels
+# How a file begins; the last is that of version 0.1.
+HEADERS = [["task", name, "predicted"] for name in (TRUE, LIKELY, "label")]
 ROUNDED = 0.02  # what probabilities in bfloat16 are off one together
 
 

@@ -42,13 +42,16 @@ def time_column(table: Table, columns: Texts, roles: Sequence[Texts]) -> tuple[s
     """Returns the column of times: the first, by the rank of its name, whose cells are times.
 
     A column with another name has times if its cells are written as times, not as numbers, and
-    differ within items and within annotators. If no column can be read, the one that has times by
-    its name or but for the order of day and month. The second value is whether it can be read.
+    differ within items and within annotators. If no column can be read, it is the first that is
+    named as times, or whose order of day and month is not known.
 
     Args:
         table: with a row per label.
         columns: those without another role.
         roles: the columns of items, and those of annotators.
+
+    Returns:
+        the column, and whether it can be read.
     """
     named = time_columns(tuple(columns))
     others = []

@@ -27,7 +27,7 @@ _NAMES = re.compile(r"\[.+,.+\]")  # two entries of a list at least
 _ENTRY = re.compile(r"""'([^']*)'|"([^"]*)\"""")
 _ABUT = re.compile(r"""(['"])\s+\1""")
 # What may say that there is no label: a code, texts of Python and pandas, and signs for a blank
-# cell. They are classes, but with a line; signs are not beside "+", whose opposite "-" is.
+# cell. They are classes, but a line names them. Beside "+", a "-" is its opposite.
 NOTHING = ("-1", "None", "<NA>", "NaT", "-", "--", "?", ".")
 _COMMA = re.compile(r"[+-]?\d+,\d+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffd\ud800-\udfff]")

@@ -69,7 +69,7 @@ def number_cell(value: Any) -> str:
 
 
 def cell(value: Any) -> str:
-    """Returns a value as a cell: numbers with a point as `number_cell` has them, others as text."""
+    """Returns a value as a cell: of a float by `number_cell`, of anything else by `text_cell`."""
     if isinstance(value, (float, np.floating)):
         return number_cell(float(value))
     return text_cell(value)
