@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Annotated, TextIO, TypeVar
 
 from neucrowd_tf.declare.flag_parsing import HelpRequest
+from neucrowd_tf.declare.types import Entries
 from neucrowd_tf.errors import DataError, UsageError, one_line, printable
 from neucrowd_tf.io.files.atomic import FREE_SOME, FULL, atomic_path
 from neucrowd_tf.io.schema import ANNOTATIONS, FAMILY, MODEL_ANNOTATOR, TableOptions
@@ -39,8 +40,8 @@ class LabelFlags(TableOptions):
         "CSV task,label: true labels of some items. They are kept, and calibrate the"
         " probabilities; --method=auto also chooses by them.",
     ] = None
-    model_annotator: Annotated[tuple[str, ...], MODEL_ANNOTATOR] = ()
-    family: Annotated[tuple[str, ...], FAMILY] = ()
+    model_annotator: Annotated[Entries, MODEL_ANNOTATOR] = ()
+    family: Annotated[Entries, FAMILY] = ()
 
 
 def run(command: Callable[[], Iterable[str] | int | None]) -> int:

@@ -57,3 +57,7 @@ NamedValues: TypeAlias = Mapping[str, Any]
 Texts: TypeAlias = Sequence[str]
 # Objects of JSON, each after its place in the file: "record 2", "line 3".
 Records: TypeAlias = Iterator[tuple[str, Fields]]
+# The entries of a flag that takes several, separated by commas.
+Entries: TypeAlias = tuple[str, ...]
+# The values of a flag that takes name=value and may be repeated.
+Pairs: TypeAlias = tuple[tuple[str, Any], ...]

@@ -130,9 +130,10 @@ class CodedLabels:
     def _check_repeats(self) -> None:
         """Raises DataError if many labels would be dropped that a column tells apart."""
         if self.options.duplicates is None:
-            counts = repeats(self._keys)
+            keys = self._keys
+            counts = repeats(keys)
             if are_many(*counts):
-                self.columns.ask_about_repeats(self._keys, self.rows, counts)
+                self.columns.ask_about_repeats(keys, self.rows, counts)
 
     @property
     def _keys(self) -> Indices:

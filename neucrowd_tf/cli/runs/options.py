@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from neucrowd_tf.declare.types import Fields, Texts
+from neucrowd_tf.declare.types import Entries, Fields, Pairs, Texts
 from neucrowd_tf.cli.command_line import LabelFlags
 from neucrowd_tf.datasets.files import TableFiles
 from neucrowd_tf.datasets.scarcity import Scarcity
@@ -61,22 +61,22 @@ class Options(TableFiles, LabelFlags, Scarcity):
     With --dataset=table the data are the user's own files.
     """
 
-    dataset: Annotated[tuple[str, ...], "Datasets, separated by commas (see --list)."] = ()
-    method: Annotated[tuple[str, ...], "Methods, separated by commas (see --list)."] = ()
-    suite: Annotated[tuple[str, ...], "Suites to run: names, `all`, or your FILE.toml."] = ()
-    rows: Annotated[tuple[str, ...], "Rows, as dataset/[setting/]method; * is any text."] = ()
+    dataset: Annotated[Entries, "Datasets, separated by commas (see --list)."] = ()
+    method: Annotated[Entries, "Methods, separated by commas (see --list)."] = ()
+    suite: Annotated[Entries, "Suites to run: names, `all`, or your FILE.toml."] = ()
+    rows: Annotated[Entries, "Rows, as dataset/[setting/]method; * is any text."] = ()
     list: Annotated[bool, "Lists methods, datasets and suites, and ends."] = False
     output_dir: Annotated[Path, "Folder of results.csv, summary.csv and the runs."] = Path("runs")
     data_dir: Annotated[Path | None, "Folder of the published data. Default: download."] = None
     seed: Annotated[int, whole(0, MAX_SEED), "First seed."] = 0
     num_runs: Annotated[int | None, whole(1), "Number of seeds. Default: 1, or the suite's."] = None
-    hparam: Annotated[tuple[tuple[str, Any], ...], "[METHOD.]NAME=VALUE: hyper-parameter"] = ()
+    hparam: Annotated[Pairs, "[METHOD.]NAME=VALUE: hyper-parameter"] = ()
     bases: Annotated[
         Literal["stronger", "papers"],
         "Networks of crowd layers and two-stage methods: the papers', or stronger ones for"
         " datasets that have them. Suites use the papers'.",
     ] = "stronger"
-    baseline: Annotated[tuple[str, ...], "Methods to compare with, besides mv_lr and ds_lr."] = ()
+    baseline: Annotated[Entries, "Methods to compare with, besides mv_lr and ds_lr."] = ()
     table: Annotated[Literal["md", "tex"] | None, "Also writes summary.md or summary.tex."] = None
     resume: Annotated[bool, "Keeps finished runs and continues unfinished ones."] = False
     export: Annotated[bool, "Also writes each fitted model as a SavedModel."] = False
@@ -94,14 +94,14 @@ class Options(TableFiles, LabelFlags, Scarcity):
     checkpoint_seconds: Annotated[float, number(least=0), "Least seconds between checkpoints."] = (
         5.0
     )
-    dataset_option: Annotated[tuple[tuple[str, Any], ...], "NAME=VALUE for a dataset's loader"] = ()
+    dataset_option: Annotated[Pairs, "NAME=VALUE for a dataset's loader"] = ()
     evaluation: Annotated[
         Literal["split", "cv"], "The dataset's own split, or repeated stratified cross-validation."
     ] = "split"
     folds: Annotated[int, whole(2, 10_000), "Number of folds (with --evaluation=cv)."] = 5
     repeats: Annotated[int, whole(1, 10_000), "Number of repeats (with --evaluation=cv)."] = 1
     tune: Annotated[int | str, _tries, "Number of settings to try before each run, or `grid`."] = 0
-    space: Annotated[tuple[tuple[str, Any], ...], _space, "For --tune: name=a,b,c."] = ()
+    space: Annotated[Pairs, _space, "For --tune: name=a,b,c."] = ()
     tune_by: Annotated[
         Literal["validation", "crowd"],
         "Data that score the settings (with --tune): the validation split or annotations.",
