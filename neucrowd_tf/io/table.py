@@ -272,13 +272,16 @@ class _Parts:
             self._check_quotes(block, lines)
         width = len(self.columns)
         if set(map(len, block)) - {width} or not all(row[0] for row in block):
-            filled = [at for at, row in enumerate(block) if any(map(str.strip, row))]
-            for at in filled:
-                self._check_length(len(block[at]), lines[at])
-            filled = [at for at in filled if len(block[at]) <= width]
-            pad = [""] * width
-            lines = [lines[at] for at in filled]
-            block = [(block[at] + pad)[:width] for at in filled]
+            filled = []
+            of_filled = []
+            for row, line in zip(block, lines, strict=False):  # lines may have one more
+                if any(map(str.strip, row)):
+                    self._check_length(len(row), line)
+                    if len(row) <= width:
+                        filled.append(row + [""] * (width - len(row)))
+                        of_filled.append(line)
+            block = filled
+            lines = of_filled
         cells = list(map(list, zip(*block, strict=True))) or [[] for _ in self.columns]
         for at, column in enumerate(cells, 1):
             if any(column):

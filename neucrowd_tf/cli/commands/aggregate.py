@@ -67,18 +67,7 @@ def run(flags: Aggregate) -> list[str]:
     )
     if _reads_by_parts(flags):
         return _aggregate_by_parts(flags)
-    if flags.max_iter is not None or flags.tol is not None:
-        raise UsageError("--max_iter, --tol: only with --engine. Add --engine=local.")
-    ordered = flags.scale == "ordinal"
-    method = flags.method or ("ordinal" if ordered else METHOD)
-    if ordered != (method in ORDERED):
-        raise UsageError(
-            f"--method={method}: with --scale=ordinal, and only then, it is one of"
-            f" {', '.join(ORDERED)}. Leave it out, or change --scale."
-        )
-    if ordered and flags.ties:
-        raise UsageError("--ties: medians do not tie. Leave it out with --scale=ordinal.")
-    make_aggregator(method)  # an unknown name is an error before the file is read
+    method = _method_of(flags)
     reading, gold = read_labels(path, flags, flags.gold, scale=flags.scale)
     crowd = reading.annotations
     models = named_models(flags.model_annotator, crowd.annotator_names)
@@ -99,7 +88,8 @@ def run(flags: Aggregate) -> list[str]:
             )
         except (IdentitiesError, UnsupportedDataError) as error:
             raise DataError(f"{path}: {error}") from None
-    written = {flags.output: labels_csv(inference, reading.pairs, ordered)}
+    labels = labels_csv(inference, reading.pairs, flags.scale == "ordinal")
+    written = {flags.output: labels}
     compared: list[ModelAnnotator] = []
     lines: list[str] = []
     if models:
@@ -116,6 +106,27 @@ def run(flags: Aggregate) -> list[str]:
     if isinstance(inference.model, OrdinalConsensus):
         method = ordered_method(inference.model, crowd)
     return [*notes, f"method: {method}", *inference.lines(), *lines]
+
+
+def _method_of(flags: Aggregate) -> str:
+    """Returns the method of labels in memory.
+
+    Raises:
+        UsageError: flags that do not belong together, or an unknown method.
+    """
+    if flags.max_iter is not None or flags.tol is not None:
+        raise UsageError("--max_iter, --tol: only with --engine. Add --engine=local.")
+    ordered = flags.scale == "ordinal"
+    method = flags.method or ("ordinal" if ordered else METHOD)
+    if ordered != (method in ORDERED):
+        raise UsageError(
+            f"--method={method}: with --scale=ordinal, and only then, it is one of"
+            f" {', '.join(ORDERED)}. Leave it out, or change --scale."
+        )
+    if ordered and flags.ties:
+        raise UsageError("--ties: medians do not tie. Leave it out with --scale=ordinal.")
+    make_aggregator(method)
+    return method
 
 
 def ordered_method(model: OrdinalConsensus, crowd: Annotations) -> str:

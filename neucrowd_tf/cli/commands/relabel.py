@@ -71,14 +71,15 @@ def run(flags: Relabel) -> list[str]:
     inference = infer(labels, method, gold, flags.seed, models=models, families=sources.families)
     if fresh := names[inference.crowd.num_annotators :]:
         notes.append(f"without labels yet: {', '.join(map(repr, fresh))}")
+    has_gold = inference.gold >= 0
     probas = inference.probas
-    evidence = None
-    if method == METHOD and (inference.gold >= 0).sum() < FEWEST_GOLD:
+    if method == METHOD and has_gold.sum() < FEWEST_GOLD:
         probas = with_less_lean(probas, labels.vote_counts())
     belief = belief_of(crowd, probas, people)
+    evidence = None
     if predictions is not None:
         evidence = evidence_of(crowd, read_probabilities(predictions, crowd, options))
-        evidence[inference.gold >= 0] = 1.0
+        evidence[has_gold] = 1.0
         belief = dataclasses.replace(belief, probas=with_evidence(belief.probas, evidence))
     plan = make_plan(
         crowd,

@@ -17,12 +17,12 @@ from neucrowd_tf.errors import UsageError
 from neucrowd_tf.declare.flag_parsing import pair, parse_value
 from neucrowd_tf.declare.flag_parsing import parse as parse_flags
 from neucrowd_tf.io.column_names import without
-from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.io.schema import FLAGS
 
 __all__ = ["Options", "check", "parse", "parse_value"]
 
 MAX_SEED = 2**31 - 1
-NAMES = tuple(field.name for field in dataclasses.fields(TableOptions))
+NAMES = tuple(FLAGS)
 # Files of --dataset=table, and further arguments of its loader.
 _FILES = declared(TableFiles)
 TABLES = tuple(field.name for field in _FILES if Path in field.kinds)
