@@ -7,7 +7,7 @@ from pathlib import Path
 
 from neucrowd_tf.declare.types import Axes
 from neucrowd_tf.io.files.atomic import atomic_path
-from reproduction.claims import OTHER, SAME, SIMILAR, Claim, Ours
+from reproduction.claim import OTHER, SAME, SIMILAR, Claim, Ours
 from reproduction.panels import Figure
 from reproduction.verdicts import AHEAD, BEHIND, NOT_TRAINED, UNDECIDED
 
@@ -37,7 +37,7 @@ def draw(claims: Iterable[Claim], path: Path) -> bool:
         weight = "bold"
         if claim is not None and claim.ours is not None:
             weight = "normal"
-            _draw_row(axis, y, claim.ours, claim.verdict.partition(",")[0])
+            _draw_row(axis, y, claim.ours, claim.word)
         axis.text(LIMITS[0] + 1, y + 0.25, name, fontsize=8, fontweight=weight)
     axis.axvline(0, color="0.5", linewidth=0.8, zorder=0)
     axis.set_yticks([])

@@ -27,6 +27,15 @@ Table = dict[tuple[str, str], dict[str, Figure]]
 PRIVATE = frozenset({"pre_k", "oral", "class", "emotion"})
 # Published, but not part of the usual data folder: a table shows them when a user has them.
 ELSEWHERE = frozenset({"cifar10h", "cifar10h_lt", "gisette_syn"})
+PRIVATE_DATA = "private data"
+ABSENT_DATA = "data not available"
+
+
+def why_absent(dataset: str) -> str:
+    """Returns why a dataset is not in the usual data folder; "" for one that is."""
+    if dataset in PRIVATE:
+        return PRIVATE_DATA
+    return ABSENT_DATA * (dataset in ELSEWHERE)
 
 
 def _lines(file: str) -> Iterator[tuple[list[str], str, list[str]]]:

@@ -21,7 +21,7 @@ from neucrowd_tf.io.run_files import FINISHED
 from neucrowd_tf.io.tables.writing import number_cell, to_csv
 from reproduction import panels
 from reproduction.collect import FinishedRun, absent_reason, row_runs
-from reproduction.printed import ELSEWHERE, PRIVATE, Figure
+from reproduction.printed import Figure, why_absent
 from reproduction.suite import Case, Suite
 from reproduction.verdicts import NOT_TRAINED, kind_of, prediction_interval, value_verdict
 
@@ -33,8 +33,6 @@ COLUMNS = (
 SEED_COLUMNS = ("dataset", "method", "metric", "seed", "fold", "value")
 # Metrics whose smallest value is the worst; of others no worst seed is shown.
 HIGHER = {"accuracy", "balanced_accuracy", "f1", "f1_positive", "auc", "last_round_accuracy"}
-PRIVATE_DATA = "private data"
-ABSENT_DATA = "data not available"
 NOT_RUN = "not run"
 NO_IDENTITIES = "not run: it needs annotator identities, which this dataset does not publish"
 
@@ -87,11 +85,7 @@ class Cell:
     def verdict(self) -> str:
         """What our runs say of the published value, or why nothing was run."""
         if not self.values:
-            if self.dataset in PRIVATE:
-                return PRIVATE_DATA
-            if self.dataset in ELSEWHERE:
-                return ABSENT_DATA
-            return self.reason or NOT_RUN
+            return why_absent(self.dataset) or self.reason or NOT_RUN
         if not self.trained:
             return NOT_TRAINED
         if self.published is None:
@@ -194,12 +188,18 @@ def cells(suite: Suite, root: Path, *, only_rows: bool = False) -> list[Cell]:
     rows = {(cell.dataset, cell.method) for cell in table}
     for (dataset, name), figures in () if only_rows else suite.figures.items():
         if (dataset, name) not in rows:
-            if dataset in PRIVATE | ELSEWHERE:
-                reason = ""
-            else:
-                reason = NO_IDENTITIES
-            table += [Cell(dataset, name, *figure, (), None, reason) for figure in figures.items()]
+            for metric, figure in figures.items():
+                table.append(Cell(dataset, name, metric, figure, (), reason=NO_IDENTITIES))
     return table
+
+
+def stored_table(path: Path) -> pd.DataFrame:
+    """Returns a suite's table, or that by seed, as text; empty without one or for another kind."""
+    if path.exists():
+        table = pd.read_csv(path, dtype=str, keep_default_na=False)
+        if {*SEED_COLUMNS[:3]} <= {*table}:
+            return table
+    return pd.DataFrame()
 
 
 def write_csv(path: Path, table: Iterable[Cell]) -> None:
