@@ -87,7 +87,7 @@ class EBCCModel(LatentModel[Groups]):
 
     def sums(self, shard: Shard, beliefs: Floats) -> Sums:
         """Returns counts `[R, C observed, K]` and members `[K]` of each group."""
-        counts = np.asarray(shard.transposed @ beliefs)
+        counts = shard.transposed @ beliefs
         counts = counts.reshape(shard.num_annotators, shard.num_classes, -1)
         return {"counts": counts, "members": shard.used @ beliefs}
 
@@ -151,7 +151,7 @@ class EBCCModel(LatentModel[Groups]):
         errors = q.counts / q.counts.sum(axis=1, keepdims=True)
         inside = q.members + GROUP_PRIOR / self.groups
         share = inside / np.bincount(q.classes, weights=inside)[q.classes]
-        mixed: Floats = (errors * share) @ np.eye(len(self.class_prior))[q.classes]
+        mixed = (errors * share) @ np.eye(len(self.class_prior))[q.classes]
         return mixed.transpose(0, 2, 1)
 
 

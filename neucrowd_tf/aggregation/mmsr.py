@@ -106,10 +106,7 @@ class Mmsr(WeightedVote):
     def _complete(self, magnitudes: Floats, observed: Mask) -> Floats:
         """Returns `[R]` factors whose products are the observed magnitudes, but for outliers."""
         degrees = observed.sum(axis=0)
-        if observed.any():
-            least = int(degrees[degrees > 0].min())
-        else:
-            least = 0
+        least = min(degrees[degrees > 0].tolist(), default=0)
         trim = max(least // 2 - 1, 0)
         rng = np.random.default_rng([self.seed, 0])
         u, v = rng.uniform(size=(2, len(magnitudes)))

@@ -76,7 +76,7 @@ def latent_score(crowd: Annotations, gold: Codes | None = None) -> Floats:
         if evidence - before < TOLERANCE * crowd.num_annotations:
             break
         before = evidence
-        counts = np.asarray(one_hot.T @ scores).reshape(people, size, -1)
+        counts = (one_hot.T @ scores).reshape(people, size, -1)
         theta = minimize(
             _loss, theta, (counts,), jac=True, method="L-BFGS-B", options={"maxiter": STEPS}
         ).x
@@ -178,8 +178,7 @@ class OrdinalConsensus(Aggregator):
         self.chosen_ = self.only or self._choose(crowd)
         self.probas_ = self._posteriors(crowd, gold, [self.chosen_])[self.chosen_]
         self.priors_ = normalise_counts(self.probas_[self.annotated_].sum(axis=0))
-        self.probas_[~self.annotated_] = self.priors_
-        self.labels_ = self.decide(self.probas_)
+        self._conclude(gold)
         self.errors_ = self.skills_ = None
 
     def decide(self, probas: Floats) -> Codes:

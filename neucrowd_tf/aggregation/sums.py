@@ -25,7 +25,13 @@ from typing import ClassVar, Generic, TypeAlias, TypeVar
 import numpy as np
 from scipy import sparse
 
-from neucrowd_tf.aggregation.base import Codes, apply_gold, normalise_log, vote_shares
+from neucrowd_tf.aggregation.base import (
+    Codes,
+    apply_gold,
+    expected_counts,
+    normalise_log,
+    vote_shares,
+)
 from neucrowd_tf.declare.types import Array, Floats
 
 Parameters = TypeVar("Parameters")
@@ -137,7 +143,7 @@ class LatentModel(abc.ABC, Generic[Parameters]):
 
     def priors(self, parameters: Parameters) -> Floats:
         """Returns the class prior `[C]`; by default that is a parameter of this name."""
-        return np.asarray(parameters.priors)  # type: ignore[attr-defined]
+        return parameters.priors  # type: ignore[attr-defined]
 
     def errors(self, parameters: Parameters) -> Floats | None:
         """Returns `[R, C true, C observed]`, or None if the method has no such probabilities."""
@@ -194,17 +200,16 @@ def run(
         begin: an earlier run to go on with, whose iterations count.
     """
     scale = max(float(shard.one_hot.data.sum()), TINY)
+    parameters = None
+    history = []
     if begin is not None:
         parameters = begin.parameters
         history = begin.history.tolist()
         beliefs = begin.beliefs
+    elif start is None:
+        beliefs = model.start(shard)
     else:
-        parameters = None
-        history = []
-        if start is None:
-            beliefs = model.start(shard)
-        else:
-            beliefs = start
+        beliefs = start
     sums = model.sums(shard, beliefs)
     change = np.inf
     for _ in range(max_iter - len(history)):
@@ -246,8 +251,7 @@ class ConfusionModel(LatentModel[Parameters]):
 
     def sums(self, shard: Shard, beliefs: Floats) -> Sums:
         """Returns expected counts `[R, C observed, C true]` and class mass `[C]`."""
-        size = shard.num_classes
-        counts = np.asarray(shard.transposed @ beliefs).reshape(-1, size, size)
+        counts = expected_counts(shard.transposed, beliefs)
         mass = np.einsum("nc,n->c", beliefs, shard.used)  # a BLAS call is slower on this shape
         return {"counts": counts, "mass": mass, "instances": shard.used.sum()}
 
@@ -273,9 +277,8 @@ def right_counts(shard: Shard, labels: Codes) -> Floats:
 
     Instances with -1 are left out.
     """
-    size = shard.num_classes
-    chosen = np.eye(size)[labels] * (labels >= 0)[:, None]
-    return np.asarray(shard.transposed @ chosen).reshape(-1, size, size)
+    chosen = np.eye(shard.num_classes)[labels] * (labels >= 0)[:, None]
+    return expected_counts(shard.transposed, chosen)
 
 
 def skills_against(shard: Shard, labels: Codes) -> Floats:

@@ -10,7 +10,6 @@ import numpy as np
 from neucrowd_tf.aggregation.base import (
     Aggregator,
     Codes,
-    apply_gold,
     coin_errors,
     normalise_counts,
     warn_not_converged,
@@ -57,14 +56,10 @@ class WeightedVote(Aggregator):
         shard = Shard(crowd.one_hot(), crowd.num_classes, gold)
         self.weights_, self.skills_ = self._weigh(shard)
         votes = weighted_votes(shard, self.weights_)
-        cast = votes.sum(axis=1, keepdims=True)
-        shares = np.divide(votes, cast, out=np.zeros_like(votes), where=cast > 0)
-        self.priors_ = normalise_counts(shares.sum(axis=0))
-        none = (cast == 0) & self.annotated_[:, None]
-        even = np.where(none, 1.0 / crowd.num_classes, self.priors_)
-        self.probas_ = np.divide(votes, cast, out=even, where=cast > 0)
-        apply_gold(self.probas_, gold)
-        self.labels_ = self.decide(self.probas_)
+        self.probas_ = normalise_counts(votes)
+        cast = votes.any(axis=1, keepdims=True)
+        self.priors_ = normalise_counts((self.probas_ * cast).sum(axis=0))
+        self._conclude(gold)
         self.errors_ = coin_errors(self.skills_, crowd.num_classes)
 
     def _labels(self, shard: Shard, weights: Floats) -> Codes:

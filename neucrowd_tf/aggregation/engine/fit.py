@@ -103,7 +103,7 @@ def fit(request: Request, engine: Engine) -> Fields:
     source = find_source(request.annotations, request.options)
     settings = _settings(request, source, engine)
     if (output / DONE).exists():
-        result: Fields = read_json(output / DONE)
+        result = read_json(output / DONE)
         _check_same(settings, result["of"], output)
         report(f"{output}: finished before")
         return result
@@ -217,14 +217,8 @@ def _iterate(
     """
     work = request.output / WORK
     scale = shards.num_annotations
-    if request.max_iter is None:
-        max_iter = method.max_iter
-    else:
-        max_iter = request.max_iter
-    if request.tol is None:
-        tol = method.tol
-    else:
-        tol = request.tol
+    max_iter = method.max_iter if request.max_iter is None else request.max_iter
+    tol = method.tol if request.tol is None else request.tol
     state = State(path=max(work.glob("parameters-*.npz"), default=None))
     state.parameters, history = _load(state.path, model.parameters_type)
     state.history = history.tolist()
@@ -234,10 +228,9 @@ def _iterate(
         sums = total(engine.map(job, groups(len(shards.sizes))))
         if state.path is not None:
             state.history.append(model.objective(sums, state.parameters))
+            rise = np.inf
             if len(state.history) > 1:
                 rise = state.history[-1] - state.history[-2]
-            else:
-                rise = np.inf
             request.report(
                 f"iteration {len(state.history)}: objective {state.history[-1]:.8g}, change"
                 f" {rise / scale:.2g} per annotation, {time.perf_counter() - began:.2f} s"
@@ -347,7 +340,7 @@ def _vote_counts(shard: Shard) -> np.ndarray:
 
 def size_sums(shards: Shards, calibration: Calibration, number: int) -> np.ndarray:
     """Returns what a calibration has to know of a shard."""
-    return np.asarray(calibration.sums(_vote_counts(shards.open(number))))
+    return calibration.sums(_vote_counts(shards.open(number)))
 
 
 def _write(

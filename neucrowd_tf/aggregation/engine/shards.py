@@ -152,7 +152,7 @@ def make_shards(source: Source, settings: Fields, folder: Path, engine: Engine) 
     if any(twice):
         pairs = f"{sum(twice):,}, {rule} used"
         lines.append(f"Duplicate (item, annotator) pairs: {pairs} (--duplicates).")
-    shards: Fields = {
+    shards = {
         "sizes": tasks,
         "num_annotations": sum(annotations),
         "num_annotators": len(annotators),

@@ -99,7 +99,7 @@ def find_source(path: Path, options: TableOptions = DEFAULTS) -> Source:
         DataError: no such file, or roles of columns that have to be named.
     """
     files = _files(path)
-    parts: list[Part] = []
+    parts = []
     rows = 0
     for file in files:
         check_regular(file, folders=False)
