@@ -96,7 +96,7 @@ def row_runs(root: Path, case: Case, dataset: str, method: str) -> list[Finished
 
 def suite_runs(suite: Suite, root: Path) -> list[FinishedRun]:
     """Returns all finished runs of a suite."""
-    runs: list[FinishedRun] = []
+    runs = []
     for case in suite.cases:
         for dataset, method in itertools.product(case.datasets, case.methods):
             runs += row_runs(root, case, dataset, method)

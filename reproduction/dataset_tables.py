@@ -83,7 +83,7 @@ def _rows(options: Options, paper: str, name: str) -> list[list[str]]:
 
 def write(suite: Suite, options: Options) -> list[Path]:
     """Writes the tables as CSV and Markdown."""
-    rows: list[list[str]] = []
+    rows = []
     for paper, names in DATASETS.items():
         for name in names:
             rows += _rows(options, paper, name)

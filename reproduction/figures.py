@@ -204,7 +204,7 @@ def dasc_figure_1(suite: Suite, options: Options) -> list[Path]:
     for name, labels in (("annotations", crowd.labels), ("truth", labelme.truth)):
         counts = np.bincount(labels, minlength=crowd.num_classes)
         lines["b: share of each class", name] = counts / counts.sum()
-    points: list[Point] = []
+    points = []
     for (panel, line), values in lines.items():
         points += [Point(panel, line, at, 0, value) for at, value in enumerate(values)]
     for title, name in (("c: R", "imbalance_ratio"), ("d: test accuracy", "test_accuracy")):

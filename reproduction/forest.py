@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from neucrowd_tf.declare.types import Axes
-from neucrowd_tf.io.files.atomic import atomic_path
 from reproduction.claim import OTHER, SAME, SIMILAR, Claim, Ours
-from reproduction.panels import Figure
+from reproduction.panels import Figure, save
 from reproduction.verdicts import AHEAD, BEHIND, NOT_TRAINED, UNDECIDED
 
 COLOURS = {AHEAD: "tab:green", BEHIND: "tab:red", UNDECIDED: "tab:gray", NOT_TRAINED: "bisque"}
@@ -26,7 +25,7 @@ def draw(claims: Iterable[Claim], path: Path) -> bool:
     if Figure is None:
         return False
     shown = [x for x in claims if x.headline and x.controls and x.ours is not None]
-    rows: list[tuple[str, Claim | None]] = []
+    rows = []
     for word, name in GROUPS.items():
         group = [claim for claim in shown if claim.data_word == word]
         rows += [(f"{name}:", None)] * bool(group) + [(_name(claim), claim) for claim in group]
@@ -48,8 +47,7 @@ def draw(claims: Iterable[Claim], path: Path) -> bool:
         axis.plot([], [], color=colour, linewidth=4, label=word)
     axis.plot([], [], "D", color="black", markersize=4, fillstyle="none", label="published gain")
     figure.legend(loc="outside upper center", ncols=2, fontsize=8)
-    with atomic_path(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=110, metadata={"Software": None})
+    save(figure, path)
     return True
 
 

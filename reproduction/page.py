@@ -19,7 +19,7 @@ from neucrowd_tf.cli.runs.results import aligned
 from neucrowd_tf.errors import DataError, one_line
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.tables.writing import to_csv
-from reproduction import forest, maps
+from reproduction import forest, map_sentences
 from reproduction.catalogue import SUITES
 from reproduction.claim import OTHER, PARTS, RESULTS, Claim, figures, read, shown
 from reproduction.results_folder import FILES, collect_runs, files_csv, readme
@@ -319,7 +319,7 @@ def filled(text: str, name: str) -> str:
         "claims": answer(x for x in claims if paper in (None, x.paper)),
         "gains": gains_of(advice, True),
         "no gains": gains_of(advice, False),
-        "maps": maps.sentences(RESULTS, SUITES, paper),
+        "maps": map_sentences.sentences(RESULTS, SUITES, paper),
     }
     return _PLACES.sub(lambda match: match[1] + "\n".join(generated[match[2]]) + "\n", text)
 
@@ -328,7 +328,7 @@ def main(results: Path, target: Path) -> None:
     """Writes the pages from the tables in `results`; `target` is RESULTS.md."""
     docs = target.parent / "docs"
     collect_runs(results)
-    write_text(target, page(results) + maps.section(results, SUITES))
+    write_text(target, page(results) + map_sentences.section(results, SUITES))
     forest.draw(read(), results / "claims.png")
     write_text(results / "README.md", readme(results))
     write_text(results / CLAIMS, claims_csv(read()))

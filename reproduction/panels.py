@@ -94,7 +94,7 @@ def write(
     """
     path = options.output_dir / RESULTS / f"{suite.name}_{name}.csv"
     panels = by_panel(points)
-    rows: list[list[str]] = []
+    rows = []
     for panel, lines in panels.items():
         for line, values in lines.items():
             for at, mean, std, count in values[["mean", "std", "count"]].itertuples():
@@ -117,7 +117,7 @@ def figure(
     def analysis_of(points_of: Callable[[FinishedRun], Places]) -> Analysis:
         @functools.wraps(points_of)
         def analysis(suite: Suite, options: Options) -> list[Path]:
-            points: list[Point] = []
+            points = []
             for run in suite_runs(suite, options.output_dir):
                 for panel, line, at, value in points_of(run):
                     points.append(Point(panel, line, at, run.seed, value))
@@ -176,6 +176,11 @@ def draw_panels(
     for axis in axes[len(names) :]:
         axis.set_visible(False)
     figure.suptitle(title, fontsize=10)
+    return save(figure, path)
+
+
+def save(figure: Figure, path: Path, dpi: int = 110) -> list[Path]:
+    """Writes a figure as PNG, the same bytes each time; returns the file."""
     with atomic_path(path) as temporary:
-        figure.savefig(temporary, dpi=110, format="png", metadata={"Software": None})
+        figure.savefig(temporary, dpi=dpi, format="png", metadata={"Software": None})
     return [path]

@@ -79,7 +79,7 @@ def tolerances(results: Path) -> list[str]:
 
 def _package(method: str) -> str:
     """Returns the package of a row's method, as "neucrowd" below `neucrowd_tf.methods`."""
-    module: str = registry.entry("method", method.rpartition("/")[2]).module
+    module = registry.entry("method", method.rpartition("/")[2]).module
     return module.removeprefix("neucrowd_tf.methods.").partition(".")[0]
 
 

@@ -85,7 +85,7 @@ def of_run(run: FinishedRun) -> Iterator[tuple[str, Right]]:
 
 def of_suite(suite: Suite, root: Path) -> dict[Row, Right]:
     """Returns the lines of a suite's runs, without data sets that each seed draws anew."""
-    lines: dict[Row, Right] = {}
+    lines = {}
     for case in suite.cases:
         for dataset in case.datasets:
             for method in case.methods:
@@ -119,7 +119,7 @@ def stored(results: Path, suite: str) -> Mapping[Row, Right]:
 @functools.lru_cache(maxsize=64)
 def _read(path: Path, changed: int) -> dict[Row, Right]:
     del changed
-    lines: dict[Row, Right] = {}
+    lines = {}
     table = pd.read_csv(path, dtype={"seed": int, "test": str, "bits": str})
     for dataset, method, metric, seed, test, bits in table[list(COLUMNS)].itertuples(index=False):
         lines[Row(dataset, method, metric, int(seed))] = Right(test, unpacked(bits))
@@ -150,10 +150,10 @@ def differences(
     Returns:
         None if a line is missing, or if the runs do not share their test instances.
     """
-    tables: list[list[Floats]] = []
+    tables = []
     tests: set[str] = set()
     for lines, row, control_lines, control in pairs:
-        table: list[Floats] = []
+        table = []
         for seed in seeds:
             ours = lines.get(row._replace(seed=seed))
             theirs = control_lines.get(control._replace(seed=seed))
@@ -164,4 +164,4 @@ def differences(
         tables.append(table)
     if len(tests) != 1:
         return None
-    return np.mean(np.asarray(tables), axis=0)
+    return np.mean(tables, axis=0)

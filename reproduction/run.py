@@ -72,8 +72,8 @@ def planned(suite: Suite, options: Options, report: Report) -> tuple[list[Work],
     Every case's first seed comes first, so that an interrupted suite has some of every row rather
     than all of some rows.
     """
-    works: list[Work] = []
-    failures: list[str] = []
+    works = []
+    failures = []
     missing = _available(options, suite)
     for name, reason in missing.items():
         report(f"{name} is left out: {reason[:200]}")

@@ -106,7 +106,7 @@ def merge_right(results: Path, suite: Suite, root: Path) -> int:
 
 def _values(results: Path, suite: str) -> dict[Row, float]:
     table = stored_table(results / f"{suite}_seeds.csv")
-    values: dict[Row, float] = {}
+    values = {}
     for line in table.to_dict("records"):
         if line["value"]:
             names = (line["dataset"], line["method"], line["metric"])
@@ -116,7 +116,7 @@ def _values(results: Path, suite: str) -> dict[Row, float]:
 
 def missing(results: Path) -> Iterator[tuple[Suite, str]]:
     """Yields suites and `dataset/row` that "seeds only" claims lack, main claims first."""
-    asked: set[tuple[str, str]] = set()
+    asked = set()
     for claim in sorted(read(), key=lambda claim: not claim.headline):
         if claim.ours is None or not claim.ours.seeds_only:
             continue

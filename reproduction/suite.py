@@ -123,7 +123,7 @@ class Suite:
         cases = []
         for case in self.cases:
             for dataset in case.datasets:
-                methods: list[str] = []
+                methods = []
                 for method in case.methods:
                     row = f"{dataset}/{case.row_name(method)}"
                     if any(fnmatchcase(row, pattern) for pattern in patterns):
