@@ -80,7 +80,7 @@ class _SoftRegression:
         logits = np.full((len(self.z), self.num_classes), ABSENT)
         logits[:, self.classes] = 0.0
         logits[:, self.free] = self.z @ weights[:-1] + weights[-1]
-        return np.asarray(log_softmax(logits, axis=1))
+        return log_softmax(logits, axis=1)
 
 
 @register_method(
