@@ -59,10 +59,7 @@ def score_test(
     crowd = dataset.test.annotations
     soft = soft_scores(dataset, probabilities, estimator)
     if dataset.test_is_truth or crowd is None or not crowd.has_identities:
-        if dataset.test_is_truth:
-            basis = "truth"
-        else:
-            basis = "majority vote"
+        basis = "truth" if dataset.test_is_truth else "majority vote"
         scored = score_split(test, probabilities, dataset.class_names) | soft
         if dataset.test_is_truth and crowd is not None and crowd.annotated.all():
             majority = majority_labels(crowd.vote_counts(), "random", 0)
@@ -81,14 +78,8 @@ def score_test(
     )
     labels = np.full(len(test), UNKNOWN, dtype=np.int64)
     labels[rows] = posterior.argmax(axis=1)
-    if gold is None:
-        checked = 0
-    else:
-        checked = int((gold[places] >= 0).sum())
-    if checked < LEAST_GOLD:
-        meaning = MEANING
-    else:
-        meaning = GOLD_MEANING.format(checked)
+    checked = 0 if gold is None else int((gold[places] >= 0).sum())
+    meaning = MEANING if checked < LEAST_GOLD else GOLD_MEANING.format(checked)
     if checked:
         few = f"Of these items {checked} have gold labels; {LEAST_GOLD} would measure the accuracy."
         meaning = meaning.replace(NO_TRUTH, few)
@@ -109,11 +100,10 @@ def soft_scores(
     """
     crowd = dataset.test.annotations
     if crowd is None:
-        scores = {}
-    else:
-        scores = soft_label_scores(crowd.vote_counts(), probabilities)
+        return {}
+    scores = soft_label_scores(crowd.vote_counts(), probabilities)
     predict = getattr(estimator, "predict_annotators", None)
-    if not scores or crowd is None or not crowd.has_identities or not callable(predict):
+    if not scores or not crowd.has_identities or not callable(predict):
         return scores
     answers = np.asarray(predict(dataset.test.features))
     names = {name: r for r, name in enumerate(dataset.annotations.annotator_names.tolist())}
@@ -151,11 +141,9 @@ def evaluate(
         votes = dataset.annotations.vote_counts()
         rows = rows[votes[rows].sum(axis=1) > 0]
         labels = majority_labels(votes, "random", seed)
-        right = labels[rows] == truth[rows]
+        figures["label_majority_vote"] = None
         if len(rows):
-            figures["label_majority_vote"] = float(right.mean())
-        else:
-            figures["label_majority_vote"] = None
+            figures["label_majority_vote"] = float((labels[rows] == truth[rows]).mean())
     if callable(getattr(estimator, "evaluation", None)):
         figures |= estimator.evaluation(dataset)
     return figures

@@ -96,7 +96,7 @@ def scaled_predictions(likelihoods: Floats, probabilities: Array) -> Floats:
     some = logs[every]
 
     def shares(values: Floats, rows: Floats) -> Floats:
-        return np.asarray(log_softmax(np.exp(values[0]) * rows + values[1:], axis=1))
+        return log_softmax(np.exp(values[0]) * rows + values[1:], axis=1)
 
     def loss(values: Floats) -> tuple[float, Floats]:
         model = shares(values, some)
@@ -125,11 +125,10 @@ def posteriors(certainty: Certainty, rows: Codes, probabilities: Array) -> Itera
     unlabelled = (certainty.votes[rows].sum(axis=1) == 0) & (certainty.gold[rows] < 0)
     for draw, shift in enumerate(certainty.shifts[:SHIFTS]):
         crowd = certainty.spread(certainty.right(shift))[rows]
+        shares = np.ones(crowd.shape[1])
         if not unlabelled.all():
-            labelled = crowd[~unlabelled]
-        else:
-            labelled = np.full((1, crowd.shape[1]), 1.0)
-        prior = np.maximum(labelled.mean(axis=0) / labelled.mean(axis=0).sum(), LEAST)
+            shares = crowd[~unlabelled].mean(axis=0)
+        prior = np.maximum(shares / shares.sum(), LEAST)
         crowd[unlabelled] = prior
         evidence = scaled_predictions(crowd / prior, probabilities) - np.log(prior)
         logs = np.log(np.maximum(crowd, 1e-12))
@@ -287,10 +286,7 @@ def score_without_truth(
         probable class. `accuracy_low` and `accuracy_high` are the accuracy's 80% interval.
     """
     certainty = certainty_without_gold(crowd, gold, sources)
-    if gold is None:
-        checked = None
-    else:
-        checked = gold[rows]
+    checked = None if gold is None else gold[rows]
     judgement = judge(certainty, rows, probabilities, gold=checked)
     accuracy = judgement.accuracy("model")
     metrics = classification_metrics(
