@@ -36,7 +36,8 @@ def simulated(
     The annotators are right for 40 to 95% of the instances.
     """
     rng = np.random.default_rng(seed)
-    rule, features = rng.normal(size=(width, classes)), rng.normal(size=(size, width))
+    rule = rng.normal(size=(width, classes))
+    features = rng.normal(size=(size, width))
     truth = (features @ rule).argmax(axis=1)
     skill = rng.uniform(0.4, 0.95, annotators)
     instances = np.repeat(np.arange(size), each)
@@ -55,9 +56,12 @@ def arguments(description: str | None, **flags: Any) -> argparse.Namespace:
     how = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=description, formatter_class=how)
     for name, value in flags.items():
-        kind, default = (value, None) if isinstance(value, type) else (type(value), value)
-        more = {"action": "store_true"} if value is False else {"type": kind, "default": default}
-        parser.add_argument(f"--{name}", **more)
+        if value is False:
+            parser.add_argument(f"--{name}", action="store_true")
+        elif isinstance(value, type):
+            parser.add_argument(f"--{name}", type=value)
+        else:
+            parser.add_argument(f"--{name}", type=type(value), default=value)
     return parser.parse_args()
 
 
