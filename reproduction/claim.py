@@ -126,6 +126,11 @@ class Claim:
         return _listed(self.control)
 
     @property
+    def is_gain(self) -> bool:
+        """Whether it is a measured gain over a control."""
+        return self.ours is not None and bool(self.controls)
+
+    @property
     def metric_of_control(self) -> str:
         """The control's metric."""
         return self.control_metric or self.metric

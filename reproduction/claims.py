@@ -159,7 +159,7 @@ def _gains(claim: Claim, results: Path) -> tuple[Ours | None, str]:
         gains = [_gain(_Pairs(claim, rows, [control], results)) for control in controls]
     if not _trained(claim, results):
         return gains[0][1], NOT_TRAINED
-    verdicts = [gain_verdict(x, ours.runs, ours.published, claim.margin) for x, ours in gains]
+    verdicts = [gain_verdict(x, ours.runs, claim.margin) for x, ours in gains]
     # What decides the verdict on all of them, then the smallest gain.
     deciding = all_verdict(verdicts)
     worst = min(
@@ -199,10 +199,9 @@ def _gain(pairs: _Pairs) -> tuple[Interval, Ours]:
     other_x = claim.x if claim.control_x is None else claim.control_x
     lines = [_line(claim, results, claim.suite, row, claim.metric, claim.x) for row in rows]
     theirs = [_line(claim, results, suite, control, metric, other_x) for control in controls]
-    by_seed = [
-        pairs.sign * (line.by_seed - other.by_seed).dropna()
-        for line, other in zip(lines, theirs, strict=True)
-    ]
+    by_seed = []
+    for line, other in zip(lines, theirs, strict=True):
+        by_seed.append(pairs.sign * (line.by_seed - other.by_seed).dropna())
     gains = sum(by_seed[1:], by_seed[0]).dropna()
     if not claim.added:
         gains /= len(by_seed)
@@ -251,14 +250,11 @@ def _with_instances(pairs: _Pairs, gains: pd.Series) -> Interval | None:
     claim, rows, controls, results = pairs
     ours = stored(results, claim.suite)
     theirs = stored(results, claim.suite_of_control)
-    named = (
-        (
-            *(ours, Row(claim.data, row, claim.metric, 0)),
-            *(theirs, Row(claim.data, control, claim.metric_of_control, 0)),
-        )
-        for row, control in zip(rows, controls, strict=True)
-    )
-    table = differences(named, list(map(int, gains.index)))
+    runs = []
+    for row, control in zip(rows, controls, strict=True):
+        run = Row(claim.data, row, claim.metric, 0)
+        runs.append((ours, run, theirs, Row(claim.data, control, claim.metric_of_control, 0)))
+    table = differences(runs, list(map(int, gains.index)))
     if table is None:
         return _stored_interval(pairs, "gain_instances")
     table = table * pairs.sign

@@ -24,10 +24,10 @@ def draw(claims: Iterable[Claim], path: Path) -> bool:
     """
     if Figure is None:
         return False
-    shown = [x for x in claims if x.headline and x.controls and x.ours is not None]
+    gains = [claim for claim in claims if claim.headline and claim.is_gain]
     rows = []
     for word, name in GROUPS.items():
-        group = [claim for claim in shown if claim.data_word == word]
+        group = [claim for claim in gains if claim.data_word == word]
         rows += [(f"{name}:", None)] * bool(group) + [(_name(claim), claim) for claim in group]
     # Narrow, with each name above its bar: the words stay readable on a phone.
     figure = Figure(figsize=(4.8, 1.2 + 0.33 * len(rows)), layout="constrained")

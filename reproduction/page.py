@@ -110,7 +110,7 @@ def answer(claims: Iterable[Claim]) -> list[str]:
     """Returns, a line a paper, who is ahead in its main comparisons, and on which inputs."""
     lines = []
     for paper, main in _by_paper(claim for claim in claims if claim.headline).items():
-        gains = [claim for claim in main if claim.ours is not None and claim.controls]
+        gains = [claim for claim in main if claim.is_gain]
         counts = Counter(claim.word for claim in gains)
         words = [f"{counts[word]} {word}" for word in (*WORDS, NOT_TRAINED) if counts[word]]
         names = ", ".join(dict.fromkeys(f"`{claim.data}`" for claim in gains))
@@ -128,7 +128,7 @@ def answer(claims: Iterable[Claim]) -> list[str]:
 def by_settings(claims: Iterable[Claim]) -> list[str]:
     """Returns a table of who is ahead, for each paper with published settings and with ours."""
     table = [["paper", "settings", *WORDS, "no verdict"]]
-    measured = (x for x in claims if x.ours is not None and x.controls and not x.choice)
+    measured = (claim for claim in claims if claim.is_gain and not claim.choice)
     for paper, of_paper in _by_paper(measured).items():
         counts = Counter((x.parts.get("settings") != OTHER, x.word) for x in of_paper)
         for published, name in SETTINGS.items():

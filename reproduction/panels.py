@@ -57,19 +57,17 @@ def by_panel(points: Iterable[Point]) -> dict[str, Lines]:
 def draw_lines(axis: Axes, lines: Lines) -> None:
     """Draws each line with its range over seeds."""
     for name, values in lines.items():
-        if len(values) < 20:
-            marker = "."
-        else:
-            marker = None
+        marker = "." if len(values) < 20 else None
         axis.plot(values.index, values["mean"], marker=marker, linewidth=1.2, label=name)
         axis.fill_between(values.index, values["min"], values["max"], alpha=0.15)
 
 
 def draw_bars(axis: Axes, lines: Lines) -> None:
     """Draws bars at each x, with their standard deviations."""
-    mean = pd.DataFrame({name: values["mean"] for name, values in lines.items()}).sort_index()
-    std = pd.DataFrame({name: values["std"] for name, values in lines.items()}).sort_index()
-    mean.plot.bar(ax=axis, yerr=std.fillna(0.0), width=0.8, rot=0, capsize=2)
+    table = pd.concat(lines, axis=1).sort_index()
+    mean = table.xs("mean", axis=1, level=1)
+    std = table.xs("std", axis=1, level=1).fillna(0.0)
+    mean.plot.bar(ax=axis, yerr=std, width=0.8, rot=0, capsize=2)
 
 
 def write(
@@ -160,10 +158,7 @@ def draw_panels(
     """
     if Figure is None or not names:
         return []
-    if len(names) <= 4:
-        columns = len(names)
-    else:
-        columns = _COLUMNS
+    columns = len(names) if len(names) <= 4 else _COLUMNS
     rows = -(-len(names) // columns)
     figure = Figure(figsize=(4.2 * columns, height * rows + 0.3), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False).ravel()

@@ -65,12 +65,11 @@ def _tables() -> dict[str, Table]:
             if cell != "-":
                 table.setdefault((dataset, method), {})[metric] = _figure(cell, int(runs))
     # Syn with the authors' dependent errors has the published values of Syn.
-    published = [*tables["neucrowd_table2"].items(), *tables["neucrowd_table3"].items()]
-    tables["neucrowd_syn"] = {
-        (f"{dataset}_dependent", method): figures
-        for (dataset, method), figures in published
-        if dataset.startswith("syn")
-    }
+    dependent = tables.setdefault("neucrowd_syn", {})
+    published = tables["neucrowd_table2"] | tables["neucrowd_table3"]
+    for (dataset, method), figures in published.items():
+        if dataset.startswith("syn"):
+            dependent[f"{dataset}_dependent", method] = figures
     return tables
 
 

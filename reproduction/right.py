@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.predictions import read_predictions
 from neucrowd_tf.io.run_files import EVALUATION, FINISHED, PREDICTIONS
 from neucrowd_tf.io.tables.writing import to_csv
-from reproduction.collect import FinishedRun, row_runs
+from reproduction.collect import FinishedRun, suite_runs
 from reproduction.suite import Suite
 
 FOLDER = "right"
@@ -86,12 +86,10 @@ def of_run(run: FinishedRun) -> Iterator[tuple[str, Right]]:
 def of_suite(suite: Suite, root: Path) -> dict[Row, Right]:
     """Returns the lines of a suite's runs, without data sets that each seed draws anew."""
     lines = {}
-    for case in suite.cases:
-        for dataset in case.datasets:
-            for method in case.methods:
-                for run in row_runs(root, case, dataset, method):
-                    for metric, right in of_run(run):
-                        lines[Row(dataset, case.row_name(method), metric, run.seed)] = right
+    for run in suite_runs(suite, root):
+        for metric, right in of_run(run):
+            row = Row(run.dataset, run.case.row_name(run.method), metric, run.seed)
+            lines[row] = right
     return fixed(lines)
 
 
@@ -138,7 +136,7 @@ def write(results: Path, suite: str, lines: Mapping[Row, Right]) -> None:
 
 
 def differences(
-    pairs: Iterable[tuple[Mapping[Row, Right], Row, Mapping[Row, Right], Row]], seeds: Iterable[int]
+    pairs: Iterable[tuple[Mapping[Row, Right], Row, Mapping[Row, Right], Row]], seeds: Sequence[int]
 ) -> Floats | None:
     """Returns `[S, M]` mean differences of rows and their controls by seed and test instance.
 
@@ -153,15 +151,14 @@ def differences(
     tables = []
     tests: set[str] = set()
     for lines, row, control_lines, control in pairs:
-        table = []
         for seed in seeds:
             ours = lines.get(row._replace(seed=seed))
             theirs = control_lines.get(control._replace(seed=seed))
             if ours is None or theirs is None:
                 return None
             tests |= {ours.test, theirs.test}
-            table.append(ours.bits.astype(np.float64) - theirs.bits)
-        tables.append(table)
+            tables.append(ours.bits.astype(np.float64) - theirs.bits)
     if len(tests) != 1:
         return None
-    return np.mean(tables, axis=0)
+    by_pair = np.reshape(tables, (-1, len(seeds), len(tables[0])))
+    return np.asarray(by_pair.mean(axis=0))

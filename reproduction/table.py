@@ -143,11 +143,12 @@ def _data_options(case: Case) -> Fields:
 
 
 def _by_run(runs: Iterable[FinishedRun], metric: str) -> dict[tuple[int, str], tuple[float, Path]]:
-    return {
-        (run.seed, run.folder.name): (value, run.folder)
-        for run in runs
-        if (value := run.metric(metric)) is not None
-    }
+    values = {}
+    for run in runs:
+        value = run.metric(metric)
+        if value is not None:
+            values[run.seed, run.folder.name] = value, run.folder
+    return values
 
 
 def _ratio(folds: int | None) -> float:
