@@ -41,9 +41,8 @@ def dataset_statistics(dataset: CrowdDataset) -> Fields:
 
     The names are those of the papers' tables.
 
-    Kappa and the class ratio, which NeuCrowd prints, are those of all rows that the crowd labelled:
-    of hotel's 699 the printed .80 and .43 are right, of the 447 training rows alone they are .83
-    and .45.
+    Kappa and the class ratio are those of all rows that the crowd labelled, as in NeuCrowd, whose
+    values for hotel do not fit the training rows alone.
     """
     figures = cards.dataset_statistics(dataset)
     votes = whole_crowd(dataset).vote_counts()

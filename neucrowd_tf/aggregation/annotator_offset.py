@@ -96,10 +96,10 @@ def annotator_offsets(crowd: Annotations, gold: Codes | None = None) -> OffsetFi
     model = _Crowd(crowd, accuracy, normalise_counts(mistakes), crowd.one_hot().T, places)
     beliefs = shares
     weights = np.ones(crowd.num_annotations)
-    people = crowd.num_annotators
-    items = crowd.num_instances
+    num_annotators = crowd.num_annotators
+    num_instances = crowd.num_instances
     rounds = 0
-    if people * max(people, items) <= MOST_PAIRED:
+    if num_annotators * max(num_annotators, num_instances) <= MOST_PAIRED:
         rounds = ROUNDS
     for step in range(rounds + 1):
         for _ in range(MOST_ITER):
@@ -153,19 +153,19 @@ def _posteriors(model: _Crowd, beliefs: Floats, priors: Floats, weights: Floats)
     logs = np.empty((crowd.num_annotations, crowd.num_classes))
     for start in range(0, len(logs), BLOCK):
         span = slice(start, start + BLOCK)
-        who = crowd.annotators[span].astype(np.int64)
+        annotators = crowd.annotators[span].astype(np.int64)
         labels = crowd.labels[span]
         own = beliefs.take(crowd.instances[span], axis=0)
-        right = hits.take(who, axis=0)
-        accuracy = expected.take(who, axis=0)
-        total = by_class.take(who, axis=0)
+        right = hits.take(annotators, axis=0)
+        accuracy = expected.take(annotators, axis=0)
+        total = by_class.take(annotators, axis=0)
         mistakes = np.maximum(total - right - own, 0.0)
         total = np.maximum(total - own, 0.0) + ROW_LABELS
-        cell = cells.take(who * crowd.num_classes + labels, axis=0)
+        cell = cells.take(annotators * crowd.num_classes + labels, axis=0)
         named = np.maximum(cell - own, 0.0) + usual.take(labels, axis=0)
         chances = (mistakes + ROW_LABELS * (1.0 - accuracy)) / total * named
         chances /= mistakes + ROW_LABELS
-        at = np.arange(len(who)), labels
+        at = np.arange(len(annotators)), labels
         agreed = np.maximum(right[at] - own[at], 0.0)
         chances[at] = (agreed + ROW_LABELS * accuracy[at]) / total[at]
         logs[span] = np.log(np.maximum(chances, TINY)) * weights[span, None]
@@ -178,11 +178,11 @@ def _correlations(model: _Crowd, beliefs: Floats) -> Floats:
     """Returns `[A]` the sum of positive correlations with the item's other annotators' errors."""
     crowd = model.annotations
     items = crowd.instances
-    who = crowd.annotators
+    annotators = crowd.annotators
     right, _ = _tables(model, beliefs)
-    residuals = beliefs[items, crowd.labels] - (beliefs[items] * right[who]).sum(axis=1)
+    residuals = beliefs[items, crowd.labels] - (beliefs[items] * right[annotators]).sum(axis=1)
     away, squares, ones = (
-        sparse.csr_matrix((values, (items, who)), crowd.shape)
+        sparse.csr_matrix((values, (items, annotators)), crowd.shape)
         for values in (residuals, residuals**2, np.ones(len(items)))
     )
     products = (away.T @ away).toarray()
@@ -192,4 +192,4 @@ def _correlations(model: _Crowd, beliefs: Floats) -> Floats:
     correlation *= shared / (shared + UNCORRELATED_ITEMS)
     np.fill_diagonal(correlation, 0.0)
     sums = ones @ np.maximum(correlation, 0.0)
-    return sums[items, who]
+    return sums[items, annotators]

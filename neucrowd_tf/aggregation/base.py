@@ -257,6 +257,13 @@ def apply_gold(probas: Floats, gold: Codes | None) -> Floats:
     return probas
 
 
+def with_gold(labels: Codes, gold: Codes | None) -> Codes:
+    """Returns labels `[N]` with the gold ones in their place."""
+    if gold is None:
+        return labels
+    return np.where(gold >= 0, gold, labels)
+
+
 def normalise_counts(counts: Array, smoothing: float | Floats = 0.0, axis: int = -1) -> Floats:
     """Returns counts plus pseudo-counts as shares along an axis; even ones without any count."""
     smoothed = counts + smoothing

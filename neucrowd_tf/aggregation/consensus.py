@@ -100,25 +100,25 @@ def read_out(annotations: Annotations, probas: Array, strength: float) -> Array:
     Each is drawn towards that of all annotators by `strength` labels per class.
     """
     counts = expected_counts(annotations.one_hot().T, probas)
-    everyone = counts.sum(axis=0) + 1e-3
-    counts += strength * everyone / everyone.sum(axis=0) + 1e-3
+    of_all = counts.sum(axis=0) + 1e-3
+    counts += strength * of_all / of_all.sum(axis=0) + 1e-3
     return normalise_counts(counts, axis=1)
 
 
 def held_out_logs(
-    annotations: Annotations, held: Annotations, probas: Array, strength: float
+    annotations: Annotations, held_out: Annotations, probas: Array, strength: float
 ) -> Array:
     """Returns log probabilities `[H]` of held-out annotations under beliefs `[N, C]`.
 
     The beliefs and the annotators' error matrices follow from the other annotations.
     """
-    shares = read_out(annotations, probas, strength)[held.annotators, held.labels]
-    return np.log(np.maximum((probas[held.instances] * shares).sum(axis=1), 1e-12))
+    shares = read_out(annotations, probas, strength)[held_out.annotators, held_out.labels]
+    return np.log(np.maximum((probas[held_out.instances] * shares).sum(axis=1), 1e-12))
 
 
 def geometric_mean(*probas: Array, weights: Sequence[float] | None = None) -> Array:
     """Returns the normalised geometric mean `[N, C]` of several methods' probabilities."""
-    logs = [np.log(np.maximum(one, 1e-12)) for one in probas]
+    logs = [np.log(np.maximum(member, 1e-12)) for member in probas]
     return softmax(np.average(logs, axis=0, weights=weights), axis=1)
 
 
@@ -193,9 +193,9 @@ class Consensus(Aggregator):
             members = self._members(crowd, gold)
             self.chosen_ = tuple(members)
             fits = list(members.values())
-            self.probas_ = np.mean([one.probas_ for one in fits], axis=0)
-            self.priors_ = np.mean([one.priors_ for one in fits], axis=0)
-            matrices = [one.errors_ for one in fits if one.errors_ is not None]
+            self.probas_ = np.mean([method.probas_ for method in fits], axis=0)
+            self.priors_ = np.mean([method.priors_ for method in fits], axis=0)
+            matrices = [method.errors_ for method in fits if method.errors_ is not None]
             if crowd.has_identities:
                 matrices += self._with_offsets(crowd, gold)
         self.errors_ = self.skills_ = None
@@ -248,9 +248,9 @@ class Consensus(Aggregator):
         self.scores_ = self._scores(crowd, gold)
         members = {}
         for name in _best_first(self.scores_):
-            one = CANDIDATES[name](seed=self.seed).fit(crowd, gold)
-            if not self._contradicts(one.probas_, crowd, gold):
-                members[name] = one
+            method = CANDIDATES[name](seed=self.seed).fit(crowd, gold)
+            if not self._contradicts(method.probas_, crowd, gold):
+                members[name] = method
             if len(members) == self.best:
                 break
         return members or self._majority(crowd, gold)
@@ -275,24 +275,24 @@ class Consensus(Aggregator):
         scores = dict.fromkeys(CANDIDATES, 0.0)
         running = list(CANDIDATES)
         logs = dict.fromkeys(CANDIDATES, np.zeros(0))
-        last = running[0]
+        lowest = running[0]
         for fold in range(self.folds):
-            held = folds == fold
-            if held.all() or not held.any():
+            in_fold = folds == fold
+            if in_fold.all() or not in_fold.any():
                 continue
-            rest = crowd.select(~held)
-            left = crowd.select(held)
+            training = crowd.select(~in_fold)
+            held_out = crowd.select(in_fold)
             for name in running:
-                probas = CANDIDATES[name](seed=self.seed).fit(rest, gold).probas_
-                each = held_out_logs(rest, left, probas, STRENGTH)
-                scores[name] += float(each.sum())
-                logs[name] = np.append(logs[name], each)
+                probas = CANDIDATES[name](seed=self.seed).fit(training, gold).probas_
+                fold_logs = held_out_logs(training, held_out, probas, STRENGTH)
+                scores[name] += float(fold_logs.sum())
+                logs[name] = np.append(logs[name], fold_logs)
             if crowd.num_annotations >= LARGE:
-                last = _best_first({name: scores[name] for name in running})[: self.best][-1]
-                running = [name for name in running if not _clearly_less(logs[name], logs[last])]
+                lowest = _best_first({name: scores[name] for name in running})[: self.best][-1]
+                running = [name for name in running if not _clearly_less(logs[name], logs[lowest])]
         for name in scores.keys() - set(running):  # as far behind as in the folds that they shared
-            behind = logs[last][: len(logs[name])] - logs[name]
-            scores[name] = scores[last] - float(behind.mean()) * len(logs[last])
+            behind = logs[lowest][: len(logs[name])] - logs[name]
+            scores[name] = scores[lowest] - float(behind.mean()) * len(logs[lowest])
         return {name: score / crowd.num_annotations for name, score in scores.items()}
 
 
@@ -300,10 +300,10 @@ def _best_first(scores: Mapping[str, float]) -> list[str]:
     return sorted(scores, key=lambda name: -scores[name])
 
 
-def _clearly_less(logs: Array, others: Array) -> bool:
+def _clearly_less(logs: Array, reference: Array) -> bool:
     """Returns whether log probabilities of the same annotations are less, beyond chance."""
-    less = others - logs
-    return bool(less.mean() > CLEARLY * less.std() / np.sqrt(len(less)))
+    shortfall = reference - logs
+    return bool(shortfall.mean() > CLEARLY * shortfall.std() / np.sqrt(len(shortfall)))
 
 
 def _few_labels(crowd: Annotations) -> bool:

@@ -14,6 +14,7 @@ from neucrowd_tf.aggregation.base import (
     apply_gold,
     as_numbers,
     coin_errors,
+    with_gold,
 )
 from neucrowd_tf.aggregation.sums import Shard
 from neucrowd_tf.annotations import Annotations
@@ -115,10 +116,7 @@ class Crowdlab(Aggregator):
         self.probas_ = self._combine(shard, votes, model, skills, labels)
         self.probas_ /= self.probas_.sum(axis=1, keepdims=True)
         self.priors_ = self.probas_[self.annotated_].mean(axis=0)
-        if gold is None:
-            self.labels_ = labels
-        else:
-            self.labels_ = np.where(gold >= 0, gold, labels)
+        self.labels_ = with_gold(labels, gold)
         apply_gold(self.probas_, gold)
         self.quality_ = self.probas_[rows, self.labels_]
         self.errors_ = coin_errors(skills, crowd.num_classes)

@@ -22,5 +22,5 @@ def divergence(counts: Floats, prior: Floats, logs: Floats, axis: int = -1) -> f
         axis: of the categories.
     """
     normaliser = gammaln(counts.sum(axis=axis)) - gammaln(prior.sum(axis=axis))
-    each = gammaln(prior) - gammaln(counts) + (counts - prior) * logs
-    return float(normaliser.sum() + each.sum())
+    terms = gammaln(prior) - gammaln(counts) + (counts - prior) * logs
+    return float(normaliser.sum() + terms.sum())

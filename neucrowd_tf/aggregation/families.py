@@ -135,15 +135,15 @@ def excess_agreement(crowd: Annotations, members: Mask) -> tuple[float, float]:
         the excess, and the correlation of errors that explains it; NaN if nothing is shared.
     """
     family = labels_of(crowd, members).vote_counts().astype(float)
-    people = labels_of(crowd, ~members).vote_counts().astype(float)
+    outside = labels_of(crowd, ~members).vote_counts().astype(float)
     n = family.sum(axis=1)
-    m = people.sum(axis=1)
+    m = outside.sum(axis=1)
     size = crowd.num_classes
     within = chance_corrected(family * (family - 1), n * (n - 1), size)
-    across = chance_corrected(family * people, n * m, size)
+    across = chance_corrected(family * outside, n * m, size)
     if np.isnan(within) or np.isnan(across):
         return within, within
-    among = chance_corrected(people * (people - 1), m * (m - 1), size)
+    among = chance_corrected(outside * (outside - 1), m * (m - 1), size)
     shared = int((m > 1).sum())
     error = 1.0 / np.sqrt(max(shared, 1))
     if shared < LEAST_SHARED or among < 2 * error:
@@ -192,17 +192,18 @@ def named_models(patterns: Iterable[object], annotators: Iterable[object]) -> tu
     Raises:
         UsageError: a name or pattern that no annotator has.
     """
-    everyone = list(map(str, annotators))
+    names = list(map(str, annotators))
     models = dict[str, None]()
     for pattern in map(str, patterns):
-        exact = pattern in everyone
-        found = [x for x in everyone if x == pattern or (not exact and fnmatchcase(x, pattern))]
-        if not found:
+        matching = [pattern]
+        if pattern not in names:
+            matching = [name for name in names if fnmatchcase(name, pattern)]
+        if not matching:
             raise UsageError(
                 f"--model_annotator: no annotator is named {pattern!r}. Quote a name that contains"
                 " a comma."
             )
-        models |= dict.fromkeys(found)
+        models |= dict.fromkeys(matching)
     return tuple(models)
 
 
@@ -214,8 +215,8 @@ def related(crowd: Annotations, probas: Floats) -> list[Indices]:
         probas: `[N, C]` of the consensus.
     """
     size = crowd.num_classes
-    people = crowd.num_annotators
-    if size < 2 or people < 2 or (size * people) ** 2 > MOST_COMPARED:
+    num_annotators = crowd.num_annotators
+    if size < 2 or num_annotators < 2 or (size * num_annotators) ** 2 > MOST_COMPARED:
         return []
     beliefs = np.asarray(probas, np.float64)
     counts = expected_counts(crowd.one_hot().T, beliefs)
@@ -225,7 +226,7 @@ def related(crowd: Annotations, probas: Floats) -> list[Indices]:
     labelled = _table(items, crowd.annotators, crowd.shape)
     shared = (labelled.T @ labelled).toarray()
     cells = items * size + crowd.labels
-    alike = _table(cells, crowd.annotators, (crowd.num_instances * size, people))
+    alike = _table(cells, crowd.annotators, (crowd.num_instances * size, num_annotators))
     agreed = (alike.T @ alike).toarray()
     # How often two annotators name the same class of an item, by its true class.
     by_class = errors.transpose(2, 0, 1)
@@ -335,14 +336,14 @@ def dependent_families(
     """
     families = [Family(members, excess_agreement(crowd, members)[1]) for members in named]
     taken = np.any([np.zeros_like(models), *named], axis=0)
-    rest = models & ~taken
-    if rest.sum() > 1 and not (rest | taken).all():
-        excess, dependence = excess_agreement(crowd, rest)
-        several = (labels_of(crowd, ~rest).vote_counts().sum(axis=1) > 1).sum()
+    unassigned = models & ~taken
+    if unassigned.sum() > 1 and not (unassigned | taken).all():
+        excess, dependence = excess_agreement(crowd, unassigned)
+        several = (labels_of(crowd, ~unassigned).vote_counts().sum(axis=1) > 1).sum()
         if several < LEAST_SHARED:
             excess *= 2
         if not excess < INDEPENDENT:
-            families.append(Family(rest, dependence))
+            families.append(Family(unassigned, dependence))
     return families
 
 
@@ -418,8 +419,8 @@ def annotators_first(probas: Floats, crowd: Annotations, models: Mask, alone: Fl
     shares = alone[labelled].mean(axis=0)
     error = np.sqrt(shares * (1.0 - shares) / votes.sum()) / max(skill_of(votes), LEAST_SKILL)
     width = CHANCE / np.sqrt(max(len(shares) - 1, 1)) * error  # all classes together
-    likely = np.clip(probas[labelled].mean(axis=0), shares - width, shares + width)
-    result = with_shares(probas, labelled, likely)
+    bounded = np.clip(probas[labelled].mean(axis=0), shares - width, shares + width)
+    result = with_shares(probas, labelled, bounded)
     if votes.sum() < TOGETHER * labelled.sum():
         undisputed = labelled & ((votes > 0).sum(axis=1) == 1)
         overturned = undisputed & (result.argmax(axis=1) != votes.argmax(axis=1))

@@ -68,10 +68,10 @@ class MaceModel(ConfusionModel[Habits]):
     def m_step(self, sums: Sums, parameters: Habits | None) -> Habits:
         """Divides the counts of right labels into known and guessed ones by the last parameters."""
         counts = sums["counts"]
-        last = parameters or self.begin(len(counts))
+        previous = parameters or self.begin(len(counts))
         right = np.einsum("rcc->rc", counts)
-        knows = np.exp(last.log_knowing[:, 1:])
-        guesses = np.exp(last.log_knowing[:, :1] + last.log_saying)
+        knows = np.exp(previous.log_knowing[:, 1:])
+        guesses = np.exp(previous.log_knowing[:, :1] + previous.log_saying)
         both = knows + guesses
         from_knowledge = right * np.divide(knows, both, out=np.zeros_like(both), where=both > 0)
         guessed = counts.sum(axis=2) - from_knowledge
@@ -162,7 +162,7 @@ class Mace(IterativeAggregator):
 
     def _run(self, shard: Shard, model: Any) -> Fit[Habits]:
         starts = (dataclasses.replace(model, seed=self.seed + i) for i in range(self.restarts))
-        fits = [run(one, shard, max_iter=self.max_iter, tol=self.tol) for one in starts]
+        fits = [run(start, shard, max_iter=self.max_iter, tol=self.tol) for start in starts]
         return max(fits, key=lambda fit: float(fit.history[-1]))
 
     def _store(self, result: Fit[Habits], shard: Shard, model: LatentModel) -> None:

@@ -286,11 +286,11 @@ def skills_against(shard: Shard, labels: Codes) -> Floats:
 
     It is that of chance without any.
     """
-    rows, who, observed = shard.cells
+    rows, annotators, observed = shard.cells
     expected = labels[rows]
     weight = shard.one_hot.data
-    right = np.bincount(who, weight * (observed == expected), shard.num_annotators)
-    total = np.bincount(who, weight * (expected >= 0), shard.num_annotators)
+    right = np.bincount(annotators, weight * (observed == expected), shard.num_annotators)
+    total = np.bincount(annotators, weight * (expected >= 0), shard.num_annotators)
     chance = np.full(shard.num_annotators, 1.0 / shard.num_classes)
     return np.divide(right, total, out=chance, where=total > 0)
 

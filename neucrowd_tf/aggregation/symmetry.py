@@ -32,17 +32,13 @@ def even_ties(crowd: Annotations, probas: Floats, gold: Codes | None = None) -> 
     if gold is not None:
         top[gold >= 0] = False
     several = top[top.sum(axis=1) > 1]
-    pairs = [
-        pair
-        for pair in itertools.combinations(np.flatnonzero(several.any(axis=0)).tolist(), 2)
-        if several[:, pair].all(axis=1).any()
-    ]
+    pairs = []
+    for pair in itertools.combinations(np.flatnonzero(several.any(axis=0)).tolist(), 2):
+        if several[:, pair].all(axis=1).any():
+            pairs.append(pair)
     if not pairs or len(pairs) > MOST_PAIRS:
         return probas
-    if gold is None:
-        known = np.full(crowd.num_instances, -1)
-    else:
-        known = gold
+    known = np.full(crowd.num_instances, -1) if gold is None else gold
     plain = _colours(crowd, known, np.arange(crowd.num_classes))
     result = probas.copy()
     for pair in pairs:

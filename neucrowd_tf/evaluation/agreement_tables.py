@@ -64,9 +64,9 @@ def pairs(annotations: Annotations, least: int = MANY_SHARED) -> list[Pair]:
     total = shared[first, second]
     observed = same[first, second] / total
     kappa = agreement.chance_corrected(observed, chance[first, second] / total**2)
-    who = (chosen[first].tolist(), chosen[second].tolist())
+    members = (chosen[first].tolist(), chosen[second].tolist())
     figures = (total.astype(int).tolist(), observed.tolist(), kappa.tolist())
-    result = list(map(Pair, *who, *figures))
+    result = list(map(Pair, *members, *figures))
     return sorted(result, key=lambda pair: (np.nan_to_num(pair.kappa, nan=2.0), -pair.shared))
 
 
@@ -108,8 +108,8 @@ def agreement_csvs(annotations: Annotations, scale: agreement.Scale = "nominal")
         "items.csv": _csv(("task", "num_labels", "percent"), zip(*columns, strict=True)),
     }
     if annotations.has_identities:
-        people = annotations.annotator_names.tolist()
-        rows = ((people[p.first], people[p.second], *p[2:]) for p in pairs(annotations, 1))
+        annotators = annotations.annotator_names.tolist()
+        rows = ((annotators[p.first], annotators[p.second], *p[2:]) for p in pairs(annotations, 1))
         header = ("annotator_1", "annotator_2", "items", "percent", "kappa")
         texts["pairs.csv"] = _csv(header, rows)
     return texts

@@ -156,16 +156,16 @@ def fold_dataset(
             "expected at least 2 folds, a fold from 0 to folds - 1 and a repeat from 0, received"
             f" folds={folds}, fold={fold}, repeat={repeat}"
         )
-    others = [split.features for split in annotated_parts(dataset)]
-    features = np.concatenate([dataset.features, *others])
+    further = [split.features for split in annotated_parts(dataset)]
+    features = np.concatenate([dataset.features, *further])
     crowd = whole_crowd(dataset)
     votes = np.where(crowd.annotated, majority_labels(crowd.vote_counts(), "random", seed), UNKNOWN)
     truth = whole_truth(dataset)
-    first = first_of_each(features)
-    features = features[first]
-    crowd = crowd[first]
-    votes = votes[first]
-    labels = votes if truth is None else truth[first]
+    distinct = first_of_each(features)
+    features = features[distinct]
+    crowd = crowd[distinct]
+    votes = votes[distinct]
+    labels = votes if truth is None else truth[distinct]
     shuffle = int(np.random.default_rng([seed, repeat, 1]).integers(2**31))
     test = _test_rows(labels, folds, shuffle)[fold]
     outside = np.setdiff1d(np.arange(len(labels)), test)

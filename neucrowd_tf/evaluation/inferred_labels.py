@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from neucrowd_tf.aggregation.base import Codes
+from neucrowd_tf.aggregation.base import Codes, apply_gold, with_gold
 from neucrowd_tf.aggregation.families import PEOPLE, Sources
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.statistics import top_classes
@@ -102,8 +102,8 @@ def held_out_predictions(
         held_out[predicted_rows] = True
         probas[predicted_rows] = np.asarray(folds)[predicted]
     splits = [split.features for split in annotated_parts(dataset) if len(split)]
-    others = [np.asarray(estimator.predict_proba(features)) for features in splits]
-    predictions = np.concatenate([probas, *others]).astype(np.float64)
+    further = [np.asarray(estimator.predict_proba(features)) for features in splits]
+    predictions = np.concatenate([probas, *further]).astype(np.float64)
     return predictions, np.pad(held_out, (0, len(predictions) - len(probas)), constant_values=True)
 
 
@@ -143,8 +143,8 @@ def infer_labels(
             num_tied[rows] = top_classes(probas[rows]).sum(axis=1)
     labels = probas.argmax(axis=1)
     labels[rows] = decided(probas[rows], scale)
+    labels = with_gold(labels, gold)
+    apply_gold(probas, gold)
     if gold is not None:
-        labels = np.where(gold >= 0, gold, labels)
-        probas[gold >= 0] = np.eye(crowd.num_classes)[gold[gold >= 0]]
         num_tied[gold >= 0] = 1
     return InferredLabels(crowd, probas, model, held_out, num_tied, labels, decided(model, scale))

@@ -8,6 +8,7 @@ import numpy as np
 
 from neucrowd_tf.aggregation.base import Codes
 from neucrowd_tf.declare.types import Floats, Mask
+from neucrowd_tf.evaluation.auc_and_log_loss import log_losses
 
 
 def instance_values(metric: str, truth: Codes, probabilities: Floats) -> Floats:
@@ -79,12 +80,6 @@ def _placements(positive: Mask, score: Floats) -> Floats:
     return area + weight * (placed - area)
 
 
-def _log_losses(truth: Codes, scores: Floats) -> Floats:
-    tiny = np.finfo(np.float64).eps  # as scikit-learn clips
-    likely = scores[np.arange(len(truth)), truth] / scores.sum(axis=1)
-    return -np.log(np.clip(likely, tiny, 1.0 - tiny))
-
-
 def _brier_scores(truth: Codes, scores: Floats) -> Floats:
     size = scores.shape[1]
     squares = np.square(scores - np.eye(size)[truth]).sum(axis=1)
@@ -96,6 +91,6 @@ VALUES: dict[str, Callable[[Codes, Floats], Floats]] = {
     "balanced_accuracy": _recalls,
     "f1": _f1,
     "auc": _auc,
-    "log_loss": _log_losses,
+    "log_loss": log_losses,
     "brier": _brier_scores,
 }

@@ -66,10 +66,10 @@ def score_test(
             scored["majority_accuracy"] = float((probabilities.argmax(axis=1) == majority).mean())
         return test.labels, {"test": scored, "test_labels": basis}
     rows = np.flatnonzero(crowd.annotated)
-    everyone = whole_crowd(dataset).observed()
-    places = everyone.num_instances - len(test) + rows  # test rows come last
+    whole = whole_crowd(dataset).observed()
+    places = whole.num_instances - len(test) + rows  # test rows come last
     metrics, posterior = score_without_truth(
-        everyone,
+        whole,
         places,
         probabilities[rows],
         gold=gold,

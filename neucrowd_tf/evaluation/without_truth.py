@@ -92,17 +92,17 @@ def scaled_predictions(likelihoods: Floats, probabilities: Array) -> Floats:
     size = likelihoods.shape[1]
     every = slice(None, None, -(-len(likelihoods) // MOST_FITTED))
     logs = np.log(np.clip(np.asarray(probabilities, dtype=np.float64), LEAST, 1.0))
-    likely = np.log(np.clip(likelihoods[every], 1e-300, None))
-    some = logs[every]
+    log_likelihoods = np.log(np.clip(likelihoods[every], 1e-300, None))
+    fitted_logs = logs[every]
 
     def shares(values: Floats, rows: Floats) -> Floats:
         return log_softmax(np.exp(values[0]) * rows + values[1:], axis=1)
 
     def loss(values: Floats) -> tuple[float, Floats]:
-        model = shares(values, some)
-        joint = logsumexp(likely + model, axis=1)
-        pull = np.exp(likely + model - joint[:, None]) - np.exp(model)
-        slope = np.array([np.exp(values[0]) * (pull * some).sum(), *pull.sum(axis=0)])
+        model = shares(values, fitted_logs)
+        joint = logsumexp(log_likelihoods + model, axis=1)
+        pull = np.exp(log_likelihoods + model - joint[:, None]) - np.exp(model)
+        slope = np.array([np.exp(values[0]) * (pull * fitted_logs).sum(), *pull.sum(axis=0)])
         value = float(-joint.sum() + PENALTY * (values**2).sum())
         return value, -slope + 2 * PENALTY * values
 

@@ -90,7 +90,8 @@ class AuthenticClassifier(Game):
         self, inputs: Tensor, authentic: Tensor, seed: Tensor, count: Tensor
     ) -> Tensor:
         """Updates the classifier on the likelihood of authentic annotations; returns the loss."""
-        (features, identities), variables = inputs, self.classifier.trainable_variables
+        features, identities = inputs
+        variables = self.classifier.trainable_variables
         size = tf.size(authentic[0])
 
         @unconverted

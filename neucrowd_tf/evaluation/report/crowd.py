@@ -266,6 +266,10 @@ def _annotators(inference: Inference, changed: Sequence[Change], models: Mask) -
         row["recalls"] = ", ".join(f"{name} {percent(recall)}" for name, recall in by_class)
         rows.append(row)
     noted = skills.note.tolist()
+    reasons = []
+    for note, why in REASONS.items():
+        if note in noted:
+            reasons.append((note, why, noted.count(note)))
     names = crowd.annotator_names.tolist()
     return {
         "rows": rows,
@@ -274,9 +278,7 @@ def _annotators(inference: Inference, changed: Sequence[Change], models: Mask) -
         "flagged": int(suspect.sum()),
         "suspects": [names[code] for code in order[: min(20, int(suspect.sum()))]],
         "verdict": verdicts.UNRELIABLE_NOTE,
-        "reasons": [
-            (note, why, noted.count(note)) for note, why in REASONS.items() if note in noted
-        ],
+        "reasons": reasons,
         "average": skills.average,
         "plot": _plot(skills, 1 / crowd.num_classes, models, names),
         "detectable": _detectable(inference),

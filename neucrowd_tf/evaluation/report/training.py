@@ -71,11 +71,12 @@ def training_sections(folder: Path) -> Fields:
     title = GROUPING * bool(by_class)
     bars = [(shown(name), value) for name, value in by_class.items()]
     if not by_class:
-        added = (
-            chart(title, rounds, names, "round") or chart(title, history, names, "epoch")
-            for title, names in ADDED.items()
-        )
-        charts.append(next(filter(None, added), None))
+        for heading, names in ADDED.items():
+            added = chart(heading, rounds, names, "round")
+            added = added or chart(heading, history, names, "epoch")
+            if added:
+                charts.append(added)
+                break
     return {"charts": list(filter(None, charts)), "bars": bars, "bars_title": title}
 
 
