@@ -29,7 +29,7 @@ class Clock:
 
 
 def simulated(
-    size: int, width: int, annotators: int, each: int = 4, classes: int = 4, seed: int = 0
+    size: int, width: int, annotators: int, labels_each: int = 4, classes: int = 4, seed: int = 0
 ) -> tuple[Any, Any, Any]:
     """Returns features of linearly separable classes, true classes, and labels of each instance.
 
@@ -40,11 +40,13 @@ def simulated(
     features = rng.normal(size=(size, width))
     truth = (features @ rule).argmax(axis=1)
     skill = rng.uniform(0.4, 0.95, annotators)
-    instances = np.repeat(np.arange(size), each)
-    who = np.concatenate([rng.choice(annotators, each, replace=False) for _ in range(size)])
-    right = rng.random(len(who)) < skill[who]
-    labels = np.where(right, truth[instances], rng.integers(0, classes, len(who)))
-    crowd = Annotations(instances, who, labels, num_classes=classes)
+    instances = np.repeat(np.arange(size), labels_each)
+    chosen = np.concatenate(
+        [rng.choice(annotators, labels_each, replace=False) for _ in range(size)]
+    )
+    right = rng.random(len(chosen)) < skill[chosen]
+    labels = np.where(right, truth[instances], rng.integers(0, classes, len(chosen)))
+    crowd = Annotations(instances, chosen, labels, num_classes=classes)
     return features.astype(np.float32), truth, crowd
 
 
@@ -53,8 +55,8 @@ def arguments(description: str | None, **flags: Any) -> argparse.Namespace:
 
     False makes a switch; a type is that of a flag without default.
     """
-    how = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=description, formatter_class=how)
+    formatter = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=description, formatter_class=formatter)
     for name, value in flags.items():
         if value is False:
             parser.add_argument(f"--{name}", action="store_true")

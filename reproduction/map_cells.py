@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from neucrowd_tf.cli.runs.results import NO_INTERVAL, bounds
+from neucrowd_tf.cli.runs.results import NO_INTERVAL
 from neucrowd_tf.declare.types import Floats, Integers
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.influence import instance_values
@@ -30,13 +30,12 @@ PREFIX = "map_"
 CONTROL = "one step"
 # Each seed draws other instances under the same names.
 REDRAWN = ("syn1_dependent",)
-METRICS = ("accuracy", "auc")
-# Before these columns stand the dataset and the axes.
+# Before these columns stand the dataset and the axes. Values and gains are of `metric`, the first
+# of its suite, which decides; AUC stands beside it.
 COLUMNS = (
-    *("method", "rival", "runs", "asked"),
-    *("accuracy", "accuracy_of_rival", "auc", "auc_of_rival"),
-    *("accuracy_gain", "accuracy_gain_low", "accuracy_gain_high"),
-    *("auc_gain", "auc_gain_low", "auc_gain_high"),
+    *("method", "rival", "metric", "runs", "asked"),
+    *("value", "value_of_rival", "gain", "gain_low", "gain_high"),
+    *("auc", "auc_of_rival", "auc_gain", "auc_gain_low", "auc_gain_high"),
 )
 CONFIDENCE = 0.95
 Row = Mapping[str, str]
@@ -50,7 +49,7 @@ class Cell:
         place: the dataset and the value of each axis, by name.
         method: of the map, or an ablation or control of it.
         runs, asked: how many runs there are, and how many its suite asks for.
-        gain: in accuracy.
+        gain: in the metric that decides.
         auc_gain: NaN without AUC.
     """
 
@@ -64,7 +63,7 @@ class Cell:
     @classmethod
     def of(cls, row: Row) -> Cell:
         """Returns the cell of a row of a map's CSV."""
-        names = ("accuracy_gain", "accuracy_gain_low", "accuracy_gain_high", "auc_gain")
+        names = ("gain", "gain_low", "gain_high", "auc_gain")
         *gain, auc_gain = (float(row[name] or "nan") for name in names)
         counts = int(row["runs"]), int(row["asked"])
         return cls(place_of(row), row["method"], *counts, Interval(*gain), auc_gain)
@@ -229,17 +228,19 @@ def rows(suite: Suite, root: Path) -> Iterator[dict[str, str]]:
             complete = all(len(others) >= len(runs) for others in runs_of.values())
             if name in all_rivals or not runs or not any(runs_of.values()) or not complete:
                 continue
-            best = max(filter(runs_of.get, runs_of), key=lambda x: _mean(runs_of[x], METRICS[0]))
+            metric = suite.metrics[0]
+            best = max(filter(runs_of.get, runs_of), key=lambda x: _mean(runs_of[x], metric))
             asked = case.seeds * (case.folds or 1) * case.options.get("repeats", 1)
             row = dict(place_of_cell)
-            row |= {"method": name, "rival": best, "runs": str(len(runs)), "asked": str(asked)}
-            for metric in METRICS:
-                gain = _gain(runs, runs_of[best], metric)
-                numbers = {
-                    metric: _mean(runs, metric),
-                    f"{metric}_of_rival": _mean(runs_of[best], metric),
-                    f"{metric}_gain": gain.estimate,
-                    **bounds(f"{metric}_gain", gain),
-                }
-                row |= {key: number_cell(round(value, 6)) for key, value in numbers.items()}
-            yield row
+            texts = (name, best, metric, str(len(runs)), str(asked))
+            numbers = _numbers(runs, runs_of[best], metric) + _numbers(runs, runs_of[best], "auc")
+            cells_of_row = [*texts, *(number_cell(round(number, 6)) for number in numbers)]
+            yield row | dict(zip(COLUMNS, cells_of_row, strict=True))
+
+
+def _numbers(
+    runs: Sequence[FinishedRun], theirs: Sequence[FinishedRun], metric: str
+) -> list[float]:
+    """Returns a metric's mean, the rival's, and the gain with its interval."""
+    gain = _gain(runs, theirs, metric)
+    return [_mean(runs, metric), _mean(theirs, metric), gain.estimate, gain.low, gain.high]

@@ -18,8 +18,8 @@ except ImportError:  # then there are no pictures, as without `Figure`
     pass
 
 TITLE = (
-    "Gain in accuracy over the best simple rival, in points (below it: in AUC). Coloured: the 95%"
-    " interval excludes 0. Hatched: runs are missing."
+    "Gain in accuracy (DASC: balanced) over the best simple rival, in points (below it:"
+    " in AUC). Coloured: the 95% interval excludes 0. Hatched: runs are missing."
 )
 _STRONGEST = 0.08  # the gain of the strongest colour
 
