@@ -183,8 +183,8 @@ def _gain(ours: Sequence[FinishedRun], theirs: Sequence[FinishedRun], metric: st
         other_tasks, other_values = _values(other.folder, metric)
         if tasks != other_tasks:
             raise DataError(f"{run.folder}: its test items are not those of its rival's run")
-        redrawn = run.seed * (run.dataset in REDRAWN)
-        columns = {"run": number, "draw": redrawn, "task": tasks, "gain": values - other_values}
+        draw = run.seed if run.dataset in REDRAWN else 0
+        columns = {"run": number, "draw": draw, "task": tasks, "gain": values - other_values}
         tables.append(pd.DataFrame(columns))
     if not tables:
         return NO_INTERVAL

@@ -35,7 +35,9 @@ def why_absent(dataset: str) -> str:
     """Returns why a dataset is not in the usual data folder; "" for one that is."""
     if dataset in PRIVATE:
         return PRIVATE_DATA
-    return ABSENT_DATA * (dataset in ELSEWHERE)
+    if dataset in ELSEWHERE:
+        return ABSENT_DATA
+    return ""
 
 
 def _lines(file: str) -> Iterator[tuple[list[str], str, list[str]]]:

@@ -68,9 +68,11 @@ def training_sections(folder: Path) -> Fields:
     rounds = evaluation.get("rounds", {})
     by_class = evaluation.get("by_class", {}).get("confidence", {})
     charts = [chart(title, history, names, "epoch") for title, names in CURVES.items()]
-    title = GROUPING * bool(by_class)
+    title = ""
     bars = [(shown(name), value) for name, value in by_class.items()]
-    if not by_class:
+    if bars:
+        title = GROUPING
+    else:
         for heading, names in ADDED.items():
             added = chart(heading, rounds, names, "round")
             added = added or chart(heading, history, names, "epoch")
