@@ -123,15 +123,14 @@ def crowding_figure_4(suite: Suite, options: Options) -> list[Path]:
     The paper prints no numbers. Annotators without labels are left out.
     """
     points = []
-    shares = (0.0, 0.25, 0.5, 0.75, 1.0)
     for name in ("labelme", "music"):
         data: Any = registry.dataset(name).load(options.data_dir, FIRST_SEED)
         counts = data.annotations.labels_per_annotator()
         accuracy, scored = statistics.annotator_accuracy(data.annotations, data.truth)
         boxes = {"annotations": counts[counts > 0], "accuracy": accuracy[scored > 0]}
         for panel, values in boxes.items():
-            quantiles = zip(shares, np.quantile(values, shares), strict=True)
-            points += [Point(panel, name, share, 0, value) for share, value in quantiles]
+            for share in (0.0, 0.25, 0.5, 0.75, 1.0):
+                points.append(Point(panel, name, share, 0, np.quantile(values, share)))
     return write(suite, options, "annotators", points, "share of annotators", "at most")
 
 

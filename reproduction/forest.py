@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -39,9 +40,7 @@ def draw(claims: Iterable[Claim], path: Path) -> bool:
             _draw_row(axis, y, claim.ours, claim.word)
         axis.text(LIMITS[0] + 1, y + 0.25, name, fontsize=8, fontweight=weight)
     axis.axvline(0, color="0.5", linewidth=0.8, zorder=0)
-    axis.set_yticks([])
-    axis.set_ylim(-0.7, len(rows) - 0.1)
-    axis.set_xlim(*LIMITS)
+    axis.set(yticks=[], ylim=(-0.7, len(rows) - 0.1), xlim=LIMITS)
     axis.set_xlabel("gain here, in points, with 95% interval")
     for word, colour in COLOURS.items():
         axis.plot([], [], color=colour, linewidth=4, label=word)
@@ -65,9 +64,7 @@ def _draw_row(axis: Axes, y: int, ours: Ours, word: str) -> None:
 
 def _name(claim: Claim) -> str:
     """Returns a claim in few words, with a mark for published settings."""
-    text = claim.claim
-    for words in (", published settings", ", published algorithm"):
-        text = text.replace(words, " (published)")
+    text = re.sub(", published (settings|algorithm)", " (published)", claim.claim)
     text = f"{claim.paper}: {text}"
     if len(text) <= 72:
         return text

@@ -166,10 +166,7 @@ class Glad(IterativeAggregator):
         size = crowd.num_classes
         prior = resolve_prior(self.prior, size)
         theta = np.full(crowd.num_annotators + crowd.num_instances, MEAN)
-        if prior is None:
-            priors = np.full(size, 1.0 / size)
-        else:
-            priors = prior
+        priors = np.full(size, 1.0 / size) if prior is None else prior
         probas, objective = model.posterior(theta, priors)
         history = []
         change = np.inf
