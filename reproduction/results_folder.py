@@ -70,8 +70,9 @@ def tolerances(results: Path) -> list[str]:
         used = set[str]().union(*(map(_package, case.methods) for case in suite.cases))
         if used and len(stored_table(results / f"{suite.name}.csv")):
             measured = apart[apart.index.isin(used)]
-            words = [f"{points:.1f}" for points in measured.nlargest(1)]
-            words += [f"`{name}` not measured" for name in sorted(used - {*measured.index})]
+            words = [f"`{name}` not measured" for name in sorted(used - {*measured.index})]
+            if len(measured):
+                words.insert(0, f"{measured.max():.1f}")
             groups.setdefault("; ".join(words), []).append(f"`{suite.name}`")
     rows = [[words, ", ".join(names)] for words, names in sorted(groups.items())]
     return aligned([["points", "tables"], *rows], "md", "")

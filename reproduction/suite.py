@@ -25,7 +25,7 @@ class Case:
         datasets, methods: by name.
         setting: a name for `hparams` and `options` ("k=3"), the same in every suite that has these;
             it precedes the method in the table and names the folder, so that suites share their
-            runs. Nothing is called nothing.
+            runs. It is empty if both are.
         seeds: how many of them the table shows.
         hparams: hyper-parameters by name, or by "method.name".
         options: further flags of the command ("evaluation", "folds", "repeats", "keep_annotations",

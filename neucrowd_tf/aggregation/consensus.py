@@ -1,4 +1,4 @@
-"""A default that is seldom wrong: methods are chosen among without truth."""
+"""The default method, which chooses among the others without true labels."""
 
 from __future__ import annotations
 

@@ -218,8 +218,9 @@ def run(
         sums = model.sums(shard, beliefs)
         history.append(model.objective({**sums, **evidence}, parameters))
         if len(history) > 1:
-            change = (history[-1] - history[-2]) / scale
-            if history[-1] - history[-2] < tol * scale:
+            rise = history[-1] - history[-2]
+            change = rise / scale
+            if rise < tol * scale:
                 break
     if parameters is None:
         raise ValueError(f"max_iter: expected a whole number from 1, received {max_iter}")
