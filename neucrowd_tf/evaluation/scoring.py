@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 from scipy.stats import entropy
 
 from neucrowd_tf.aggregation.families import PEOPLE, Sources
@@ -106,8 +107,8 @@ def soft_scores(
     if not scores or not crowd.has_identities or not callable(predict):
         return scores
     answers = np.asarray(predict(dataset.test.features))
-    names = {name: r for r, name in enumerate(dataset.annotations.annotator_names.tolist())}
-    codes = np.array([names.get(name, -1) for name in crowd.annotator_names.tolist()])
+    names = pd.Index(dataset.annotations.annotator_names)
+    codes = names.get_indexer(pd.Index(crowd.annotator_names))
     seen = codes[crowd.annotators] >= 0
     if seen.any() and answers.shape[1] == len(names):
         scores["perspectivist_error"] = perspectivist_error(crowd.select(seen), answers[:, codes])
