@@ -40,10 +40,10 @@ weight_decay, dropout, hidden = 5e-4, 0.5, 128
 
 X has N instances, and Y is a table of N instances and K annotators: a class, or -1 where an
 annotator did not label an instance (the paper writes 0). Of LabelMe's 59,000 cells 2,547 are
-filled. Features are VGG-16's, averaged over the image; their square roots are standardised.
-The true labels of validation images choose the round, and nothing else. Those of training images
-are not used. Equation 1 measures imbalance by R, the number of annotations of the
-most frequent class over that of the least frequent one; 1 means balanced.
+filled. Features are VGG-16's, averaged over the image; their square roots are standardised. The
+true labels of validation images choose the round, and nothing else. Those of training images are
+not used. Equation 1 measures imbalance by R, the number of annotations of the most frequent class
+over that of the least frequent one; 1 means balanced.
 
 Without a folder, the data is scikit-learn's digits 0 to 7, where the higher digits are rarer. Each
 of 20 simulated annotators labels a tenth of 600 images.
@@ -87,7 +87,7 @@ def standardise(parts):
 def imbalance(y):
     """Returns R, equation 1."""
     N_c = np.bincount(y[y >= 0], minlength=C)
-    return N_c.max() / max(1, N_c.min())  # the paper does not say it of a class without any
+    return N_c.max() / max(1, N_c.min())  # at least 1: our choice
 
 
 r"""
