@@ -131,10 +131,10 @@ $$\delta_i = \frac1d \sum_j y_{i,j} \quad (1), \qquad
 With (1) the method is RLL-MLE, with (2) RLL-Bayesian (here), and with $\delta = 1$ RLL.
 `run(..., weigh=confidence_mle)` switches.
 
-The paper counts positive votes, which suits positive examples. A negative example that all
-annotators call negative would then have $\delta = 0$ in (1) and hardly count in the loss. We count
-the votes for the example's own label. The paper sets $\alpha$ and $\beta$ by the "label class
-prior". Here $\alpha$ is the share of the example's class, and $\alpha + \beta = 1$, one vote.
+To the letter, (1) and (2) count positive votes, which suits positive examples. A negative example
+that all annotators call negative would then have $\delta = 0$ in (1) and hardly count in the loss.
+We count the votes for the example's own label. The paper sets $\alpha$ and $\beta$ by the "label
+class prior". Here $\alpha$ is the share of the example's class, and $\alpha + \beta = 1$, one vote.
 """
 
 
@@ -322,7 +322,7 @@ The gains are on hotel: accuracy of the other choice minus that of this file, ov
 | confidence | eq. 2 | eq. 1 | +0.001 [-0.001, +0.002] |
 | confidence | eq. 2 | none ($\delta = 1$) | +0.002 [-0.003, +0.007] |
 | prior of eq. 2 | share of the class, one vote | code: Beta(3, 2) | +0.003 [-0.001, +0.007] |
-| votes that count | for the example's own label | eqs. 1 and 2: positive votes | not measured |
+| votes that count | for the own label | eqs. 1, 2: positive votes; code: as here | not measured |
 | place of the confidence | inside exp (eq. 3) | code: outside | +0.002 [-0.002, +0.006] |
 | optimizer | Adam, 0.001 | code: Adadelta, 0.1 | -0.069 [-0.097, -0.042] |
 | features | standardised | not said (tried: unscaled) | -0.071 [-0.089, -0.052] |
