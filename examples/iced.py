@@ -139,7 +139,7 @@ def e_step(Psi, y):
 
 
 def infer(answers, limit=100):
-    """Returns posteriors `[n, C]` of the true labels, after so many steps of EM."""
+    """Returns posteriors `[n, C]` of the true labels. Steps of EM raise equation 2.1."""
     y = np.eye(C)[answers]
     p = y.mean(axis=1)
     for _ in range(limit):
