@@ -513,9 +513,10 @@ Where $\hat z$ has low entropy it is mostly right, so G learns annotators' mista
 classes. The classifier learns where it is unsure. G and the classifier are not updated together on
 the same images; the paper reports that accuracy then fluctuates and the model collapses.
 
-The paper also removes single parts: the information loss (CrowdG: `lam = 0`, so labels need not
-depend on the class), the image in G (U: no `from_x`) or the annotator (I: no `from_e`), or it
-selects as many generated labels at random (R: no entropy in `select`'s keys).
+The paper also removes single parts. Without the information loss (CrowdG: `lam = 0`), labels need
+not depend on the class. Without the image in G (U: no `from_x`), mistakes cannot depend on it;
+without the annotator (I: no `from_e`), all annotators err alike. R selects as many generated labels
+at random (no entropy in the keys of `select`).
 
 The classifier is restored from the epoch with the best accuracy on validation images (of equal
 ones, the least log loss). DL-CL counts as epoch 0; only a better accuracy replaces it.
