@@ -72,8 +72,8 @@ passes = 5  # over the annotations of a turn
 | truth | `[N]` | true labels, of validation and test images only |
 
 There are N images, R annotators and C classes. Validation images choose the epoch and nothing else.
-15 simulated annotators label a tenth of 500 of scikit-learn's digits 0 to 7: 1.5 labels an image.
-Each has a share between 0.3 and 0.8 of right labels; the others are drawn from all classes.
+Here 15 simulated annotators label a tenth of 500 of scikit-learn's digits 0 to 7. Each has a share
+between 0.3 and 0.8 of right labels; the others are drawn from all classes.
 """
 
 
@@ -174,8 +174,8 @@ $$P(y_n^r = c | x_n, e_r, \epsilon, \hat z_n) \propto \exp g(c, x_n, e_r, \epsil
 
 g has one hidden layer. $\hat z$ enters whole, not as a class drawn from it, so that a gradient can
 pass through it to the classifier. Only (6) uses this gradient; for G, D and Q, $\hat z$ is a
-constant, which is computed again in each epoch. Without x and $\epsilon$, G would be a crowd layer:
-one confusion matrix per annotator.
+constant, which is computed again in each epoch. Without x and $\epsilon$, mistakes would depend on
+annotator and class alone, as in a crowd layer.
 """
 
 

@@ -2,8 +2,8 @@
 # ICED: learning from imbalanced crowd labels with synthetic minority samples
 
 Annotators make mistakes, and often one class is much rarer than the other. Both at once are hard:
-the inference of true labels (Dawid and Skene, 1979) goes wrong if a class is rare, and
-over-sampling of the rare class (SMOTE) needs true labels. ICED does the two in turns. Inference
+inference of true labels (Dawid and Skene, D&S) goes wrong if a class is rare, and over-sampling of
+the rare class (SMOTE) needs true labels. ICED does the two in turns. Inference
 tells synthesis which samples are of the minority. Synthesis evens the classes, which suits the
 uniform prior of the inference.
 
@@ -40,9 +40,8 @@ batch, learning_rate = 32, 1e-3
 ## The data (section 3.1.1)
 
 The paper's USPS-Syn has 668 images of a frequent digit, 66 of a rare one, nine simulated annotators
-who label every image, and a balanced test set. Here digits 3, 5 and 9 are the frequent
-class 0, and 8 is the rare class 1. For each annotator and class, the probability to be right is
-drawn from 0.4 to 0.9.
+who label every image, and a balanced test set. Here digits 3, 5 and 9 are the frequent class 0, and
+8 is the rare class 1. Each annotator is right with a probability from 0.4 to 0.9 in each class.
 """
 
 
@@ -50,11 +49,9 @@ def simulate(seed):
     """Returns training samples, annotators' labels `[n, W]`, test samples, and their labels."""
     rng = np.random.default_rng(seed)
     x, digit = load_digits(return_X_y=True)
-    frequent, rare = (
-        rng.permutation(np.flatnonzero(np.isin(digit, of))) for of in ([3, 5, 9], [8])
-    )
-    train = np.concatenate([frequent[:400], rare[:40]])
-    test = np.concatenate([frequent[-120:], rare[-120:]])
+    rows = [rng.permutation(np.flatnonzero(np.isin(digit, of))) for of in ([3, 5, 9], [8])]
+    train = np.concatenate([rows[0][:400], rows[1][:40]])
+    test = np.concatenate([rows[0][-120:], rows[1][-120:]])
     truth = np.repeat([0, 1], [400, 40])
     right = rng.uniform(0.4, 0.9, size=(C, W))[truth] > rng.random((len(train), W))
     answers = np.where(right, truth[:, None], 1 - truth[:, None])
@@ -97,7 +94,7 @@ def autoencoder_loss(extractor, decoder, x):
 
 
 def decoder_loss(extractor, decoder, x):
-    """G does not learn from it."""
+    """Trains Q alone."""
     return tf.reduce_mean(tf.square(decoder(tf.stop_gradient(extractor(x))) - x))
 
 
@@ -107,8 +104,9 @@ r"""
 $\mathbb T_i$ is the true label of sample i, $y_{i,u}$ annotator u's label of it, $Y$ all of these,
 and $\Phi_{c_\alpha}$ the prior of class $c_\alpha$. $\Psi_{w_u}(c_\alpha, c_\beta)$ is the
 probability that annotator u labels a sample of class $c_\alpha$ as $c_\beta$. A row of $\Psi$ sums
-to 1; all of it but $\Psi_{w_u}(c_\alpha, c_\alpha)$ is the error rate. EM starts from the shares of
-the votes. The M-step counts labels d by the estimated true labels; the E-step is Bayes' theorem:
+to 1, and $1 - \Psi_{w_u}(c_\alpha, c_\alpha)$ is the error rate on that class. EM starts from the
+shares of the votes. The M-step counts labels d by the estimated true labels; the E-step is Bayes'
+theorem:
 
 $$\Psi_{w_u}(c_\alpha, c_\beta) =
 \frac{d(w_u, c_\alpha, c_\beta)}{d(w_u, c_\alpha)}, \qquad
@@ -251,11 +249,10 @@ def majority_vote(answers):
 """
 ## Algorithm 1 (section 2.6)
 
-After the warm-up (line 1) each round synthesises samples and their labels (3), infers the labels of
-all samples (4), and trains F on them (5). There are 15 rounds of one epoch, and the last weights
-classify; the paper stops when F converges or at a maximum that it does not give. If a class is
-predicted for at most one image, or both equally often, no synthetic samples are made: the round is
-Dawid and Skene's inference and an epoch on its labels.
+A round is one epoch of the classifier. There are 15, and the last weights classify; the paper stops
+when F converges or at a maximum that it does not give. If a class is predicted for at most one
+image, or both equally often, no synthetic samples are made: the round is Dawid and Skene's
+inference and an epoch on its labels.
 """
 
 
@@ -266,7 +263,7 @@ def batches(rng, size):
 
 
 def trainer(rng, loss, *networks):
-    """Returns a function for an epoch."""
+    """Returns a function that trains networks for an epoch."""
     optimizer = keras.optimizers.Adam(learning_rate)
     variables = [variable for network in networks for variable in network.trainable_variables]
 
