@@ -2,8 +2,8 @@ r"""
 # RLL: embeddings from few and inconsistent crowd labels
 
 Seven annotators judged each of 447 hotel reviews. A network trained on so few labels overfits, and
-the annotators disagree. RLL trains an *embedding* instead of a classifier, on many small groups of
-reviews, which answers the first problem; confidence answers the second:
+the annotators disagree. RLL answers the first problem by training an *embedding* instead of a
+classifier, on many small groups of reviews, and the second one by confidence in labels:
 
 1. a group has two positive examples and k negative ones. The loss asks that the first positive
    example $x_i$ is more similar to the second one than to the negative ones (section III-A);
@@ -132,9 +132,10 @@ With (1) the method is RLL-MLE, with (2) RLL-Bayesian (here), and with $\delta =
 `run(..., weigh=confidence_mle)` switches.
 
 To the letter, (1) and (2) count positive votes, which suits positive examples. A negative example
-that all annotators call negative would then have $\delta = 0$ in (1) and hardly count in the loss.
-We count the votes for the example's own label. The paper sets $\alpha$ and $\beta$ by the "label
-class prior". Here $\alpha$ is the share of the example's class, and $\alpha + \beta = 1$, one vote.
+that all annotators call negative would then have $\delta = 0$ in (1), and nothing would push it
+away. We count the votes for the example's own label. The paper sets $\alpha$ and $\beta$ by the
+"label class prior". Here $\alpha$ is the share of the example's class, and $\alpha + \beta = 1$,
+one vote.
 """
 
 
