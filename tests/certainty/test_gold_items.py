@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.certainty.gold_items import like_other_items
+from neucrowd_tf.certainty.gold_items import gold_items
 from neucrowd_tf.certainty.inference import infer
 
 
@@ -43,22 +43,22 @@ def test_intervals_hold_though_gold_items_have_more_labels(kind: str) -> None:
     for seed in range(12):
         labels, gold, _ = crowd(kind, seed)
         estimates = infer(labels, "one_coin", gold).estimates
-        plain = like_other_items(labels, np.full(400, -1))
-        assert plain is labels and estimates is not None
+        assert estimates is not None
         held.append(estimates[0].low <= usual_accuracy(seed) <= estimates[0].high)
     assert np.mean(held) >= 0.6
 
 
 def test_gold_items_like_the_others_keep_their_labels() -> None:
     labels, gold, _ = crowd("", 0)
-    assert like_other_items(labels, gold) is labels
+    items = gold_items(labels, gold)
+    assert items is not None and items.draws == [labels] and not items.unlike
     assert infer(labels, "one_coin", gold).left_out == 0
 
 
 def test_labels_left_out_are_said() -> None:
     labels, gold, _ = crowd("author", 0)
-    plain = like_other_items(labels, gold)
-    assert plain is not None and plain.labels_per_annotator()[-1] == 0
+    items = gold_items(labels, gold)
+    assert items is not None and items.crowd.labels_per_annotator()[-1] == 0
     assert "60 labels that other items lack" in " ".join(infer(labels, "one_coin", gold).lines())
     votes = Annotations.from_votes(crowd("control", 0)[0].vote_counts())
     result = infer(votes, "majority_vote", gold)
