@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -69,18 +70,19 @@ UNLIKE = {
     "failed": Family(failed=0.4),
     "harder, leaning": Family(lean=0.1, control_skill=0.55, control_lean=0.3, control_shares=0.7),
 }
-FAMILIES = ALIKE | UNLIKE
+FAMILIES = {"alike": ALIKE, "unlike": UNLIKE}
+LABELS = (3, 7)  # of an item that is no control question
 
 
-def control_crowd(name: str, each: int, seed: int) -> tuple[Annotations, Array, Array]:
-    """Returns a crowd, its true labels and which items are control questions.
+def control_crowd(name: str, kind: Family, each: int, seed: int) -> tuple[Annotations, Array]:
+    """Returns a crowd whose first `CONTROLS` items are control questions, and its true labels.
 
     Args:
-        name: of `FAMILIES`.
+        name: of the family.
+        kind: the family.
         each: labels of an item that is no control question.
         seed: of the draws.
     """
-    kind = FAMILIES[name]
     rng = np.random.default_rng([seed, each, *name.encode()])
     control = np.arange(OTHERS + CONTROLS) < CONTROLS
     first = rng.random(len(control)) < np.where(control, kind.control_shares, kind.shares)
@@ -104,12 +106,12 @@ def control_crowd(name: str, each: int, seed: int) -> tuple[Annotations, Array, 
     rank = np.argsort(order, axis=1)
     answered = rng.random(chance.shape) < ANSWERED
     labels[~np.where(control[:, None], answered, rank < each)] = -1
-    return Annotations.from_dense(labels, num_classes=kind.classes), truth, control
+    return Annotations.from_dense(labels, num_classes=kind.classes), truth
 
 
-def crowds(seeds: int) -> Iterator[tuple[str, int, int, Annotations, Array, Array]]:
-    """Yields name, labels of an item, seed, crowd, true labels and control questions."""
-    for name in FAMILIES:
-        for each in (3, 7):
-            for seed in range(seeds):
-                yield name, each, seed, *control_crowd(name, each, seed)
+def control_crowds(seeds: int) -> Iterator[tuple[str, str, Annotations, Array, Array, int]]:
+    """Yields "alike" or "unlike", family, crowd, true labels, control questions and seed."""
+    control = np.arange(OTHERS + CONTROLS) < CONTROLS
+    for which, families in FAMILIES.items():
+        for (name, kind), each, seed in itertools.product(families.items(), LABELS, range(seeds)):
+            yield which, name, *control_crowd(name, kind, each, seed), control, seed

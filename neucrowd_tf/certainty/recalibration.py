@@ -281,8 +281,8 @@ class Certainty:
             not.
         ordered: whether labels are medians, which do not tie.
         size: see `sizes`, of the crowd of which these items are a part; None if they are all.
-        least: the accuracy that the labels may have at worst, if groups of annotators are opposed or
-            gold items are unlike the others.
+        least: the accuracy that the labels may have at worst, if groups of annotators are opposed
+            or gold items are unlike the others.
     """
 
     calibration: Calibration

@@ -182,7 +182,8 @@ def _families(crowd: Annotations, groups: Sequence[NDArray[np.bool_]]) -> list[N
 
 def _votes_of(crowd: Annotations, members: NDArray[np.bool_]) -> Array:
     """Returns `[N]` numbers of labels."""
-    return np.bincount(crowd.instances, members[crowd.annotators], crowd.num_instances)
+    inside = members[crowd.annotators].astype(np.float64)
+    return np.asarray(np.bincount(crowd.instances, inside, crowd.num_instances), np.float64)
 
 
 def _features(
