@@ -28,6 +28,7 @@ Row = dict[str, Any]
 Figures = Iterator[Row]
 GOLD, DRAWS = 30, 10
 CONTROL_SEEDS = 3
+RESAMPLES = 400
 CHANCE_LABELS = 2.0  # that shrink accuracies of gold items alone
 OPPOSED = ("judges6", "judges_adv24")
 ORDERED = ("adult", "politifact", "politifact_2020", "covid", "abc", "web")
@@ -263,8 +264,9 @@ def ordered(data_dir: Path, outside: Path | None) -> Figures:
             "mean": np.floor(means + 0.5),
             "consensus": Consensus().fit(crowd).labels_[rows],
         }
-        row: Row = {"crowd": name}
-        row |= {key: float(np.abs(one - truth[rows]).mean()) for key, one in labels.items()}
+        distances = {key: np.abs(one - truth[rows]) for key, one in labels.items()}
+        row: Row = {"crowd": name, "by_chance": above_best_by_chance([*distances.values()])}
+        row |= {key: float(one.mean()) for key, one in distances.items()}
         without: list[float] = []
         with_gold: list[float] = []
         for draw in range(ORDERED_DRAWS if crowd.num_annotations <= MOST_DRAWN else 0):
@@ -276,6 +278,21 @@ def ordered(data_dir: Path, outside: Path | None) -> Figures:
         if with_gold:
             row |= {"without_gold": np.mean(without), "with_gold": np.mean(with_gold)}
         yield row
+
+
+def above_best_by_chance(distances: Sequence[Array]) -> float:
+    """Returns how far the first of several methods is above the best of the others by chance.
+
+    This is the mean over resampled items, if all methods are equally near.
+
+    Args:
+        distances: `[n]` of each method.
+    """
+    centred = np.stack([one - one.mean() for one in distances])
+    size = centred.shape[1]
+    drawn = np.random.default_rng(0).multinomial(size, np.full(size, 1.0 / size), RESAMPLES)
+    means = drawn @ centred.T / size
+    return float((means[:, 0] - means[:, 1:].min(axis=1)).mean())
 
 
 def relabelled(data_dir: Path) -> Figures:
@@ -516,6 +533,7 @@ GOALS = (
         lambda rows: float(-below(rows, "ours", SCALES, "min").mean()),
         most=0.01,
     ),
+    Goal("ordered", "the same by chance, if all are equally near", of("by_chance")),
     Goal(
         "ordered",
         "mean distance less the best method's mean",
