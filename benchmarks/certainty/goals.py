@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import entr, softmax
 
+from benchmarks.certainty.classifiers import taught_classifiers
 from benchmarks.certainty.controls import control_crowds
 from benchmarks.certainty.crowds import Array, read_crowds, read_outside_truth, thinned
 from neucrowd_tf.aggregation import Consensus, DawidSkene, MajorityVote
@@ -23,11 +24,13 @@ from neucrowd_tf.certainty.labelling.belief import belief_of, with_less_lean
 from neucrowd_tf.certainty.labelling.gain import Answers
 from neucrowd_tf.certainty.labelling.plan import worths
 from neucrowd_tf.certainty.skills import UNRELIABLE_NOTE
+from neucrowd_tf.evaluation.without_truth import joint_probas
 
 Row = dict[str, Any]
 Figures = Iterator[Row]
 GOLD, DRAWS = 30, 10
 CONTROL_SEEDS = 3
+CLASSIFIER_SEEDS = 2
 RESAMPLES = 400
 CHANCE_LABELS = 2.0  # that shrink accuracies of gold items alone
 OPPOSED = ("judges6", "judges_adv24")
@@ -136,6 +139,20 @@ def control_questions() -> Figures:
             "controls_without": float((before == truth)[rest].mean()),
             "said": float(result.unlike),
         }
+
+
+def crowd_and_classifier() -> Figures:
+    """Yields the labels of a crowd, a classifier and both."""
+    for kind, certainty, predicted, truth in taught_classifiers(CLASSIFIER_SEEDS):
+        joint = joint_probas(certainty, np.arange(len(truth)), predicted)
+        row = {"crowd": kind}
+        for name, probas in (
+            ("by_crowd", certainty.probas),
+            ("model", predicted),
+            ("joint", joint),
+        ):
+            row[name] = float((probas.argmax(axis=1) == truth).mean())
+        yield row
 
 
 def minority(cases: Path) -> Figures:
@@ -409,6 +426,7 @@ def near_the_best(rows: pd.DataFrame) -> float:
 
 
 PARTS = ("dawid_skene", "one_coin", "majority_vote")
+PARENTS = ("by_crowd", "model")
 FULL = ("full",)
 THINNED = ("2", "3")
 KINDS = (("outside", "outside truth", 0.085), ("first", "first families", 0.063))
@@ -457,6 +475,19 @@ GOALS = (
                 f"{kind}: crowds whose gold items are said to be unlike the others",
                 among("kind", (kind,), of("said")),
             ),
+        )
+    ),
+    *(
+        Goal(
+            "crowd_and_classifier",
+            f"joint labels less those of the better parent, {words}",
+            among("crowd", (kind,), lambda rows: -below(rows, "joint", PARENTS).mean()),
+            0.0,
+        )
+        for kind, words in (
+            ("own", "independent classifier"),
+            ("lean", "shared lean"),
+            ("region", "shared mistakes"),
         )
     ),
     Goal("minority", "accuracy on gold_minority", of("accuracy", "min"), 0.83),
@@ -572,6 +603,7 @@ def measured(part: str, options: Any, results: Path) -> list[Row]:
     parts: dict[str, Callable[[], Figures]] = {
         "gold_labels": lambda: gold_labels(data_dir),
         "control_questions": control_questions,
+        "crowd_and_classifier": crowd_and_classifier,
         "minority": lambda: minority(options.cases),
         "opposed": lambda: opposed(data_dir),
         "judges": lambda: judges(data_dir),
