@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, logsumexp, softmax
 
 from neucrowd_tf.aggregation.base import Codes
-from neucrowd_tf.aggregation.families import PEOPLE, Sources, with_shares
+from neucrowd_tf.aggregation.families import PEOPLE, Sources
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty import Certainty, Estimate
 from neucrowd_tf.certainty.estimate import LEVEL
@@ -52,7 +52,6 @@ LARGEST_WEIGHT = 1.4
 # Of the joint posterior in the probability of a label that crowd and predictions agree on; the rest
 # is the crowd's alone, because both share mistakes (results/without_truth.csv).
 JOINT_SHARE = 0.4
-SHARPENED = 4.0  # power of probabilities whose means are nearly the shares of labels
 MOST_FITTED = 5_000  # rows that the predictions' temperature is fitted to
 
 
@@ -237,22 +236,14 @@ def judge(
 def joint_probas(certainty: Certainty, rows: Codes, probabilities: Array) -> Floats:
     """Returns `[M, C]` probabilities of the labels that crowd and predictions together infer.
 
-    The labels are those of the joint posterior, among which classes have their shares among the
-    crowd's: a model that learned from a crowd also learned towards which classes it leans. Their
-    probabilities are shrunk towards the crowd's by `JOINT_SHARE`, except where the crowd gave no
-    labels.
+    The labels are those of the joint posterior. Their probabilities are shrunk towards the crowd's
+    by `JOINT_SHARE`, except where the crowd gave no labels.
 
     Args:
         certainty, rows, probabilities: see `posteriors`.
     """
     joint = judge(certainty, rows, probabilities).posterior
     labelled = certainty.votes[rows].sum(axis=1) > 0
-    if labelled.any():
-        crowd = certainty.probas[rows][labelled].argmax(axis=1)
-        shares = np.bincount(crowd, minlength=joint.shape[1]) / len(crowd)
-        sharp = softmax(SHARPENED * np.log(np.maximum(joint, 1e-12)), axis=1)
-        logs = np.log(np.maximum(with_shares(sharp, labelled, shares), 1e-300))
-        joint[labelled] = softmax(logs / SHARPENED, axis=1)[labelled]
     index = np.arange(len(rows))
     labels = joint.argmax(axis=1)
     mixed = JOINT_SHARE * joint + (1 - JOINT_SHARE) * certainty.probas[rows]
