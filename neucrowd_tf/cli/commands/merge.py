@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
 
 from neucrowd_tf.cli.command_line import check_outputs, write_outputs
 from neucrowd_tf.cli.commands.merge_flags import Merge
 from neucrowd_tf.cli.commands.reading import read_labels
+from neucrowd_tf.declare.types import Texts
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.items import options_beside
@@ -36,8 +36,8 @@ def run(flags: Merge) -> list[str]:
     new = _triples(reading)
     if not flags.annotator_columns and reading.further and table.items() >= new.items():
         raise DataError(_question(flags, reading.further))
-    changed = sum(table.get(pair, label) != label for pair, label in new.items())
-    repeated = sum(pair in table for pair in new)
+    repeated = len(new.keys() & table.keys())
+    changed = repeated - len(new.items() & table.items())
     table.update(new)
     # As the files have them: the table is read again, with further labels.
     rows = ([*pair, label] for pair, label in table.items())
@@ -56,7 +56,7 @@ def run(flags: Merge) -> list[str]:
 
 def _names(table: dict[tuple[str, str], str]) -> dict[str, set[str]]:
     """Returns the items, annotators and classes of a table."""
-    items, annotators = (set(side) for side in zip(*table, strict=True))
+    items, annotators = map(set, zip(*table, strict=True))
     return {"items": items, "annotators": annotators, "classes": set(table.values())}
 
 
@@ -83,7 +83,7 @@ def _new_labels(flags: Merge) -> Reading:
     return _read(flags.labels, options_beside(flags.labels, flags) if beside else flags)
 
 
-def _question(flags: Merge, columns: Sequence[str]) -> str:
+def _question(flags: Merge, columns: Texts) -> str:
     """Returns what to do if all labels are there already, and columns may have others."""
     named = as_list(columns)
     command = command_line(flags.annotations, [f"--annotator_columns={shlex.quote(named)}"])
@@ -95,5 +95,5 @@ def _question(flags: Merge, columns: Sequence[str]) -> str:
 
 def _triples(reading: Reading) -> dict[tuple[str, str], str]:
     """Returns the label of each pair of item and annotator."""
-    rows = (map(str, row) for row in reading.annotations.to_frame().itertuples(index=False))
-    return {(item, annotator): label for item, annotator, label in rows}
+    items, annotators, labels = reading.annotations.to_frame().astype(str).to_numpy().T.tolist()
+    return dict(zip(zip(items, annotators, strict=True), labels, strict=True))
