@@ -67,7 +67,8 @@ class Ours:
             paper averaged; with one the 95% interval of the mean gain, over seeds and test
             instances (see `seeds_only`); None for one run.
         runs, seeds: how many, and which where the table has its values by seed ("20000-20009").
-        published: the published value, or gain; None where the paper has none.
+        published: the published value, or gain; of several controls the smallest, which is the
+            paper's lead over the best of them; None where the paper has none.
         over: of several controls the one with the worst verdict, then the smallest gain.
         leads: of several controls, or data sets, how many the row leads ("5 of 7").
         seeds_only: whether the test instances are the same for every seed and the interval is over
@@ -316,7 +317,10 @@ def _gains(claim: Claim, results: Path) -> tuple[Ours, str]:
     if len(gains) == 1:
         return ours, deciding
     leads = f"{verdicts.count(AHEAD)} of {len(verdicts)}"
-    ours = dataclasses.replace(ours, over=claim.controls[worst], leads=leads)
+    published = [ours.published for _, ours in gains if ours.published is not None]
+    ours = dataclasses.replace(
+        ours, over=claim.controls[worst], leads=leads, published=min(published, default=None)
+    )
     return ours, f"{deciding}, {leads}"
 
 
@@ -370,7 +374,8 @@ def _gain(
             (_published(claim, row, claim.metric), _published(claim, control, metric))
             for row, control in zip(rows, controls, strict=True)
         ]
-        differences = [sign * (a.mean - b.mean) for a, b in figures if a and b]
+        # Two forms of one method share its figure: the paper does not compare them.
+        differences = [sign * (a.mean - b.mean) for a, b in figures if a and b and a is not b]
         if len(differences) == len(rows):
             published = round(float(np.mean(differences)), 5)
         else:

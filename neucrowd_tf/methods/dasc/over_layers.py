@@ -18,7 +18,7 @@ SELECTIONS: dict[str, tuple[str, NamedValues]] = _SETTINGS["selections"]
 # How DASC differs from its paper; other selections are not of the paper.
 CHANGES = (
     "validation data choose the round, other classes get what an exhausted one cannot fill, lost"
-    " classes come back; the paper's words: pick=last, hand_on=False"
+    " classes come back; nearest to the paper: pick=last, hand_on=False"
 )
 # The paper's three, which it also compares with other selections.
 _COMPARED = ("crowd_layer", "anno_reg", "wdn")
