@@ -35,6 +35,7 @@ from reproduction.verdicts import (
     AHEAD,
     BEHIND,
     BELOW,
+    FEW_RUNS,
     NOT_TRAINED,
     TOO_WIDE,
     UNDECIDED,
@@ -46,7 +47,8 @@ TEMPLATE = Path(__file__).with_name("results_page.md")
 COUNTS = "<!-- counts -->"
 ANSWER = "<!-- answer -->"
 # A claim's figure in the template: {{name}} is its mean, {{name:published}} the published value;
-# {{DASC:ahead}} is how many of a paper's main comparisons have a verdict, {{auto:digits:mv_lr}} the
+# {{dasc_gain_:ahead}} is how many of the claims with names that begin so have a verdict,
+# {{auto:digits:mv_lr}} the
 # gain of `auto` over a method, {{consensus:mean}} that of `consensus` over majority vote.
 _FIGURE = re.compile(r"\{\{(\w+)(?::(\w+))?(?::(\w+))?\}\}")
 _PLACES = re.compile(
@@ -65,7 +67,8 @@ PLACES = (ABOVE, WITHIN, BELOW, TOO_WIDE)
 OWN = "the paper's method"
 RIVALS = "rivals"
 WORDS = (AHEAD, UNDECIDED, BEHIND)
-SETTINGS = {True: "the paper's", False: "ours"}
+JUDGED = (*WORDS, NOT_TRAINED, FEW_RUNS)
+SETTINGS = {True: "published", False: "our"}
 MAPS = Path("research/maps.md")
 # What made each file: by suite, and of all others.
 RUNS = "runs.json"
@@ -144,19 +147,29 @@ def answer(rows: Iterable[Claim]) -> list[str]:
     lines = []
     for paper, main in _by_paper(row for row in rows if row.headline).items():
         gains = [claim for claim in main if claim.ours is not None and claim.controls]
-        counts = Counter(map(_word, gains))
-        words = [f"{counts[word]} {word}" for word in (*WORDS, NOT_TRAINED) if counts[word]]
+        forms = []
+        for published, name in SETTINGS.items():
+            counts = Counter(_word(x) for x in gains if _near(x) == published)
+            words = [f"{counts[word]} {word}" for word in JUDGED if counts[word]]
+            forms += [f"{name} settings {', '.join(words)}"] * bool(words)
         names = ", ".join(dict.fromkeys(f"`{claim.data}`" for claim in gains))
         apart: dict[str, None] = {}
         for claim in gains:
-            apart |= dict.fromkeys(part for part in claims.PARTS if _apart(claim, part))
+            apart |= dict.fromkeys(part for part in claims.PARTS[:-1] if _apart(claim, part))
         if apart:
             inputs = f"not the paper's {' and '.join(apart)}"
+        elif all(claim.data_word == claims.SAME for claim in gains):
+            inputs = "the paper's data"
         else:
-            inputs = "the paper's inputs"
-        line = f"- **{paper}**: {', '.join(words)} of {len(gains)} comparisons"
+            inputs = "data similar to the paper's"
+        line = f"- **{paper}**: {'; '.join(forms)}"
         lines.append(f"{line} ({names}; {inputs}).")
     return lines
+
+
+def _near(claim: Claim) -> bool:
+    """Returns whether a claim has the paper's settings as far as they are known."""
+    return not _apart(claim, "settings")
 
 
 def _apart(claim: Claim, part: str) -> bool:
@@ -169,11 +182,7 @@ def by_settings(rows: Iterable[Claim]) -> list[str]:
     measured = [x for x in rows if x.ours is not None and x.controls and not x.choice]
     for paper, of_paper in _by_paper(measured).items():
         for published, name in SETTINGS.items():
-            words = Counter(
-                _word(claim)
-                for claim in of_paper
-                if (claim.parts.get("settings") != claims.OTHER) == published
-            )
+            words = Counter(_word(claim) for claim in of_paper if _near(claim) == published)
             without = words.total() - sum(words[word] for word in WORDS)
             if words:
                 counts = (str(words[word]) for word in WORDS)
@@ -254,9 +263,9 @@ def page(results: Path) -> str:
             return _gain_of_auto(claims.RESULTS, match[2], match[3])
         if match[1] == "consensus":
             return _gain_of_consensus(claims.RESULTS, match[2])
-        if match[1] in PAPERS.values():
-            main = [x for x in rows if x.paper == match[1] and x.headline and x.controls]
-            return f"{sum(_word(x) == match[2] for x in main)} of {len(main)}"
+        if match[1].endswith("_"):
+            members = [x for x in rows if x.name.startswith(match[1]) and x.controls]
+            return f"{sum(_word(x) == match[2] for x in members)} of {len(members)}"
         claim = by_name[match[1]]
         if match[2] == "instances":
             return _instances(claims.RESULTS, claim)
@@ -368,7 +377,8 @@ def gains_of(rows: Iterable[Claim], gained: bool) -> list[str]:
         head = ("instead of", "use")
     table = [[*head, "data", "gain (seeds)"]]
     for claim in rows:
-        if (_word(claim) == AHEAD) == gained and claim.ours is not None:
+        word = _word(claim)
+        if word in WORDS and (word == AHEAD) == gained and claim.ours is not None:
             simpler = claim.ours.over or claim.controls[0]
             names = [f"`{name.rpartition('/')[2]}`" for name in (claim.rows[0], simpler)]
             setting = claim.rows[0].rpartition("/")[0]

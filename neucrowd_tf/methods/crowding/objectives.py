@@ -259,8 +259,8 @@ def split_by_entropy(entropies: Tensor, threshold: float) -> tuple[Tensor, Tenso
         CrowdInG, section 3.3.3.
     """
     order = tf.argsort(entropies, stable=True)
-    # Deviation: CrowdInG section 3.3.3. Paper: A threshold t, read as one on the entropy. Here: T is
-    # the share of instances, those with the lowest entropy, that update the generator; generator
+    # Deviation: CrowdInG section 3.3.3. Paper: A threshold t, read as one on the entropy. Here: T
+    # is the share of instances, those with the lowest entropy, that update the generator; generator
     # and classifier get one instance at least. Why: The same meaning for any number of classes.
     # Effect: claim crowding_nats.
     size = tf.cast(tf.round(threshold * tf.cast(tf.size(order), tf.float32)), tf.int32)
