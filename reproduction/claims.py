@@ -462,7 +462,7 @@ def lines_needed(claim: Claim) -> list[tuple[Suite, str, str]]:
 def _published(claim: Claim, row: str, metric: str) -> Figure | None:
     """Returns a row's published value, of the suite's own figures or of any table's.
 
-    A method with the published settings (`iced_printed`) has the values of the method.
+    A method and its published form (`iced`, `iced_printed`) have the same values.
     """
     suite = _SUITES.get(claim.suite)
     if suite is not None:
@@ -470,7 +470,7 @@ def _published(claim: Claim, row: str, metric: str) -> Figure | None:
     else:
         tables = []
     tables += [TABLES[name] for name in TABLES if name.startswith(claim.suite.partition("_")[0])]
-    for name in (row, row.removesuffix("_printed")):
+    for name in (row, row.removesuffix("_printed"), f"{row}_printed"):
         for table in tables:
             by_metric = table.get((claim.data, name), {})
             if metric in by_metric:

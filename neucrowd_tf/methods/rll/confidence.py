@@ -29,9 +29,10 @@ def mle_confidence(votes: ArrayLike, labels: Integers) -> Floats32:
         RLL, section III-B, eq. (1).
     """
     # Deviation: RLL (1). Paper: To the letter the share of positive votes of every example; the
-    # text calls it "confidence about the crowdsourced labels". Here: The share of votes for the label
-    # that the example is trained with, as in the released code. Why: To the letter a sure negative
-    # example would weigh nothing in (3), and a doubtful one more. Effect: claim rll_equation_1.
+    # text calls it "confidence about the crowdsourced labels". Here: The share of votes for the
+    # label that the example is trained with, as in the released code. Why: To the letter a sure
+    # negative example would weigh nothing in (3), and a doubtful one more. Effect: claim
+    # rll_equation_1.
     votes_for, total = _votes_for(votes, labels)
     share = np.divide(votes_for, total, out=np.zeros_like(votes_for), where=total > 0)
     return share.astype(np.float32)
