@@ -325,9 +325,8 @@ generated label and guesses the $\hat z$ behind it. The information loss is high
 
 $$L_I = \sum_c \hat z_c \log Q(c | x_n, e_r, y) + H(\hat z)\ (3)$$
 
-$L_I$ is a lower bound of the mutual information of $\hat z$ and the label, which is at least 0. The
-entropy $H(\hat z)$ does not depend on G, D or Q, and is left out below. Q reuses u and v, and it
-reads a label as the decoded matrix $M_c$ of this label.
+It is at most 0. The entropy $H(\hat z)$ does not depend on G, D or Q, and is left out below. Q
+reuses u and v, and it reads a label as the decoded matrix $M_c$ of this label.
 """
 
 
@@ -376,10 +375,9 @@ taking the largest is such a draw.
 
 $$\log D(y)\ \text{of authentic labels} + \log(1 - D(y))\ \text{of generated ones}\ (4)$$
 
-With it D lowers the labels that G gives more often than the annotators. In the package's runs on
-LabelMe most of these are right (0.84 of the generated ones). So an authentic label costs the
-cross-entropy of all C entries here, which is a loss of ours: y is plausible, the other classes are
-not. A generated label costs $-\log(1 - D(y))$. Added are an "L2
+D could only win that by lowering the labels that are generated most, the right ones. But D is a
+multi-label classifier. So an authentic label costs the cross-entropy of all C entries here: y is
+plausible, the other classes are not. A generated label costs $-\log(1 - D(y))$. Added are an "L2
 norm" of D's outputs, here the mean of $D^2$, and $-\lambda L_I$ of generated labels. Both D's and
 Q's losses move u, v, M and W.
 """
@@ -446,8 +444,7 @@ $$\frac{1}{NR} \sum_{n, r} (\delta(y_n^r) - \mu) \frac{G_\theta(y_n^r)}{G_0(y_n^
 
 Here $\delta = L_G - \lambda L_I$, where $L_G = \log(1 - D(y))$ is low if D takes the label for an
 authentic one. $\mu$ is the mean of the losses. So a label that is better than the mean becomes more
-probable, and a worse one less. G learns from the images where $\hat z$ has low entropy: there the
-classifier is right more often (figure 2a), so labels that agree with it mislead G less.
+probable, and a worse one less.
 """
 
 
@@ -644,8 +641,8 @@ the classifier's weights over epochs, repeats a DL-CL that loses a class, and ha
 | D's loss of authentic labels | all C entries | (4): the entry of y | -0.011 [-0.017, -0.005] |
 | $\mu$ | mean of the losses | searched for | constant: -0.003 [-0.006, +0.000] |
 | $G / G_0$ | at most 10, $G_0$ at least 0.001 | no bound | -0.002 [-0.005, +0.000] |
-| threshold t | share of the images | a threshold; value of the entropy: | -0.009 [-0.013, -0.004] |
+| threshold t | share of the images | value of the entropy | -0.009 [-0.013, -0.004] |
 | $G_0$ for (6) | drawn after G's turn | the last epoch's module | -0.003 [-0.006, +0.001] |
 | Q learns from | generated labels | code: all labels | -0.003 [-0.007, +0.001] |
-| epochs | 12, the best by validation | 40; which one predicts is not said | not measured |
+| epochs | 12, the best by validation | the last of 40 | not measured |
 """
