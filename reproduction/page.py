@@ -307,16 +307,23 @@ def _gain_of_consensus(results: Path, statistic: str) -> str:
 
 
 def _instances(results: Path, claim: Claim) -> str:
-    """Returns by how many of the test instances a value differs from the published one."""
+    """Returns by how many of the test instances a value differs from the published one.
+
+    Of a gain it is how many the published gain is.
+    """
     if claim.ours is None or claim.ours.published is None:
         raise DataError(f"claims.toml: {claim.name}: has no published value")
+    if claim.controls:
+        difference = claim.ours.published
+    else:
+        difference = claim.ours.mean - claim.ours.published
     sizes = {
         row["dataset"].lower(): int(row["computed"])
         for row in read_rows(results / CARDS)
         if row["statistic"] == "test_size"
     }
     size = sizes[claim.data]
-    return f"{abs(claim.ours.mean - claim.ours.published) * size:.0f} of {size}"
+    return f"{abs(difference) * size:.0f} of {size}"
 
 
 def _shown_figure(claim: Claim, part: str) -> str:
