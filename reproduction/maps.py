@@ -48,13 +48,12 @@ CONTROL = "one step"
 OVERVIEW = "maps.png"
 # Each seed draws other instances under the same names.
 REDRAWN = ("syn1_dependent",)
-METRICS = ("accuracy", "auc")
-# Before these columns stand the dataset and the axes.
+# Before these columns stand the dataset and the axes. Values and gains are of `metric`, the first
+# of its suite, which decides; AUC stands beside it.
 COLUMNS = (
-    *("method", "rival", "runs", "asked"),
-    *("accuracy", "accuracy_of_rival", "auc", "auc_of_rival"),
-    *("accuracy_gain", "accuracy_gain_low", "accuracy_gain_high"),
-    *("auc_gain", "auc_gain_low", "auc_gain_high"),
+    *("method", "rival", "metric", "runs", "asked"),
+    *("value", "value_of_rival", "gain", "gain_low", "gain_high"),
+    *("auc", "auc_of_rival", "auc_gain", "auc_gain_low", "auc_gain_high"),
 )
 CONFIDENCE = 0.95
 Row = Mapping[str, str]
@@ -188,21 +187,25 @@ def rows(suite: Suite, root: Path) -> Iterator[dict[str, str]]:
             complete = all(len(cell[rival][1]) >= len(runs) for rival in rivals if rival in cell)
             if name in all_rivals or not runs or not finished or not complete:
                 continue
-            best = max(finished, key=lambda rival: _mean(cell[rival][1], METRICS[0]))
+            metric = suite.metrics[0]
+            best = max(finished, key=lambda rival: _mean(cell[rival][1], metric))
             asked = case.seeds * (case.folds or 1) * case.options.get("repeats", 1)
             row = {"dataset": dataset, **dict(zip(axes, place_of_cell, strict=True))}
-            row |= {"method": name, "rival": best, "runs": str(len(runs)), "asked": str(asked)}
-            for metric in METRICS:
-                gain = _gain(runs, cell[best][1], metric)
-                numbers = {
-                    metric: _mean(runs, metric),
-                    f"{metric}_of_rival": _mean(cell[best][1], metric),
-                    f"{metric}_gain": gain.estimate,
-                    f"{metric}_gain_low": gain.low,
-                    f"{metric}_gain_high": gain.high,
-                }
-                row |= {key: number_cell(round(value, 6)) for key, value in numbers.items()}
+            row |= {"method": name, "rival": best, "metric": metric}
+            row |= {"runs": str(len(runs)), "asked": str(asked)}
+            numbers = _numbers(runs, cell[best][1], metric)
+            numbers += _numbers(runs, cell[best][1], "auc")
+            for column, number in zip(COLUMNS[5:], numbers, strict=True):
+                row[column] = number_cell(round(number, 6))
             yield row
+
+
+def _numbers(
+    runs: Sequence[FinishedRun], theirs: Sequence[FinishedRun], metric: str
+) -> list[float]:
+    """Returns a metric's mean, the rival's, and the gain with its interval."""
+    gain = _gain(runs, theirs, metric)
+    return [_mean(runs, metric), _mean(theirs, metric), gain.estimate, gain.low, gain.high]
 
 
 def write(suite: Suite, options: Options) -> list[Path]:
@@ -307,8 +310,8 @@ def _draw(
         grid.draw(axis)
         axis.set_title(title, fontsize=9, loc="left")
     figure.suptitle(
-        "Gain in accuracy over the best simple rival, in points (below it: in AUC). Coloured: the"
-        " 95% interval excludes 0. Hatched: runs are missing.",
+        "Gain in accuracy (DASC: balanced) over the best simple rival, in points (below it:"
+        " in AUC). Coloured: the 95% interval excludes 0. Hatched: runs are missing.",
         fontsize=9,
     )
     with atomic_path(path) as temporary:
@@ -373,7 +376,7 @@ _STRONGEST = 0.08  # the gain of the strongest colour
 
 def _draw_cell(axis: Axes, x: int, y: int, row: Row) -> None:
     """Draws a cell: coloured if its interval excludes 0, hatched if runs are missing."""
-    gain = float(row["accuracy_gain"])
+    gain = float(row["gain"])
     apart = is_complete(row) and outcome(row) != 0
     share = 0.5 + 0.5 * max(-1.0, min(1.0, gain / _STRONGEST))
     style = {"facecolor": colormaps["RdBu"](share) if apart else "white", "edgecolor": "0.6"}
@@ -398,10 +401,10 @@ def _points(text: str) -> str:
 
 def outcome(row: Row) -> int:
     """Returns 1 if a cell's interval is above 0, -1 if it is below, otherwise 0."""
-    if not row["accuracy_gain_low"]:
+    if not row["gain_low"]:
         return 0
-    low = float(row["accuracy_gain_low"])
-    high = float(row["accuracy_gain_high"])
+    low = float(row["gain_low"])
+    high = float(row["gain_high"])
     return 1 if low > 0 else -1 if high < 0 else 0
 
 
@@ -474,9 +477,9 @@ def _cells_asked(suite: Suite, method: str) -> int:
 
 
 def _gain_text(row: Row) -> str:
-    low = float(row["accuracy_gain_low"])
-    high = float(row["accuracy_gain_high"])
-    return f"{float(row['accuracy_gain']):+.3f} [{low:+.3f}, {high:+.3f}]"
+    low = float(row["gain_low"])
+    high = float(row["gain_high"])
+    return f"{float(row['gain']):+.3f} [{low:+.3f}, {high:+.3f}]"
 
 
 def _where(measured: Sequence[Row], chosen: Sequence[Row]) -> str:
@@ -501,7 +504,7 @@ def _where(measured: Sequence[Row], chosen: Sequence[Row]) -> str:
         which = f", all with {' and '.join(limits)}"
     else:
         which = ", at every value of each axis"
-    gains = [float(row["accuracy_gain"]) for row in chosen]
+    gains = [float(row["gain"]) for row in chosen]
     size = f"{min(gains):+.3f} to {max(gains):+.3f}"
     return f"in {len(chosen)} of {len(measured)} cells{which} ({size})"
 
@@ -516,7 +519,7 @@ def _change(measured: Sequence[Row]) -> str:
         names = ["dataset", *axes_of(first)]
         differ = [name for name in names if first[name] != second[name]]
         if len(differ) == 1 and differ != ["dataset"]:
-            change = float(second["accuracy_gain"]) - float(first["accuracy_gain"])
+            change = float(second["gain"]) - float(first["gain"])
             errors = list(map(_error, (first, second)))
             pairs.append((abs(change) / math.hypot(*errors), differ[0], first, second))
     if not pairs:
@@ -530,15 +533,15 @@ def _change(measured: Sequence[Row]) -> str:
         )
     same = ", ".join(f"{x} {first[x]}" for x in ["dataset", *axes_of(first)] if x != axis)
     return (
-        f"The gain changes most clearly along {axis} ({same}): {float(first['accuracy_gain']):+.3f}"
-        f" at {first[axis]}, {float(second['accuracy_gain']):+.3f} at {second[axis]}."
+        f"The gain changes most clearly along {axis} ({same}): {float(first['gain']):+.3f}"
+        f" at {first[axis]}, {float(second['gain']):+.3f} at {second[axis]}."
     )
 
 
 def _error(row: Row) -> float:
     """Returns the standard error of a cell's gain, a little above zero."""
-    low = float(row["accuracy_gain_low"])
-    high = float(row["accuracy_gain_high"])
+    low = float(row["gain_low"])
+    high = float(row["gain_high"])
     quantile = float(stats.t.ppf(0.5 + CONFIDENCE / 2, int(row["runs"]) - 1))
     return max((high - low) / 2 / quantile, 1e-9)
 

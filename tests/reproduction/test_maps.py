@@ -114,7 +114,7 @@ def test_cells_are_compared_with_the_best_rival_and_merged(
     assert control["rival"] == "ours" and maps.outcome(control) == -1
     assert not maps.is_complete(by_name["10", "0.3", "ours"])  # three of five runs
     source, target = tmp_path / "source", tmp_path / "target"
-    fewer = [{**row, "runs": "2", "accuracy_gain": "9"} for row in table[:1]]
+    fewer = [{**row, "runs": "2", "gain": "9"} for row in table[:1]]
     for folder, cells in ((source, fewer), (target, table[:4])):
         folder.mkdir()
         maps.store(suite, cells, folder)
