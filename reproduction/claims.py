@@ -178,10 +178,10 @@ class Claim:
 
     @property
     def comparability(self) -> str:
-        """The worst word of all parts, with those that have it; empty if nothing is stated."""
+        """The worst word of all parts, and which have it unless all do; empty if nothing is stated."""
         words = set(self.parts.values())
         worst = next((word for word in (OTHER, SIMILAR, SAME) if word in words), "")
-        if worst in ("", SAME):
+        if worst == "" or words == {worst}:
             return worst
         return f"{worst} ({', '.join(part for part in PARTS if self.parts[part] == worst)})"
 
