@@ -178,7 +178,7 @@ class Claim:
 
     @property
     def comparability(self) -> str:
-        """The worst word of all parts, and which have it unless all do; empty if nothing is stated."""
+        """The worst word of all parts, and which have it unless all do; empty if none is stated."""
         words = set(self.parts.values())
         worst = next((word for word in (OTHER, SIMILAR, SAME) if word in words), "")
         if worst == "" or words == {worst}:
@@ -583,10 +583,11 @@ def _toml(value: object) -> str:
 def figures(claim: Claim) -> tuple[str, str, str]:
     """Returns the published value, our value with its interval, and the number of seeds.
 
-    Gains in a share are in points.
+    Gains in a share are in points; a figure's loss or ratio, which is better if it is less, is none.
     """
     ours = claim.ours
-    points = bool(claim.controls) and not claim.panel and kind_of(claim.metric) == "share"
+    share = kind_of(claim.metric) == "share" and not (claim.panel and claim.less)
+    points = bool(claim.controls) and share
     if points:
         scale, digits = (100.0, 1)
     else:

@@ -9,9 +9,9 @@ from neucrowd_tf.declare.types import Axes
 from neucrowd_tf.io.files.atomic import atomic_path
 from reproduction.claims import OTHER, SAME, SIMILAR, Claim, Ours
 from reproduction.panels import Figure
-from reproduction.verdicts import AHEAD, BEHIND, NOT_TRAINED, UNDECIDED
+from reproduction.verdicts import AHEAD, BEHIND, FEW_RUNS, UNDECIDED
 
-COLOURS = {AHEAD: "tab:green", BEHIND: "tab:red", UNDECIDED: "tab:gray", NOT_TRAINED: "bisque"}
+COLOURS = {AHEAD: "tab:green", BEHIND: "tab:red", UNDECIDED: "tab:gray", FEW_RUNS: "lightgray"}
 GROUPS = {SAME: "the paper's data", SIMILAR: "similar data", OTHER: "other data"}
 LIMITS = (-35.0, 45.0)  # of the axis, in points; bars beyond are cut
 
@@ -25,7 +25,9 @@ def draw(claims: Iterable[Claim], path: Path) -> bool:
     """
     if Figure is None:
         return False
-    shown = [x for x in claims if x.headline and x.controls and x.ours is not None]
+    # What is better if it is less is a loss or a ratio, and no share.
+    main = [x for x in claims if x.headline and not x.less]
+    shown = [x for x in main if x.controls and x.ours is not None]
     rows: list[tuple[str, Claim | None]] = []
     for word, name in GROUPS.items():
         group = [claim for claim in shown if claim.data_word == word]
@@ -68,7 +70,7 @@ def _draw_row(axis: Axes, y: int, ours: Ours, word: str) -> None:
 def _name(claim: Claim) -> str:
     """Returns a claim in few words, with a mark for published settings."""
     text = claim.claim
-    for words in (", published settings", ", published algorithm"):
+    for words in (", published equations", ", published rules"):
         text = text.replace(words, " (published)")
     text = f"{claim.paper}: {text}"
     if len(text) <= 72:
