@@ -583,7 +583,7 @@ def _toml(value: object) -> str:
 def figures(claim: Claim) -> tuple[str, str, str]:
     """Returns the published value, our value with its interval, and the number of seeds.
 
-    Gains in a share are in points; a figure's loss or ratio, which is better if it is less, is none.
+    Gains in a share are in points. A figure's loss or ratio, better if it is less, is no share.
     """
     ours = claim.ours
     share = kind_of(claim.metric) == "share" and not (claim.panel and claim.less)
