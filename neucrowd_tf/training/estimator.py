@@ -360,9 +360,10 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     def _require_batches(self, features: Features) -> None:
         """Raises UsageError for features out of memory if the method needs all of them in it."""
         if not self.reads_batches and not self.takes_rows:
+            kind = "np.memmap" if is_mapped(features) else "tf.data.Dataset"
             raise UsageError(
                 f"features: {type(self).__name__} needs all features in memory. Pass an array in"
-                f" memory in place of the {'np.memmap' if is_mapped(features) else 'tf.data.Dataset'}."
+                f" memory in place of the {kind}."
             )
 
     def text_layer(self) -> Layer:

@@ -116,8 +116,8 @@ def fit_logistic(
     and takes strengths under which every probability is near the commoner class's share.
 
     Args:
-        x: `[N, d]` features, which are not copied if they are many, or a sparse matrix of them, whose columns keep their zeros and
-            their proportions.
+        x: `[N, d]` features, of which many are not copied, or a sparse matrix of them, whose
+            columns keep their zeros and their proportions.
         codes: `[N]` class codes below `num_classes`; classes that do not occur get a probability of
             about zero.
         num_classes: C.
