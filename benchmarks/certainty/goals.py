@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import entr, softmax
 
+from benchmarks.certainty.classifiers import taught_classifiers
+from benchmarks.certainty.controls import control_crowds
 from benchmarks.certainty.crowds import Array, read_crowds, read_outside_truth, thinned
 from neucrowd_tf.aggregation import Consensus, DawidSkene, MajorityVote
 from neucrowd_tf.aggregation.ordinal import OrdinalConsensus
@@ -22,10 +24,14 @@ from neucrowd_tf.certainty.labelling.belief import belief_of, with_less_lean
 from neucrowd_tf.certainty.labelling.gain import Answers
 from neucrowd_tf.certainty.labelling.plan import worths
 from neucrowd_tf.certainty.skills import UNRELIABLE_NOTE
+from neucrowd_tf.evaluation.without_truth import joint_probas
 
 Row = dict[str, Any]
 Figures = Iterator[Row]
 GOLD, DRAWS = 30, 10
+CONTROL_SEEDS = 3
+CLASSIFIER_SEEDS = 2
+RESAMPLES = 400
 CHANCE_LABELS = 2.0  # that shrink accuracies of gold items alone
 OPPOSED = ("judges6", "judges_adv24")
 ORDERED = ("adult", "politifact", "politifact_2020", "covid", "abc", "web")
@@ -40,8 +46,8 @@ class Goal:
     Attributes:
         part: the measurement that its rows come from.
         figure: its name.
-        least, most: the bounds; None for no bound.
         of: computes it from the rows of the part.
+        least, most: the bounds; None for no bound.
     """
 
     part: str
@@ -114,6 +120,39 @@ def gold_labels(data_dir: Path) -> Figures:
                 "holds": float(headline.low <= right <= headline.high),
                 "skills_hold": skills_hold(crowd, truth, result.skills),
             }
+
+
+def control_questions() -> Figures:
+    """Yields what thirty control questions bring, whose true labels are known."""
+    for kind, name, crowd, truth, control, seed in control_crowds(CONTROL_SEEDS):
+        before = infer(crowd, skills=False).labels
+        gold = drawn_gold(np.where(control, truth, -1), seed)
+        result = infer(crowd, gold=gold, skills=False)
+        others = ~control
+        rest = control & (gold < 0)
+        yield {
+            "crowd": name,
+            "kind": kind,
+            "accuracy": float((result.labels == truth)[others].mean()),
+            "without": float((before == truth)[others].mean()),
+            "controls": float((result.labels == truth)[rest].mean()),
+            "controls_without": float((before == truth)[rest].mean()),
+            "said": float(result.unlike),
+        }
+
+
+def crowd_and_classifier() -> Figures:
+    """Yields the labels of a crowd, a classifier and both."""
+    for kind, certainty, predicted, truth in taught_classifiers(CLASSIFIER_SEEDS):
+        joint = joint_probas(certainty, np.arange(len(truth)), predicted)
+        row = {"crowd": kind}
+        for name, probas in (
+            ("by_crowd", certainty.probas),
+            ("model", predicted),
+            ("joint", joint),
+        ):
+            row[name] = float((probas.argmax(axis=1) == truth).mean())
+        yield row
 
 
 def minority(cases: Path) -> Figures:
@@ -242,8 +281,9 @@ def ordered(data_dir: Path, outside: Path | None) -> Figures:
             "mean": np.floor(means + 0.5),
             "consensus": Consensus().fit(crowd).labels_[rows],
         }
-        row: Row = {"crowd": name}
-        row |= {key: float(np.abs(one - truth[rows]).mean()) for key, one in labels.items()}
+        distances = {key: np.abs(one - truth[rows]) for key, one in labels.items()}
+        row: Row = {"crowd": name, "by_chance": above_best_by_chance([*distances.values()])}
+        row |= {key: float(one.mean()) for key, one in distances.items()}
         without: list[float] = []
         with_gold: list[float] = []
         for draw in range(ORDERED_DRAWS if crowd.num_annotations <= MOST_DRAWN else 0):
@@ -255,6 +295,21 @@ def ordered(data_dir: Path, outside: Path | None) -> Figures:
         if with_gold:
             row |= {"without_gold": np.mean(without), "with_gold": np.mean(with_gold)}
         yield row
+
+
+def above_best_by_chance(distances: Sequence[Array]) -> float:
+    """Returns how far the first of several methods is above the best of the others by chance.
+
+    This is the mean over resampled items, if all methods are equally near.
+
+    Args:
+        distances: `[n]` of each method.
+    """
+    centred = np.stack([one - one.mean() for one in distances])
+    size = centred.shape[1]
+    drawn = np.random.default_rng(0).multinomial(size, np.full(size, 1.0 / size), RESAMPLES)
+    means = drawn @ centred.T / size
+    return float((means[:, 0] - means[:, 1:].min(axis=1)).mean())
 
 
 def relabelled(data_dir: Path) -> Figures:
@@ -331,57 +386,60 @@ def calibrated(results: Path) -> Figures:
         }
 
 
-def by_family(rows: pd.DataFrame, column: str, kind: str) -> float:
-    """Returns the mean of a column over families, each of which counts once."""
-    return float(rows[rows.kind == kind].groupby("family")[column].mean().mean())
+def of(name: str, how: str = "mean", *, less: str = "") -> Callable[[pd.DataFrame], float]:
+    """Returns a function that computes the mean, least or greatest value of a column.
+
+    Args:
+        name: of the column.
+        how: "mean", "min", "max" or "sum".
+        less: of a column that is subtracted.
+    """
+
+    def figure(rows: pd.DataFrame) -> float:
+        values = rows[name] - rows[less] if less else rows[name]
+        return float(getattr(values, how)())
+
+    return figure
 
 
-def below_best(rows: pd.DataFrame) -> pd.Series:
-    """Returns by how much the consensus is below the best of its parts, without opposed groups."""
+def among(
+    column: str, values: Collection[str], figure: Callable[[pd.DataFrame], float]
+) -> Callable[[pd.DataFrame], float]:
+    """Returns a function that computes a figure of the rows with one of some values in a column."""
+    return lambda rows: figure(rows[rows[column].isin(values)])
+
+
+def each(name: str, figure: Callable[[pd.DataFrame], float]) -> Callable[[pd.DataFrame], float]:
+    """Returns a function that computes a figure of groups' means, such as of "crowd"."""
+    return lambda rows: figure(rows.groupby(name).mean(numeric_only=True))
+
+
+def below(rows: pd.DataFrame, ours: str, others: Sequence[str], how: str = "max") -> pd.Series:
+    """Returns `[rows]` the best, the "max" or "min", of other columns less ours."""
+    return getattr(rows[list(others)], how)(axis=1) - rows[ours]
+
+
+def near_the_best(rows: pd.DataFrame) -> float:
+    """Returns on how many crowds, but opposed groups, the consensus is near its best part."""
     some = rows[~rows.crowd.isin(OPPOSED)]
-    return some[["dawid_skene", "one_coin", "majority_vote"]].max(axis=1) - some.consensus
+    return float((below(some, "consensus", PARTS) <= 0.02).mean())
 
 
-def gained(other: str, *, full: bool) -> Callable[[pd.DataFrame], float]:
-    """Returns a function that computes the mean gain of the consensus over another method."""
-
-    def gain(rows: pd.DataFrame) -> float:
-        some = rows[(rows.thinned == "full") == full]
-        return float((some.consensus - some[other]).mean())
-
-    return gain
-
-
-def means(rows: pd.DataFrame) -> pd.DataFrame:
-    return rows.groupby("crowd").mean(numeric_only=True)
-
-
-def column(name: str, how: str) -> Callable[[pd.DataFrame], float]:
-    """Returns a function that computes the mean, least or greatest value of a column."""
-    return lambda rows: float(getattr(rows[name], how)())
-
-
+PARTS = ("dawid_skene", "one_coin", "majority_vote")
+PARENTS = ("by_crowd", "model")
+FULL = ("full",)
+THINNED = ("2", "3")
+KINDS = (("outside", "outside truth", 0.085), ("first", "first families", 0.063))
+SCALES = ("median", "mean", "consensus")
 GOALS = (
-    Goal("gold_labels", "accuracy of other items", column("accuracy", "mean")),
-    Goal(
-        "gold_labels",
-        "less that of gold alone",
-        lambda rows: float((rows.accuracy - rows.gold_alone).mean()),
-        least=0.0,
-    ),
-    Goal(
-        "gold_labels",
-        "less that without gold",
-        lambda rows: float((rows.accuracy - rows.without).mean()),
-        least=0.0,
-    ),
+    Goal("gold_labels", "accuracy of other items", of("accuracy")),
+    Goal("gold_labels", "less that of gold alone", of("accuracy", less="gold_alone"), 0.0),
+    Goal("gold_labels", "less that without gold", of("accuracy", less="without"), 0.0),
     Goal(
         "gold_labels",
         "least, of a crowd, less the better of both",
-        lambda rows: float(
-            (means(rows).accuracy - means(rows)[["gold_alone", "without"]].max(axis=1)).min()
-        ),
-        least=-0.02,
+        each("crowd", lambda rows: -below(rows, "accuracy", ("gold_alone", "without")).max()),
+        -0.02,
     ),
     Goal(
         "gold_labels",
@@ -389,15 +447,51 @@ GOALS = (
         lambda rows: float((rows.stated - rows.accuracy).abs().mean()),
         most=0.06,
     ),
-    Goal("gold_labels", "80% intervals that hold", column("holds", "mean"), least=0.75),
-    Goal("gold_labels", "skill intervals that hold", column("skills_hold", "mean"), least=0.8),
-    Goal("minority", "accuracy on gold_minority", column("accuracy", "min"), least=0.83),
-    Goal(
-        "opposed",
-        "groups named on both",
-        lambda rows: float(rows[rows.crowd.isin(OPPOSED)].named.min()),
-        least=1.0,
+    Goal("gold_labels", "80% intervals that hold", of("holds"), 0.75),
+    Goal("gold_labels", "skill intervals that hold", of("skills_hold"), 0.8),
+    *(
+        goal
+        for kind in ("alike", "unlike")
+        for goal in (
+            Goal(
+                "control_questions",
+                f"{kind}: other items, less that without gold",
+                among("kind", (kind,), of("accuracy", less="without")),
+                0.0 if kind == "alike" else -0.01,
+            ),
+            Goal(
+                "control_questions",
+                f"{kind}: other control questions, less that without gold",
+                among("kind", (kind,), of("controls", less="controls_without")),
+                0.0,
+            ),
+            Goal(
+                "control_questions",
+                f"{kind}: least, of a family, of other items",
+                among("kind", (kind,), each("crowd", of("accuracy", "min", less="without"))),
+            ),
+            Goal(
+                "control_questions",
+                f"{kind}: crowds whose gold items are said to be unlike the others",
+                among("kind", (kind,), of("said")),
+            ),
+        )
     ),
+    *(
+        Goal(
+            "crowd_and_classifier",
+            f"joint labels less those of the better parent, {words}",
+            among("crowd", (kind,), lambda rows: -below(rows, "joint", PARENTS).mean()),
+            0.0,
+        )
+        for kind, words in (
+            ("own", "independent classifier"),
+            ("lean", "shared lean"),
+            ("region", "shared mistakes"),
+        )
+    ),
+    Goal("minority", "accuracy on gold_minority", of("accuracy", "min"), 0.83),
+    Goal("opposed", "groups named on both", among("crowd", OPPOSED, of("named", "min")), 1.0),
     Goal(
         "opposed",
         "groups named elsewhere",
@@ -407,124 +501,95 @@ GOALS = (
     Goal(
         "opposed",
         "annotators called unreliable",
-        lambda rows: float(rows[rows.crowd.isin(OPPOSED)].unreliable.sum()),
+        among("crowd", OPPOSED, of("unreliable", "sum")),
         most=0.0,
     ),
-    Goal(
-        "opposed",
-        "intervals that hold",
-        lambda rows: float(rows[rows.crowd.isin(OPPOSED)].holds.mean()),
-        least=1.0,
-    ),
-    Goal(
-        "opposed",
-        "least accuracy with 30 drawn gold labels",
-        lambda rows: float(rows.with_gold.min()),
-        least=0.7,
-    ),
+    Goal("opposed", "intervals that hold", among("crowd", OPPOSED, of("holds")), 1.0),
+    Goal("opposed", "least accuracy with 30 drawn gold labels", of("with_gold", "min"), 0.7),
     Goal(
         "judges",
         "least, of a case, less people's accuracy",
-        lambda rows: float((means(rows).accuracy - means(rows).people).min()),
-        least=-0.01,
+        each("crowd", of("accuracy", "min", less="people")),
+        -0.01,
     ),
-    Goal("declared_models", "xray_five_models", column("accuracy", "min"), least=0.873),
-    Goal("cells", "people and models: mean gain", column("gain", "mean"), least=0.06),
-    Goal("cells", "people and models: worst cell", column("gain", "min"), least=-0.006),
+    Goal("declared_models", "xray_five_models", of("accuracy", "min"), 0.873),
+    Goal("cells", "people and models: mean gain", of("gain"), 0.06),
+    Goal("cells", "people and models: worst cell", of("gain", "min"), -0.006),
     *(
-        Goal("consensus", f"less {other}, {words} crowds", gained(other, full=words == "full"), 0.0)
-        for other in ("dawid_skene", "one_coin", "majority_vote")
-        for words in ("full", "thinned")
+        Goal(
+            "consensus",
+            f"less {other}, {words} crowds",
+            among("thinned", sizes, of("consensus", less=other)),
+            0.0,
+        )
+        for other in PARTS
+        for words, sizes in (("full", FULL), ("thinned", THINNED))
     ),
-    Goal(
-        "consensus",
-        "mean on full crowds",
-        lambda rows: float(rows[rows.thinned == "full"].consensus.mean()),
-    ),
-    Goal(
-        "consensus",
-        "mean on thinned crowds",
-        lambda rows: float(rows[rows.thinned != "full"].consensus.mean()),
-    ),
+    Goal("consensus", "mean on full crowds", among("thinned", FULL, of("consensus"))),
+    Goal("consensus", "mean on thinned crowds", among("thinned", THINNED, of("consensus"))),
     Goal(
         "consensus",
         "full crowds within .02 of the best part",
-        lambda rows: float((below_best(rows[rows.thinned == "full"]) <= 0.02).mean()),
-        least=0.9,
+        among("thinned", FULL, near_the_best),
+        0.9,
     ),
-    Goal(
-        "consensus",
-        "all crowds within .02 of the best part",
-        lambda rows: float((below_best(rows) <= 0.02).mean()),
-        least=0.9,
-    ),
-    Goal(
-        "calibrated",
-        "error, families with outside truth",
-        lambda rows: by_family(rows, "error", "outside"),
-        most=0.085,
-    ),
-    Goal(
-        "calibrated",
-        "error, first families",
-        lambda rows: by_family(rows, "error", "first"),
-        most=0.063,
-    ),
-    Goal(
-        "calibrated",
-        "intervals that hold, outside truth",
-        lambda rows: by_family(rows, "holds", "outside"),
-        least=0.75,
-        most=0.9,
-    ),
-    Goal(
-        "calibrated",
-        "intervals that hold, first families",
-        lambda rows: by_family(rows, "holds", "first"),
-        least=0.75,
-        most=0.9,
-    ),
-    Goal(
-        "calibrated",
-        "error by tenths of probability, outside truth, mean of cases",
-        lambda rows: float(rows[rows.kind == "outside"].by_tenths.mean()),
-    ),
-    Goal(
-        "calibrated",
-        "error by tenths of probability, first families, mean of cases",
-        lambda rows: float(rows[rows.kind == "first"].by_tenths.mean()),
+    Goal("consensus", "all crowds within .02 of the best part", near_the_best, 0.9),
+    *(
+        goal
+        for kind, words, most in KINDS
+        for goal in (
+            Goal(
+                "calibrated",
+                f"error, {words}",
+                among("kind", (kind,), each("family", of("error"))),
+                most=most,
+            ),
+            Goal(
+                "calibrated",
+                f"intervals that hold, {words}",
+                among("kind", (kind,), each("family", of("holds"))),
+                0.75,
+                0.9,
+            ),
+            Goal(
+                "calibrated",
+                f"error by tenths of probability, {words}, mean of cases",
+                among("kind", (kind,), of("by_tenths")),
+            ),
+        )
     ),
     Goal(
         "ordered",
         "mean distance above the best of three",
-        lambda rows: float((rows.ours - rows[["median", "mean", "consensus"]].min(axis=1)).mean()),
+        lambda rows: float(-below(rows, "ours", SCALES, "min").mean()),
         most=0.01,
     ),
+    Goal("ordered", "the same by chance, if all are equally near", of("by_chance")),
     Goal(
         "ordered",
         "mean distance less the best method's mean",
-        lambda rows: float(rows.ours.mean() - rows[["median", "mean", "consensus"]].mean().min()),
+        lambda rows: float(rows.ours.mean() - rows[list(SCALES)].mean().min()),
         most=0.01,
     ),
     Goal(
         "ordered",
         "with 30 gold labels, less without",
-        lambda rows: float((rows.with_gold - rows.without_gold).mean()),
+        of("with_gold", less="without_gold"),
         most=0.0,
     ),
     Goal(
         "relabelled",
         "crowds on which at least as many are wrong as by entropy",
         lambda rows: float((rows.ours >= rows.entropy - 1e-9).sum()),
-        least=10.0,
+        10.0,
     ),
     Goal(
         "relabelled",
         "the same, entropy of the consensus' own probabilities",
         lambda rows: float((rows.ours >= rows.entropy_of_posterior - 1e-9).sum()),
-        least=10.0,
+        10.0,
     ),
-    Goal("symmetric_ties", "greatest distance from .5", column("away", "max"), most=1e-6),
+    Goal("symmetric_ties", "greatest distance from .5", of("away", "max"), most=1e-6),
 )
 
 
@@ -537,6 +602,8 @@ def measured(part: str, options: Any, results: Path) -> list[Row]:
     data_dir = options.data_dir
     parts: dict[str, Callable[[], Figures]] = {
         "gold_labels": lambda: gold_labels(data_dir),
+        "control_questions": control_questions,
+        "crowd_and_classifier": crowd_and_classifier,
         "minority": lambda: minority(options.cases),
         "opposed": lambda: opposed(data_dir),
         "judges": lambda: judges(data_dir),

@@ -6,7 +6,7 @@ import copy
 import dataclasses
 import functools
 import shlex
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from neucrowd_tf.aggregation.base import (
     Aggregator,
     GoldLabels,
+    apply_gold,
     expected_skills,
     gold_codes,
     normalise_counts,
@@ -36,12 +37,12 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.tables import as_annotations
 from neucrowd_tf.annotations.votes import Ties
 from neucrowd_tf.certainty.estimate import Estimate
-from neucrowd_tf.certainty.gold_items import like_other_items
+from neucrowd_tf.certainty.gold_items import gold_items
 from neucrowd_tf.certainty.opposed_groups import OpposedGroups, opposed_groups
 from neucrowd_tf.certainty.prediction_powered import prediction_powered_share
 from neucrowd_tf.certainty.recalibration import Calibration, Certainty, gold_agreement
 from neucrowd_tf.certainty.skills import Skills, annotator_skills
-from neucrowd_tf.certainty.teaching import teach
+from neucrowd_tf.certainty.teaching import Evidence, teach
 from neucrowd_tf.errors import quietly, warn
 
 METHOD = "consensus"  # of every command, by default
@@ -58,6 +59,12 @@ MORE_VOTES = (
 BY_GROUPS = (
     "On gold items two opposed groups of annotators differ more often than on others. Gold labels"
     " show which group is right, but not how often other labels are: the figure above is a model's."
+)
+UNLIKE_ITEMS = (
+    "Gold items are unlike the others: annotators label them otherwise, or agree about them more or"
+    " less often. So they change no other label, and do not show how often these are right: the"
+    " figure above is a model's, and its interval contains that of gold items. Let neucrowd gold"
+    " draw items."
 )
 UNLIKE = (
     "This crowd is unlike the crowds that the probabilities were calibrated on: {}. The interval is"
@@ -89,6 +96,8 @@ class Inference:
         base: the aggregator before gold labels taught; `model` without them.
         opposed: groups of annotators of whom votes do not show which is right.
         by_groups: whether gold items are mostly those on which opposed groups differ.
+        unlike: whether gold items are otherwise surely no random draw of all items, and therefore
+            teach nothing.
     """
 
     crowd: Annotations
@@ -105,6 +114,7 @@ class Inference:
     base: Aggregator | None = None
     opposed: OpposedGroups | None = None
     by_groups: bool = False
+    unlike: bool = False
 
     @property
     def labels(self) -> NDArray[np.int64]:
@@ -163,6 +173,8 @@ class Inference:
             )
         if self.by_groups:
             lines.append(BY_GROUPS)
+        if self.unlike:
+            lines.append(UNLIKE_ITEMS)
         if self.without_gold is not None:
             lines.append(f"accuracy of the labels without --gold: {shown(self.without_gold)}.")
         names = list(map(str, self.crowd.annotator_names.tolist()))
@@ -262,13 +274,13 @@ def infer(
     if models and (alone := crowd.select(~named[crowd.annotators])).num_annotations:
         people = infer(alone, method, gold, seed, ties=ties, skills=skills)
 
-    plain = crowd if codes is None else like_other_items(crowd, codes)
-    taught = codes is not None and plain is not None and bool((codes >= 0).any())
+    comparable = None
+    if codes is not None and (codes >= 0).any():
+        comparable = gold_items(crowd, codes)
     make: Callable[[], Aggregator] = functools.partial(make_aggregator, method, seed, ties)
-    if method == "ordinal" and taught and plain is not None and codes is not None:
-        make = functools.partial(
-            OrdinalConsensus, only=nearest_to_gold(plain, codes, seed), seed=seed
-        )
+    if method == "ordinal" and comparable is not None and codes is not None:
+        nearest = nearest_to_gold(comparable.draws[0], codes, seed)
+        make = functools.partial(OrdinalConsensus, only=nearest, seed=seed)
 
     def fitted(crowd: Annotations, gold: NDArray[np.int64] | None = None) -> Aggregator:
         """Returns the method with each family counted once, and models behind people."""
@@ -288,36 +300,50 @@ def infer(
 
     calibration = Calibration.learned(method)
     left_out = 0
+    least = 1.0
     agreement = estimates = without_gold = None
-    model = base = fitted(plain) if taught and plain is not None else fitted(crowd, codes)
+    by_groups = unlike = False
     if codes is None:
         codes = np.full(crowd.num_instances, -1, dtype=np.int64)
-    elif plain is None:
+    elif comparable is None and (codes >= 0).any():
         left_out = -1
-    if taught and plain is not None:
-        left_out = crowd.num_annotations - plain.num_annotations
-        votes = effective_votes(plain, once)
-        posteriors = posteriors_of(model)
-        agreement = gold_agreement(posteriors, votes, codes)
-        blind = calibration.apply(posteriors, votes)
-        before = gold_estimates(plain, blind.probas, codes)
-        lesson = teach(plain, blind.probas, codes, [one.members for one in once])
-        estimates = gold_estimates(plain, lesson.blind, codes)
-        if before is None:
-            without_gold = None
+    if comparable is None:
+        model = base = fitted(crowd, codes if (codes >= 0).any() else None)
+    else:
+        left_out = comparable.left_out
+        base = fitted(comparable.crowd)
+
+        def evidence(one: Annotations) -> tuple[Evidence, NDArray[np.float64]]:
+            """Returns calibrated probabilities of a draw, and the posteriors."""
+            posteriors = posteriors_of(base if one is comparable.crowd else fitted(one))
+            votes = effective_votes(one, once)
+            return Evidence(one, calibration.apply(posteriors, votes).probas), posteriors
+
+        every, _ = evidence(comparable.crowd)
+        draws, posteriors = zip(*map(evidence, comparable.draws), strict=True)
+        votes = effective_votes(draws[0].crowd, once)
+        agreement = gold_agreement(posteriors[0], votes, codes)
+        before = gold_estimates(comparable.crowd, [one.consensus for one in draws], codes)
+        by_groups = drawn_by_groups(crowd, codes)
+        unlike = comparable.unlike and not by_groups
+        if unlike:
+            model = with_probas(base, crowd, apply_gold(base.probas_.copy(), codes), codes)
+            least = agreement[2].low
         else:
+            lesson = teach(every, codes, [one.members for one in once], draws)
+            estimates = gold_estimates(comparable.crowd, lesson.blind, codes)
+            model = with_probas(base, crowd, lesson.probas, codes)
+            calibration = calibration.of_taught(lesson.blind, codes)
+        if before is not None and estimates is not None and not by_groups:
             without_gold = before[0]
-        model = with_probas(base, crowd, lesson.probas, codes)
-        calibration = calibration.of_taught(lesson.blind, codes)
+        else:
+            estimates = None
     certainty = calibration.apply(posteriors_of(model), effective_votes(crowd, once), codes)
-    certainty = dataclasses.replace(certainty, ordered=model.ordered)
+    certainty = dataclasses.replace(certainty, ordered=model.ordered, least=least)
     if skills and crowd.has_identities:
         judged = annotator_skills(crowd, certainty)
     else:
         judged = None
-    by_groups = estimates is not None and drawn_by_groups(crowd, codes)
-    if by_groups:
-        estimates = without_gold = None
     opposed = None
     if crowd.has_identities and estimates is None and not by_groups:
         if people is None:
@@ -329,7 +355,7 @@ def infer(
         judged = judged.containing(own, people.skills, ~named)
     if opposed is not None:
         least = opposed.least_accuracy(crowd, model.labels_)
-        certainty = dataclasses.replace(certainty, least=least)
+        certainty = dataclasses.replace(certainty, least=min(least, certainty.least))
         if judged is not None:
             judged = judged.undecided(opposed.skills(crowd))
     if people is None and method not in (METHOD, "majority_vote", *ORDERED):
@@ -349,6 +375,7 @@ def infer(
         base,
         opposed,
         by_groups,
+        unlike,
     )
 
 
@@ -407,13 +434,14 @@ def with_probas(
 
 
 def gold_estimates(
-    crowd: Annotations, probas: NDArray[np.float64], gold: NDArray[np.int64]
+    crowd: Annotations, draws: Sequence[NDArray[np.float64]], gold: NDArray[np.int64]
 ) -> tuple[Estimate, dict[str, Estimate]] | None:
     """Returns accuracy and class shares from gold labels and probabilities inferred without them.
 
     Args:
         crowd: the annotations.
-        probas: `[N, C]` calibrated probabilities; a gold item's do not depend on its gold label.
+        draws: `[N, C]` calibrated probabilities, by draws of gold items' labels; a gold item's do
+            not depend on its gold label.
         gold: `[N]` class codes, -1 if unknown.
 
     Returns:
@@ -425,9 +453,10 @@ def gold_estimates(
     rest = np.flatnonzero((gold < 0) & crowd.annotated)
     if len(rows) < FEWEST_GOLD:
         return None
-    right = probas.max(axis=1)
+    probas = np.mean(draws, axis=0)
+    right = np.mean([one.max(axis=1) for one in draws], axis=0)
     parts = (rows, rest)
-    correct = probas[rows].argmax(axis=1) == gold[rows]
+    correct = np.mean([one[rows].argmax(axis=1) == gold[rows] for one in draws], axis=0)
     shares = {
         str(name): prediction_powered_share(gold[rows] == code, *(probas[at, code] for at in parts))
         for code, name in enumerate(crowd.class_names.tolist())

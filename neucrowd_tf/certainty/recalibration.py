@@ -209,24 +209,26 @@ class Calibration:
         shift, covariance = start.shift_of(self.logits(probas, votes)[rows], right)
         return dataclasses.replace(self, shift=shift, covariance=covariance, fits=True)
 
-    def of_taught(self, probas: Array, gold: NDArray[np.int64]) -> Calibration:
+    def of_taught(self, draws: Sequence[Array], gold: NDArray[np.int64]) -> Calibration:
         """Returns the calibration of probabilities that gold labels taught.
 
         They are calibrated but for a shift, which gold labels estimate.
 
         Args:
-            probas: `[N, C]`; a gold item's do not depend on its own gold label.
+            draws: `[N, C]`, by draws of gold items' labels; a gold item's do not depend on its own
+                gold label.
             gold: `[N]` class codes, -1 if unknown.
         """
         rows = np.flatnonzero(gold >= 0)
-        right = (probas[rows].argmax(axis=1) == gold[rows]).astype(np.float64)
+        probas = np.concatenate([one[rows] for one in draws])
+        right = (probas.argmax(axis=1) == np.tile(gold[rows], len(draws))).astype(np.float64)
         weights = np.zeros_like(self.weights)
         weights[1] = 1.0  # of the posterior's logit
         start = dataclasses.replace(
             self, weights=weights, shift=np.zeros(2), covariance=np.diag(TAUGHT)
         )
-        posterior = logit(np.clip(probas[rows].max(axis=1), 1e-3, 1.0 - 1e-3))
-        shift, covariance = start.shift_of(posterior, right)
+        posterior = logit(np.clip(probas.max(axis=1), 1e-3, 1.0 - 1e-3))
+        shift, covariance = start.shift_of(posterior, right, 1.0 / len(draws))
         return dataclasses.replace(start, shift=shift, covariance=covariance, fits=True)
 
     def shift_of(self, logits: Array, right: Array, weight: float = 1.0) -> tuple[Array, Array]:
@@ -279,7 +281,8 @@ class Certainty:
             not.
         ordered: whether labels are medians, which do not tie.
         size: see `sizes`, of the crowd of which these items are a part; None if they are all.
-        least: the accuracy that the labels may have at worst, if groups of annotators are opposed.
+        least: the accuracy that the labels may have at worst, if groups of annotators are opposed
+            or gold items are unlike the others.
     """
 
     calibration: Calibration

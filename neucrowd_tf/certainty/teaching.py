@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,50 +46,74 @@ class Taught:
 
     Attributes:
         probas: `[N, C]`; gold labels are certain.
-        blind: `[N, C]` the same, but those of gold items do not depend on their own gold labels.
+        blind: for each draw of gold items' labels, `[N, C]` the same, but those of gold items do
+            not depend on their own gold labels.
         weights: of the consensus and, for each group, of even votes and of own accuracies.
     """
 
     probas: Array
-    blind: Array
+    blind: Sequence[Array]
     weights: Array
 
 
+class Evidence(NamedTuple):
+    """Annotations and the consensus `[N, C]` that follows from them, calibrated."""
+
+    crowd: Annotations
+    consensus: Array
+
+
 def teach(
-    crowd: Annotations, consensus: Array, gold: Codes, groups: Sequence[NDArray[np.bool_]] = ()
+    every: Evidence,
+    gold: Codes,
+    groups: Sequence[NDArray[np.bool_]] = (),
+    draws: Sequence[Evidence] = (),
 ) -> Taught:
     """Returns probabilities that follow from the consensus and from gold labels.
 
     Args:
-        crowd: the annotations; vote counts alone teach only how much the consensus counts.
-        consensus: `[N, C]` calibrated probabilities inferred without the gold labels.
+        every: the consensus was inferred without the gold labels; vote counts alone teach only how
+            much it counts.
         gold: `[N]` class codes, -1 if unknown; at least one is known.
         groups: `[R]` members of each family; the votes of each have a weight of their own.
+        draws: where gold items have more labels than other items, draws of as many as these have:
+            weights that are right for many labels are not for few.
 
     References:
         Wolpert (1992), Stacked generalization, Neural Networks 5.
     """
+    draws = draws or [every]
+    crowd = every.crowd
     rows = np.flatnonzero((gold >= 0) & crowd.annotated)
-    features = _features(crowd, consensus, gold, groups)
-    weights, log_odds = _fit(features[:, rows], gold[rows])
+    families = _families(crowd, groups)
+    examples = _examples(draws, gold, families, crowd, rows)
+    weights, log_odds = _fit(examples, gold[rows])
+    features = _features(every, gold, families, crowd)
+    # Weights hold for as many votes as gold items have: those of items with more count as so many.
+    for place, members in enumerate(families):
+        most = max(_votes_of(one.crowd, members)[rows].max() for one in draws)
+        many = np.maximum(_votes_of(crowd, members) / max(most, 1), 1.0)
+        features[2 * place + 1 : 2 * place + 3] /= many[:, None]
     probas = _combine(features, weights, log_odds)
-    blind = probas.copy()
-    order = np.random.default_rng(0).permutation(rows)
+    blind = [probas.copy() for _ in draws]
+    order = np.random.default_rng(0).permutation(len(rows))
     folds = min(FOLDS, len(rows))
     for fold in range(folds if len(rows) > 1 else 0):
         held = order[fold::folds]
-        others = np.setdiff1d(rows, held)
+        others = np.setdiff1d(order, held)
         known = gold.copy()
-        known[held] = -1
-        features = _features(crowd, consensus, known, groups)
-        fitted = _fit(features[:, others], gold[others])
-        blind[held] = _combine(features[:, held], *fitted)
+        known[rows[held]] = -1
+        examples = _examples(draws, known, families, crowd, rows)
+        learned = _fit(examples[:, :, others], gold[rows[others]])
+        for into, features in zip(blind, examples.swapaxes(0, 1), strict=True):
+            into[rows[held]] = _combine(features[:, held], *learned)
     if len(rows) == 1:
-        blind[rows] = consensus[rows]
+        for into, one in zip(blind, draws, strict=True):
+            into[rows] = one.consensus[rows]
     return Taught(apply_gold(probas, gold), blind, weights)
 
 
-def gold_votes(crowd: Annotations, gold: Codes) -> Array:
+def gold_votes(crowd: Annotations, gold: Codes, records: Annotations | None = None) -> Array:
     """Returns `[N, C]` log likelihoods of each item's labels by annotators' labels of gold items.
 
     An annotator's confusion matrix is counted on gold items, and drawn towards that of one who errs
@@ -98,21 +122,25 @@ def gold_votes(crowd: Annotations, gold: Codes) -> Array:
     Args:
         crowd: with identities.
         gold: `[N]` class codes, -1 if unknown.
+        records: further labels of the same annotators, by which their matrices are counted.
     """
+    records = records or crowd
     size = crowd.num_classes
     people = crowd.num_annotators
+    true = gold[records.instances]
+    marked = true >= 0
+    counts = np.zeros((people, size, size))
+    known = records.annotators[marked], true[marked], records.labels[marked]
+    np.add.at(counts, known, 1.0)
+    each = counts.sum(axis=2)
     items = crowd.instances
     who = crowd.annotators
     labels = crowd.labels
     true = gold[items]
     marked = true >= 0
-    hits = marked & (labels == true)
-    right = np.bincount(who, hits, minlength=people)[who] - hits
-    total = np.bincount(who, marked, minlength=people)[who] - marked
+    right = np.einsum("rcc->r", counts)[who] - (marked & (labels == true))
+    total = each.sum(axis=1)[who] - marked
     accuracy = (right + CHANCE_LABELS / size) / (total + CHANCE_LABELS)
-    counts = np.zeros((people, size, size))
-    np.add.at(counts, (who[marked], true[marked], labels[marked]), 1.0)
-    each = counts.sum(axis=2)
     scores = np.zeros((crowd.num_instances, size))
     for code in range(size):
         own = marked & (true == code)
@@ -144,52 +172,71 @@ def even_votes(crowd: Annotations, gold: Codes) -> Array:
     return np.asarray(votes * weight[:, None])
 
 
+def _families(crowd: Annotations, groups: Sequence[NDArray[np.bool_]]) -> list[NDArray[np.bool_]]:
+    """Returns `[R]` members of groups whose votes have a weight of their own."""
+    if not crowd.has_identities:
+        return []
+    rest = ~np.any([np.zeros(crowd.num_annotators, dtype=bool), *groups], axis=0)
+    return [members for members in (rest, *groups) if members.any()]
+
+
+def _votes_of(crowd: Annotations, members: NDArray[np.bool_]) -> Array:
+    """Returns `[N]` numbers of labels."""
+    inside = members[crowd.annotators].astype(np.float64)
+    return np.asarray(np.bincount(crowd.instances, inside, crowd.num_instances), np.float64)
+
+
 def _features(
-    crowd: Annotations, consensus: Array, gold: Codes, groups: Sequence[NDArray[np.bool_]]
+    one: Evidence, gold: Codes, families: Sequence[NDArray[np.bool_]], records: Annotations
 ) -> Array:
     """Returns `[K, N, C]` log probabilities of the consensus and, by group, what votes add to it.
 
     These are the votes if all annotators are alike, and by how much annotators' own accuracies
     change them: with few gold labels the first are better known.
     """
-    features = [np.log(np.maximum(consensus, 1e-6))]
-    if not crowd.has_identities:
-        return np.stack(features)
-    if groups:
-        inside = np.any(groups, axis=0)
-    else:
-        inside = np.zeros(crowd.num_annotators, dtype=bool)
-    for members in (~inside, *groups):
-        if members.any():
-            votes = crowd.select(members[crowd.annotators])
-            even = even_votes(votes, gold)
-            scores = gold_votes(votes, gold)
-            features += [even, scores - scores.mean(axis=1, keepdims=True) - even]
+    features = [np.log(np.maximum(one.consensus, 1e-6))]
+    for members in families:
+        votes = one.crowd.select(members[one.crowd.annotators])
+        even = even_votes(votes, gold)
+        scores = gold_votes(votes, gold, records)
+        features += [even, scores - scores.mean(axis=1, keepdims=True) - even]
     return np.stack(features)
+
+
+def _examples(
+    draws: Sequence[Evidence],
+    gold: Codes,
+    families: Sequence[NDArray[np.bool_]],
+    records: Annotations,
+    rows: Codes,
+) -> Array:
+    """Returns `[K, D, n, C]` features of some items, by each draw."""
+    return np.stack([_features(one, gold, families, records)[:, rows] for one in draws], axis=1)
 
 
 def _fit(features: Array, true: Codes) -> tuple[Array, Array]:
     """Returns the weights `[K]` and log odds of classes `[C]` that are most probable a posteriori.
 
     Args:
-        features: `[K, n, C]` of gold items; the first is the consensus, whose weight is near 1.
+        features: `[K, D, n, C]` of gold items, by draws of their labels; the first is the
+            consensus, whose weight is near 1.
         true: `[n]` their classes.
     """
-    parts, total, size = features.shape
+    parts, draws, total, size = features.shape
     freedom = min(1.0, total / ENOUGH) ** 3
     freedoms = CONSENSUS_FREEDOM, VOTE_FREEDOM, CLASS_FREEDOM
     spread = np.repeat(freedoms, [1, parts - 1, size]) * freedom
     usual = np.zeros(parts + size)
     usual[0] = 1.0
-    right = np.arange(total), true
+    right = np.eye(size)[true]
 
     def loss(values: Array) -> tuple[float, Array]:
-        logs = log_softmax(np.tensordot(values[:parts], features, 1) + values[parts:], axis=1)
-        away = np.exp(logs)
-        away[right] -= 1.0
-        slope = np.concatenate([(features * away).sum(axis=(1, 2)), away.sum(axis=0)])
+        logs = log_softmax(np.tensordot(values[:parts], features, 1) + values[parts:], axis=2)
+        away = (np.exp(logs) - right) / draws
+        slope = np.concatenate([(features * away).sum(axis=(1, 2, 3)), away.sum(axis=(0, 1))])
         apart = (values - usual) / spread
-        return float(apart @ apart / 2 - logs[right].sum()), slope + apart / spread
+        value = apart @ apart / 2 - (logs * right).sum() / draws
+        return float(value), slope + apart / spread
 
     bounds = [(0.0, MOST_WEIGHT)] * parts + [(-MOST_LOG_ODDS, MOST_LOG_ODDS)] * size
     values = minimize(loss, usual, jac=True, method="L-BFGS-B", bounds=bounds).x

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, logsumexp, softmax
 
 from neucrowd_tf.aggregation.base import Codes
-from neucrowd_tf.aggregation.families import PEOPLE, Sources, with_shares
+from neucrowd_tf.aggregation.families import PEOPLE, Sources
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty import Certainty, Estimate
 from neucrowd_tf.certainty.estimate import LEVEL
@@ -52,7 +52,6 @@ LARGEST_WEIGHT = 1.4
 # Of the joint posterior in the probability of a label that crowd and predictions agree on; the rest
 # is the crowd's alone, because both share mistakes (results/without_truth.csv).
 JOINT_SHARE = 0.4
-SHARPENED = 4.0  # power of probabilities whose means are nearly the shares of labels
 MOST_FITTED = 5_000  # rows that the predictions' temperature is fitted to
 
 
@@ -92,17 +91,17 @@ def scaled_predictions(likelihoods: Floats, probabilities: Array) -> Floats:
     size = likelihoods.shape[1]
     every = slice(None, None, -(-len(likelihoods) // MOST_FITTED))
     logs = np.log(np.clip(np.asarray(probabilities, dtype=np.float64), LEAST, 1.0))
-    likely = np.log(np.clip(likelihoods[every], 1e-300, None))
-    some = logs[every]
+    log_likelihoods = np.log(np.clip(likelihoods[every], 1e-300, None))
+    fitted_logs = logs[every]
 
     def shares(values: Floats, rows: Floats) -> Floats:
-        return np.asarray(log_softmax(np.exp(values[0]) * rows + values[1:], axis=1))
+        return log_softmax(np.exp(values[0]) * rows + values[1:], axis=1)
 
     def loss(values: Floats) -> tuple[float, Floats]:
-        model = shares(values, some)
-        joint = logsumexp(likely + model, axis=1)
-        pull = np.exp(likely + model - joint[:, None]) - np.exp(model)
-        slope = np.array([np.exp(values[0]) * (pull * some).sum(), *pull.sum(axis=0)])
+        model = shares(values, fitted_logs)
+        joint = logsumexp(log_likelihoods + model, axis=1)
+        pull = np.exp(log_likelihoods + model - joint[:, None]) - np.exp(model)
+        slope = np.array([np.exp(values[0]) * (pull * fitted_logs).sum(), *pull.sum(axis=0)])
         value = float(-joint.sum() + PENALTY * (values**2).sum())
         return value, -slope + 2 * PENALTY * values
 
@@ -125,11 +124,10 @@ def posteriors(certainty: Certainty, rows: Codes, probabilities: Array) -> Itera
     unlabelled = (certainty.votes[rows].sum(axis=1) == 0) & (certainty.gold[rows] < 0)
     for draw, shift in enumerate(certainty.shifts[:SHIFTS]):
         crowd = certainty.spread(certainty.right(shift))[rows]
+        shares = np.ones(crowd.shape[1])
         if not unlabelled.all():
-            labelled = crowd[~unlabelled]
-        else:
-            labelled = np.full((1, crowd.shape[1]), 1.0)
-        prior = np.maximum(labelled.mean(axis=0) / labelled.mean(axis=0).sum(), LEAST)
+            shares = crowd[~unlabelled].mean(axis=0)
+        prior = np.maximum(shares / shares.sum(), LEAST)
         crowd[unlabelled] = prior
         evidence = scaled_predictions(crowd / prior, probabilities) - np.log(prior)
         logs = np.log(np.maximum(crowd, 1e-12))
@@ -238,22 +236,14 @@ def judge(
 def joint_probas(certainty: Certainty, rows: Codes, probabilities: Array) -> Floats:
     """Returns `[M, C]` probabilities of the labels that crowd and predictions together infer.
 
-    The labels are those of the joint posterior, among which classes have their shares among the
-    crowd's: a model that learned from a crowd also learned towards which classes it leans. Their
-    probabilities are shrunk towards the crowd's by `JOINT_SHARE`, except where the crowd gave no
-    labels.
+    The labels are those of the joint posterior. Their probabilities are shrunk towards the crowd's
+    by `JOINT_SHARE`, except where the crowd gave no labels.
 
     Args:
         certainty, rows, probabilities: see `posteriors`.
     """
     joint = judge(certainty, rows, probabilities).posterior
     labelled = certainty.votes[rows].sum(axis=1) > 0
-    if labelled.any():
-        crowd = certainty.probas[rows][labelled].argmax(axis=1)
-        shares = np.bincount(crowd, minlength=joint.shape[1]) / len(crowd)
-        sharp = softmax(SHARPENED * np.log(np.maximum(joint, 1e-12)), axis=1)
-        logs = np.log(np.maximum(with_shares(sharp, labelled, shares), 1e-300))
-        joint[labelled] = softmax(logs / SHARPENED, axis=1)[labelled]
     index = np.arange(len(rows))
     labels = joint.argmax(axis=1)
     mixed = JOINT_SHARE * joint + (1 - JOINT_SHARE) * certainty.probas[rows]
@@ -287,10 +277,7 @@ def score_without_truth(
         probable class. `accuracy_low` and `accuracy_high` are the accuracy's 80% interval.
     """
     certainty = certainty_without_gold(crowd, gold, sources)
-    if gold is None:
-        checked = None
-    else:
-        checked = gold[rows]
+    checked = None if gold is None else gold[rows]
     judgement = judge(certainty, rows, probabilities, gold=checked)
     accuracy = judgement.accuracy("model")
     metrics = classification_metrics(

@@ -31,6 +31,14 @@ def test_a_vote_by_gold_items_alone() -> None:
     assert probas[3, 1] == pytest.approx(probas[2, 0])
 
 
+def test_the_best_of_several_equal_methods_is_better_by_chance() -> None:
+    rng = np.random.default_rng(0)
+    apart = rng.standard_normal((4, 400))
+    # The mean of the least of three normal means of spread 1 / 20 is -0.85 / 20.
+    assert goals.above_best_by_chance([*apart]) == pytest.approx(0.85 / 20, rel=0.15)
+    assert goals.above_best_by_chance([apart[0]] * 4) == pytest.approx(0.0, abs=1e-12)
+
+
 def test_the_table_says_what_is_reached() -> None:
     rows = {"cells": [{"crowd": "a", "gain": 0.2}, {"crowd": "b", "gain": -0.01}]}
     table = goals.table(rows).set_index("figure")

@@ -8,7 +8,7 @@ from scipy.special import expit
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.inference import infer
-from neucrowd_tf.certainty.teaching import gold_votes, teach
+from neucrowd_tf.certainty.teaching import Evidence, gold_votes, teach
 
 
 def minority(size: int = 200) -> tuple[Annotations, np.ndarray]:
@@ -75,9 +75,10 @@ def test_blind_probabilities_do_not_depend_on_the_own_gold_label() -> None:
     row = np.flatnonzero(gold >= 0)[3]
     other = gold.copy()
     other[row] = 1 - other[row]
-    blind = teach(crowd, consensus, gold).blind
-    assert teach(crowd, consensus, other).blind[row] == pytest.approx(blind[row])
-    assert (teach(crowd, consensus, gold).probas[row] == np.eye(2)[gold[row]]).all()
+    every = Evidence(crowd, consensus)
+    blind = teach(every, gold).blind[0]
+    assert teach(every, other).blind[0][row] == pytest.approx(blind[row])
+    assert (teach(every, gold).probas[row] == np.eye(2)[gold[row]]).all()
 
 
 def test_votes_without_names_teach_how_much_the_consensus_counts() -> None:
