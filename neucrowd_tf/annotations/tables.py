@@ -63,8 +63,9 @@ def split_names(
     names = None if numbered(index) else as_name_array(index)
     if frame is None:
         return table, names
-    known = [] if columns is None else columns.tolist()
-    extra = [name for name in frame.columns if name not in known]
+    extra = frame.columns.tolist()
+    if columns is not None:
+        extra = [name for name in extra if name not in columns.tolist()]
     ids = roles_of(extra)["task"] or [name for name in extra if folded(name) == "id"]
     if not ids:
         ids = [name for name in extra if folded(name) in SECOND_ITEM]
