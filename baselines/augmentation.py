@@ -71,6 +71,12 @@ class AugmentedDLCL(ClassifierArguments, CrowdEstimator):
         shared = ("epochs", "batch_size", "learning_rate", "seed", "monitor")
         return self.dl_cl(**{name: getattr(self, name) for name in shared})
 
+    def _chosen_by(self, data: TrainingData) -> tuple[Floats32, Array, str] | None:
+        """Returns what the epoch of DL-CL is chosen by; None without `monitor`."""
+        if self.monitor is None:
+            return None
+        return data.named_validation
+
     def _watched(self, data: TrainingData) -> TrainingData:
         """Returns the data with what the epoch is chosen by, as `CrowdLayer` holds it out."""
         if self.monitor is None:
@@ -87,10 +93,7 @@ class AugmentedDLCL(ClassifierArguments, CrowdEstimator):
     def _fit(self, data: TrainingData, run: Run) -> None:
         classifier = self._dl_cl()
         data = self._watched(data)
-        if self.monitor is None:
-            chosen_by = None
-        else:
-            chosen_by = data.named_validation
+        chosen_by = self._chosen_by(data)
         with classifier.reused():
             classifier.fit(data.features, data.annotations, chosen_by, run=run.stage("observed"))
             self.completed_ = self._complete(data, classifier, run)
@@ -200,12 +203,9 @@ class DLCLInG(AugmentedDLCL):
             epochs=self.crowding_epochs,
             seed=self.seed,
         )
-        validation = data.named_validation
-        crowding.fit(data.features, data.annotations, validation, run=run.stage("crowding"))
+        stage = run.stage("crowding")
+        crowding.fit(data.features, data.annotations, data.named_validation, run=stage)
         self.completed_ = crowding.generate(data.features, data.annotations)
-        if self.monitor is None:
-            chosen_by = None
-        else:
-            chosen_by = validation
+        chosen_by = self._chosen_by(data)
         classifier.fit(data.features, self.completed_, chosen_by, run=run.stage("completed"))
         self._keep(classifier, data)

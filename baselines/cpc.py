@@ -111,7 +111,7 @@ class Fusion:
     def gaps(self, weights: Floats) -> Floats:
         """Returns `[pairs]` distances of weights `[R + 1, size]`."""
         gap = weights[self.first] - weights[self.second]
-        return np.asarray(np.linalg.norm(gap, axis=1))
+        return np.linalg.norm(gap, axis=1)
 
     def __call__(self, weights: Floats, rounding: float) -> tuple[float, Floats]:
         """Returns the penalty and its gradient at weights `[R + 1, size]`."""
@@ -157,7 +157,7 @@ def solve(
         return value + penalty + 0.5 * eta * float(w[0] @ w[0]), total.ravel()
 
     flat = np.zeros((count, size))
-    history: list[float] = []
+    history = []
     converged = False
     options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "ftol": 1e-7}
     for width in _ROUNDING * np.array([100.0, 10.0, 1.0]):

@@ -6,10 +6,12 @@ The generator is trained by policy gradient.
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Annotated
 
 from neucrowd_tf.declare.declarations import estimator, fitted, number, whole
 from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.methods.crowd_layers.common.head import certain_answers
 from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
 from neucrowd_tf.training.batches import step_numbers
@@ -73,32 +75,24 @@ class DLCLGAN(AugmentedDLCL):
         classifier = self._dl_cl()
         self.best_epoch_ = None
         with classifier.reused():
-            if self.monitor is None:
-                chosen_by = None
-            else:
-                chosen_by = data.named_validation
-            classifier.fit(data.features, data.annotations, chosen_by, run=run.stage("observed"))
+            stage = run.stage("observed")
+            classifier.fit(data.features, data.annotations, self._chosen_by(data), run=stage)
             self._keep(classifier, data)
             rate = self.gan_learning_rate
             model = CrowdGANModel(
                 classifier.model_, data, passes=self.passes, learning_rate=rate, seed=self.seed
             )
             before = read_variables(model.variables)
-            if data.validation is None:
-                start = None
-            else:
+            options: Fields = {}
+            start = -math.inf
+            if data.validation is not None:
                 start = _accuracy(classifier, data)["accuracy"]
-            history = train(
-                model,
-                in_batches(model, step_numbers, 1, run),
-                epochs=epochs,
-                run=run.stage("game"),
-                evaluate=None if start is None else lambda: _accuracy(classifier, data),
-                monitor=None if start is None else "accuracy",
-            )
-            if start is not None and history.best_value <= start:
+                options = {"evaluate": lambda: _accuracy(classifier, data), "monitor": "accuracy"}
+            batches = in_batches(model, step_numbers, 1, run)
+            history = train(model, batches, epochs=epochs, run=run.stage("game"), **options)
+            if options and history.best_value <= start:
                 write_variables(model.variables, before)
-            elif start is not None:
+            elif options:
                 self.best_epoch_ = history.best_epoch
             self.history_ = history.logs
             self.n_iter_ = history.epochs

@@ -47,14 +47,13 @@ class GraphCompletion(keras.Model):
         edge_dropout: float = 0.3,
     ) -> None:
         super().__init__()
-        self.size, self.annotators, self.classes = *annotations.shape, annotations.num_classes
+        self.size, self.annotators = annotations.shape
+        self.classes = annotations.num_classes
         self.edge_dropout = edge_dropout
         self.seed = seed
         self._features = tf.constant(features)
-        self._edges = [
-            tf.constant(codes)
-            for codes in (annotations.instances, annotations.annotators, annotations.labels)
-        ]
+        edges = (annotations.instances, annotations.annotators, annotations.labels)
+        self._edges = list(map(tf.constant, edges))
 
         def weight(shape: tuple[int, ...], index: int) -> Tensor:
             stddev = float(np.sqrt(2.0 / (shape[-2] + shape[-1])))

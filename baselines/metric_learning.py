@@ -92,7 +92,7 @@ class MetricLearning(RepresentationEstimator):
         if self.objective in ("contrastive", "triplet"):
             anchors = np.flatnonzero(np.bincount(data.labels) >= 2).tolist()
             index = TupletIndex(data.labels, 1, classes=anchors)
-            model: Network = MarginModel(
+            model = MarginModel(
                 encoder, data.features, index, objective=self.objective, margin=self.margin
             )
             return model, uniform_batches(self.seed, self.batch_size, 3)

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from neucrowd_tf.aggregation.base import normalise_log, warn_not_converged
+from neucrowd_tf.aggregation.base import normalise_counts, normalise_log, warn_not_converged
 from neucrowd_tf.aggregation.crowd_and_classifier import error_matrices, log_likelihoods
 from neucrowd_tf.declare.declarations import estimator, fitted, number, whole
 from neucrowd_tf.declare.registration import register_method
@@ -58,8 +58,14 @@ class _SoftRegression:
 
     def m_step(self, probas: Floats) -> None:
         """Fits to the probabilities `[N, C]` of the classes; each instance weighs one."""
-        how = {"jac": True, "method": "L-BFGS-B", "options": {"maxiter": 200}}
-        solution = minimize(self.loss, self.weights.ravel(), args=(probas,), **how)
+        solution = minimize(
+            self.loss,
+            self.weights.ravel(),
+            args=(probas,),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": 200},
+        )
         self.weights = solution.x.reshape(self.weights.shape)
         self.head.kernel_ = np.zeros((self.z.shape[1], self.num_classes))
         self.head.bias_ = np.full(self.num_classes, ABSENT)
@@ -67,20 +73,16 @@ class _SoftRegression:
         self.head.kernel_[:, self.free] = self.weights[:-1]
         self.head.bias_[self.free] = self.weights[-1]
 
-    def penalty(self, weights: Floats | None = None) -> float:
+    def penalty(self, weights: Floats) -> float:
         """Returns minus the log of the Gaussian prior on the weights, up to a constant."""
-        if weights is None:
-            weights = self.weights
         return 0.5 * float(np.sum(weights[:-1] ** 2)) / self.head.C_
 
-    def log_probabilities(self, weights: Floats | None = None) -> Floats:
+    def log_probabilities(self, weights: Floats) -> Floats:
         """Returns `[N, C]` log p(class | features)."""
-        if weights is None:
-            weights = self.weights
         logits = np.full((len(self.z), self.num_classes), ABSENT)
         logits[:, self.classes] = 0.0
         logits[:, self.free] = self.z @ weights[:-1] + weights[-1]
-        return np.asarray(log_softmax(logits, axis=1))
+        return log_softmax(logits, axis=1)
 
 
 @register_method(
@@ -127,8 +129,8 @@ class Raykar(LinearClassifier):
         x = data.features.reshape(len(data.features), -1)
         crowd = data.annotations
         num_classes = len(self.classes_)
-        votes = crowd.vote_counts().astype(np.float64)
-        probas = votes / votes.sum(axis=1, keepdims=True)
+        votes = crowd.vote_counts()
+        probas = normalise_counts(votes)
         start = self._regression(data, probas)
         classifier = _SoftRegression(x, np.flatnonzero(votes.sum(axis=0)), num_classes, start)
         one_hot = crowd.one_hot()
@@ -139,9 +141,11 @@ class Raykar(LinearClassifier):
         for _ in range(int(self.max_iter)):
             errors = error_matrices(one_hot, probas, self.smoothing)
             classifier.m_step(probas)
-            probas, likelihood = self._e_step(one_hot, errors, classifier.log_probabilities())
-            prior = self.smoothing * float(np.log(errors).sum())
-            self.history_.append(likelihood + prior - classifier.penalty())
+            prior = classifier.log_probabilities(classifier.weights)
+            probas, likelihood = self._e_step(one_hot, errors, prior)
+            log_prior = self.smoothing * float(np.log(errors).sum())
+            penalty = classifier.penalty(classifier.weights)
+            self.history_.append(likelihood + log_prior - penalty)
             if len(self.history_) > 1:
                 change = (self.history_[-1] - self.history_[-2]) / crowd.num_annotations
             self.converged_ = change < self.tol

@@ -64,8 +64,10 @@ class Case(NamedTuple):
     hparams: Mapping[str, Any] = {}
 
 
-LABELME, HOTEL = (1000, 512, 59, 3, 8), (447, 300, 7, 7, 2)
-TUPLETS, IMAGES = (100_000, 300, 100, 5, 2), (20_000, 3072, 200, 3, 10)
+LABELME = (1000, 512, 59, 3, 8)
+HOTEL = (447, 300, 7, 7, 2)
+TUPLETS = (100_000, 300, 100, 5, 2)
+IMAGES = (20_000, 3072, 200, 3, 10)
 CASES = {
     "neucrowd": Case("neucrowd", HOTEL, "hotel"),
     "neucrowd_tuplets": Case("neucrowd", TUPLETS, hparams={"steps_per_epoch": 1000, "epochs": 5}),
@@ -84,22 +86,26 @@ CASES = {
 
 def data_of(case: Case, data_dir: Path, small: bool) -> tuple[Any, Any, Any]:
     """Returns features `[N, d]` or `[N, 32, 32, 3]`, true classes or None, and annotations."""
-    size, width, annotators, each, classes = case.shape
     if case.real and not small and (data_dir / case.real).is_dir():
         real = registry.dataset(case.real).load(data_dir)
         return real.features, real.truth, real.annotations
-    size, annotators = (200, min(annotators, 20)) if small else (size, annotators)
-    features, truth, crowd = simulated(size, width, annotators, each, classes)
-    return features.reshape(size, 32, 32, 3) if width == 3072 else features, truth, crowd
+    size, width, annotators, labels, classes = case.shape
+    if small:
+        size = 200
+        annotators = min(annotators, 20)
+    features, truth, crowd = simulated(size, width, annotators, labels, classes)
+    if width == 3072:
+        features = features.reshape(size, 32, 32, 3)
+    return features, truth, crowd
 
 
-def step_graphs() -> Iterator[Any]:
-    """Yields the graphs of this process that assign variables."""
-    for each in gc.get_objects():
-        if type(each).__name__ == "FuncGraph":
-            operations = each.get_operations()
+def step_operations() -> Iterator[Any]:
+    """Yields the operations of those graphs of this process that assign variables."""
+    for graph in gc.get_objects():
+        if type(graph).__name__ == "FuncGraph":
+            operations = graph.get_operations()
             if any(item.type.startswith(("Assign", "ResourceApply")) for item in operations):
-                yield operations
+                yield from operations
 
 
 class Faults(keras.callbacks.Callback):
@@ -107,13 +113,14 @@ class Faults(keras.callbacks.Callback):
 
     def __init__(self, device: str) -> None:
         super().__init__()
-        self.device, self.lines = device, set[str]()
+        self.device = device
+        self.lines = set[str]()
 
     def on_train_end(self, logs: Any = None) -> None:
         for variable in self.model.variables:
             if self.device not in variable.value.device:
                 self.lines.add(f"{variable.path} on {variable.value.device}")
-        for operation in (item for graph in step_graphs() for item in graph):
+        for operation in step_operations():
             if "PyFunc" in operation.type:
                 self.lines.add(f"Python: {operation.name}")
             wide = any(output.dtype == tf.float64 for output in operation.outputs)
@@ -135,13 +142,16 @@ def measure(name: str, device: str, setting: str, options: argparse.Namespace) -
     Returns:
         seconds, memory in MB, accuracy, and agreement with the CPU's plain fit.
     """
-    case, folder = CASES[name], options.output_dir / name / f"{device}-{setting}"
+    case = CASES[name]
+    folder = options.output_dir / name / f"{device}-{setting}"
     if (folder / "figures.json").exists():
         return dict(read_json(folder / "figures.json"))
-    resumed, method = (folder / "checkpoints").exists(), registry.method(case.method)
+    resumed = (folder / "checkpoints").exists()
+    method = registry.method(case.method)
     features, truth, crowd = data_of(case, options.data_dir, options.small)
-    hparams = {**case.hparams, **(tiny_arguments(method) if options.small else {}), "seed": 0}
-    estimator = method.make(**hparams)
+    tiny = tiny_arguments(method)
+    hparams = {**case.hparams, "seed": 0}
+    estimator = method.make(**{**hparams, **(tiny if options.small else {})})
     with Clock() as clock:
         estimator.fit(features, crowd, run=Run(checkpoints=folder / "checkpoints", progress=False))
     probabilities = np.asarray(estimator.predict_proba(features))
@@ -162,8 +172,9 @@ def measure(name: str, device: str, setting: str, options: argparse.Namespace) -
     np.save(folder / "probabilities.npy", probabilities)
     features, _, crowd = data_of(case, options.data_dir, small=True)
     faults = Faults(device)
-    checked = method.make(**{**case.hparams, **tiny_arguments(method), "seed": 0})
-    checked.fit(features, crowd, run=Run(progress=False, callbacks=[faults]))
+    method.make(**{**hparams, **tiny}).fit(
+        features, crowd, run=Run(progress=False, callbacks=[faults])
+    )
     figures["faults"] = sorted(faults.lines)
     write_json(folder / "figures.json", figures)
     return figures
@@ -183,18 +194,19 @@ def child(fit: Fit, options: argparse.Namespace) -> Mapping[str, Any]:
 def plan(options: argparse.Namespace) -> list[Fit]:
     """Returns case, device and setting of each fit: a case's first one is the CPU's plain one."""
     names = options.cases.split(",") if options.cases else list(CASES)
-    settings, device = options.settings.split(","), options.device.upper()
+    settings = options.settings.split(",")
+    device = options.device.upper()
     if unknown := {*names, *settings, device} - {*CASES, *SAME_WEIGHTS, "CPU", "GPU"}:
         raise UsageError(f"{min(unknown)}: no case, setting or device. --help names them.")
-    fits = [(n, d, s) for n in names for d, s in [("CPU", "plain"), *product([device], settings)]]
-    return list(dict.fromkeys(fits))
+    where = dict.fromkeys([("CPU", "plain"), *product([device], settings)])
+    return [(name, *place) for name, place in product(names, where)]
 
 
 def devices() -> dict[str, str]:
     """Returns the names of this machine's processor and first GPU by kind."""
     names = {"CPU": str(process.machine()["processor"])}
-    for each in tf.config.list_physical_devices("GPU")[:1]:
-        names["GPU"] = tf.config.experimental.get_device_details(each).get("device_name", each.name)
+    for gpu in tf.config.list_physical_devices("GPU")[:1]:
+        names["GPU"] = tf.config.experimental.get_device_details(gpu).get("device_name", gpu.name)
     return names
 
 
@@ -216,35 +228,42 @@ def make_all(fits: Iterable[Fit], options: argparse.Namespace) -> Figures:
 def problems(figures: Figures) -> list[str]:
     """Returns a line for each fit that failed or whose predictions are not the CPU's."""
     lines = []
-    for (name, device, setting), each in figures.items():
-        wrong = each.get("failed", "")
-        if each.get("same_weights", 0.0) > SAME_WEIGHTS[setting]:
-            wrong = "other predictions with the same weights"
-        elif each.get("same_classes", 1.0) < SAME_CLASSES:
-            wrong = "other classes after fits on both devices"
-        lines += [f"{name}, {device}, {setting}: {wrong}"] if wrong else []
+    for fit, measured in figures.items():
+        problem = measured.get("failed", "")
+        if measured.get("same_weights", 0.0) > SAME_WEIGHTS[fit[2]]:
+            problem = "other predictions with the same weights"
+        elif measured.get("same_classes", 1.0) < SAME_CLASSES:
+            problem = "other classes after fits on both devices"
+        if problem:
+            lines.append(f"{', '.join(fit)}: {problem}")
     return lines
 
 
 def row(fit: Fit, figures: Figures) -> list[str]:
     """Returns a fit's cells, of which the first figure says where it was not measured."""
-    each = {**figures[fit]}
+    measured = {**figures[fit]}
     plain = figures.get((fit[0], "CPU", "plain"), {})
-    if each.get("seconds") and plain.get("seconds"):
-        each["speedup"] = plain["seconds"] / each["seconds"]
-    cells = [f"{x:.3g}" if (x := each.get(key)) is not None else "" for key in COLUMNS]
-    return [*fit, *(cells if each else ["not measured", *cells[1:]])]
+    if measured.get("seconds") and plain.get("seconds"):
+        measured["speedup"] = plain["seconds"] / measured["seconds"]
+    cells = [f"{measured[key]:.3g}" if key in measured else "" for key in COLUMNS]
+    if not measured:
+        cells[0] = "not measured"
+    return [*fit, *cells]
 
 
 def page(figures: Figures, machine: Mapping[str, str], how: str) -> str:
     """Returns the figures as Markdown."""
-    faults = sorted({line for each in figures.values() for line in each.get("faults", ())})
+    faults = sorted(set().union(*(measured.get("faults", ()) for measured in figures.values())))
     lines = ["# Fits on a GPU beside the CPU", "", f"`{how}` writes this page.", ""]
     lines += [f"- {kind}: {machine.get(kind, 'not measured')}" for kind in ("CPU", "GPU")]
-    plain, mixed = SAME_WEIGHTS["plain"], SAME_WEIGHTS["mixed"]
-    lines += ["", "Tolerances: with the same weights, probabilities differ by at most"]
-    lines += [f"{plain} (bfloat16: {mixed}). After a fit on each device,"]
-    lines += [f"at least {SAME_CLASSES:.0%} of the instances have the same class.", ""]
+    plain = SAME_WEIGHTS["plain"]
+    lines += [
+        "",
+        "Tolerances: with the same weights, probabilities differ by at most",
+        f"{plain} (bfloat16: {SAME_WEIGHTS['mixed']}). After a fit on each device,",
+        f"at least {SAME_CLASSES:.0%} of the instances have the same class.",
+        "",
+    ]
     lines += markdown_table(HEAD, (row(fit, figures) for fit in figures))
     for title, listed in (("Problems", problems(figures)), ("In training steps", faults)):
         lines += ["", f"{title}:", "", *(f"- {line}" for line in listed or ["none"])]
@@ -259,8 +278,9 @@ def main() -> int:
     )  # fmt: skip
     figures = make_all(plan(options), options)
     how = shlex.join(["python", "-m", "benchmarks.gpu", *sys.argv[1:]])
-    write_text(options.page, text := page(figures, devices(), how))
-    show(options, [{"fit": fit, **each} for fit, each in figures.items()], text)
+    text = page(figures, devices(), how)
+    write_text(options.page, text)
+    show(options, [{"fit": fit, **measured} for fit, measured in figures.items()], text)
     return bool(problems(figures))
 
 

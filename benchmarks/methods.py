@@ -21,6 +21,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,8 @@ def copied_tuplets(features: Any, crowd: Any, options: dict[str, Any]) -> None:
     scores = keras.layers.Dot((2, 2), normalize=True)([encoded[:, :1], encoded[:, 1:]])
     model = keras.Model(inputs, keras.ops.softmax(scores[:, 0]))
     model.compile("adadelta", "sparse_categorical_crossentropy")
-    rng, size = np.random.default_rng(0), options["batch_size"]
+    rng = np.random.default_rng(0)
+    size = options["batch_size"]
     for _ in range(options["epochs"]):
         rows = rng.integers(0, len(features), (options["steps_per_epoch"] * size, options["n"]))
         model.fit(features[rows], np.zeros(len(rows), np.int32), batch_size=size, verbose=0)
@@ -94,20 +96,21 @@ def out_of_core(crowd: Any) -> None:
 def ways(name: str, size: float) -> list[Way]:
     """Returns what computes the benchmark of that name: ours, and the other one if there is one."""
     if name in VOTES:
-        _, _, crowd = simulated(int(VOTES[name][0] * size), *VOTES[name][1:])
-        dawid_skene = DawidSkene(max_iter=ITERATIONS, tol=-np.inf)
-        ours: dict[str, Way] = {
-            "aggregation": lambda: dawid_skene.fit(crowd),
-            "glad": lambda: Glad().fit(crowd),
-            "scale": lambda: out_of_core(crowd),
+        instances, *shape = VOTES[name]
+        _, _, crowd = simulated(int(instances * size), *shape)
+        ours = {
+            "aggregation": DawidSkene(max_iter=ITERATIONS, tol=-np.inf).fit,
+            "glad": Glad().fit,
+            "scale": out_of_core,
         }
-        return [ours[name]]
-    method, options, shape = FITS[name]
-    features, _, crowd = simulated(int(shape[0] * size), *shape[1:])
-    other = {"crowd_layers": rows_of_annotations, "tuplets": copied_tuplets}.get(name)
-    estimator = registry.method(method).make(seed=0, **options)
-    both: list[Way] = [lambda: estimator.fit(features, crowd)]
-    return [*both, lambda: other(features, crowd, options)] if other else both
+        return [partial(ours[name], crowd)]
+    method, options, (instances, *shape) = FITS[name]
+    features, _, crowd = simulated(int(instances * size), *shape)
+    fit = partial(registry.method(method).make(seed=0, **options).fit, features, crowd)
+    others = {"crowd_layers": rows_of_annotations, "tuplets": copied_tuplets}
+    if name in others:
+        return [fit, partial(others[name], features, crowd, options)]
+    return [fit]
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
@@ -122,13 +125,12 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
             figures |= FIGURES[name](options.size)
             continue
         both = ways(name, options.size)
-        seconds: list[list[float]] = [[] for _ in both]
+        least = [np.inf] * len(both)
         for _ in range(options.repeats):
-            for way, times in zip(both, seconds, strict=True):
+            for index, way in enumerate(both):
                 with Clock() as clock:
                     way()
-                times.append(clock.cpu_seconds)
-        least = [min(times) for times in seconds]
+                least[index] = min(least[index], clock.cpu_seconds)
         figures[f"{name}_seconds"] = least[0]
         if len(least) > 1:
             figures |= {f"{name}_other_seconds": least[1], f"{name}_ratio": least[1] / least[0]}

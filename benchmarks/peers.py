@@ -48,7 +48,8 @@ EXCEPTIONS = dict(line.split(": ", 1) for line in _TEXT.splitlines())
 
 def crowd() -> tuple[Any, Any]:
     """Returns labels `[N, R]` of uneven annotators, -1 for none, and a classifier's `[N, C]`."""
-    instances, rng = 120, np.random.default_rng(0)
+    instances = 120
+    rng = np.random.default_rng(0)
     truth = rng.integers(0, 3, instances)
     right = rng.random((instances, 8)) < np.linspace(0.5, 0.9, 8)
     dense = np.where(right, truth[:, None], rng.integers(0, 3, (instances, 8)))
@@ -64,7 +65,7 @@ def verdict(difference: float, otherwise: str) -> tuple[str, str]:
 
 def crowd_kit(kind: str, annotations: Annotations) -> Any:
     """Returns what a class of crowd-kit's makes of a crowd, `[N, C]`."""
-    aggregation: Any = importlib.import_module("crowdkit.aggregation")
+    aggregation = importlib.import_module("crowdkit.aggregation")
     probas = getattr(aggregation, kind)().fit(annotations.to_frame()).probas_
     table = probas.reindex(index=annotations.instance_names, columns=annotations.class_names)
     return table.fillna(0.0).to_numpy()
@@ -72,7 +73,7 @@ def crowd_kit(kind: str, annotations: Annotations) -> Any:
 
 def with_crowd_kit() -> Iterator[Row]:
     """Compares truth inference with crowd-kit's, and shows that its MACE depends on row order."""
-    aggregation: Any = importlib.import_module("crowdkit.aggregation")
+    aggregation = importlib.import_module("crowdkit.aggregation")
     labels = Annotations.from_dense(crowd()[0], num_classes=3)
     table = labels.to_frame()
     for name, theirs in CROWD_KIT.items():

@@ -13,7 +13,7 @@ import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +89,7 @@ def commands(size: float) -> dict[str, float]:
     Args:
         size: what the numbers of labels are multiplied with.
     """
-    figures: dict[str, float] = {}
+    figures = {}
     with tempfile.TemporaryDirectory() as folder:
         for labels in (int(count * size) for count in LABELS):
             items = labels // EACH
@@ -120,7 +120,7 @@ def features(size: float) -> dict[str, float]:
     Args:
         size: what the number of instances is multiplied with.
     """
-    return {key: x for name in MEMORY for key, x in _child("memory", name, size).items()}
+    return _children("memory", MEMORY, size)
 
 
 def refits(size: float) -> dict[str, float]:
@@ -129,13 +129,16 @@ def refits(size: float) -> dict[str, float]:
     Args:
         size: what the number of instances is multiplied with.
     """
-    return {key: x for name in REFITS for key, x in _child("refit", name, size).items()}
+    return _children("refit", REFITS, size)
 
 
-def _child(kind: str, name: str, size: float) -> dict[str, float]:
-    command = [sys.executable, "-m", "benchmarks.processes", kind, name, str(size)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+def _children(kind: str, methods: Iterable[str], size: float) -> dict[str, float]:
+    """Returns the figures of methods, each from a process of its own."""
+    figures: dict[str, float] = {}
+    for name in methods:
+        command = [sys.executable, "-m", "benchmarks.processes", kind, name, str(size)]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        figures |= json.loads(done.stdout.splitlines()[-1])
     return figures
 
 

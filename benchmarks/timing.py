@@ -29,21 +29,24 @@ class Clock:
 
 
 def simulated(
-    size: int, width: int, annotators: int, each: int = 4, classes: int = 4, seed: int = 0
+    size: int, width: int, annotators: int, labels_each: int = 4, classes: int = 4, seed: int = 0
 ) -> tuple[Any, Any, Any]:
     """Returns features of linearly separable classes, true classes, and labels of each instance.
 
     The annotators are right for 40 to 95% of the instances.
     """
     rng = np.random.default_rng(seed)
-    rule, features = rng.normal(size=(width, classes)), rng.normal(size=(size, width))
+    rule = rng.normal(size=(width, classes))
+    features = rng.normal(size=(size, width))
     truth = (features @ rule).argmax(axis=1)
     skill = rng.uniform(0.4, 0.95, annotators)
-    instances = np.repeat(np.arange(size), each)
-    who = np.concatenate([rng.choice(annotators, each, replace=False) for _ in range(size)])
-    right = rng.random(len(who)) < skill[who]
-    labels = np.where(right, truth[instances], rng.integers(0, classes, len(who)))
-    crowd = Annotations(instances, who, labels, num_classes=classes)
+    instances = np.repeat(np.arange(size), labels_each)
+    chosen = np.concatenate(
+        [rng.choice(annotators, labels_each, replace=False) for _ in range(size)]
+    )
+    right = rng.random(len(chosen)) < skill[chosen]
+    labels = np.where(right, truth[instances], rng.integers(0, classes, len(chosen)))
+    crowd = Annotations(instances, chosen, labels, num_classes=classes)
     return features.astype(np.float32), truth, crowd
 
 
@@ -52,12 +55,15 @@ def arguments(description: str | None, **flags: Any) -> argparse.Namespace:
 
     False makes a switch; a type is that of a flag without default.
     """
-    how = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=description, formatter_class=how)
+    formatter = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=description, formatter_class=formatter)
     for name, value in flags.items():
-        kind, default = (value, None) if isinstance(value, type) else (type(value), value)
-        more = {"action": "store_true"} if value is False else {"type": kind, "default": default}
-        parser.add_argument(f"--{name}", **more)
+        if value is False:
+            parser.add_argument(f"--{name}", action="store_true")
+        elif isinstance(value, type):
+            parser.add_argument(f"--{name}", type=value)
+        else:
+            parser.add_argument(f"--{name}", type=type(value), default=value)
     return parser.parse_args()
 
 

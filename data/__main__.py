@@ -27,7 +27,8 @@ def main() -> None:
     parser.add_argument("--data_dir", type=Path)
     flags = parser.parse_args()
     every = [dataset.name for dataset in registry.datasets() if "_ovr_" not in dataset.name]
-    for name in flags.names or [name for name in every if name != "table"]:
+    every.remove("table")
+    for name in flags.names or every:
         try:
             text = card_text(registry.dataset(name).load(flags.data_dir))
         except UsageError as error:

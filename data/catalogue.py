@@ -32,11 +32,9 @@ def register(name: str, **fields: Any) -> Any:
 
 def card(name: str) -> Card:
     """Returns the description of a dataset."""
-    fields = {
-        key: value
-        for key, value in _sections()[name].items()
-        if key not in ("published", "summary")
-    }
+    fields = dict(_sections()[name])
+    del fields["summary"]
+    fields.pop("published", None)
     shared = _sections()["notes"]
     notes = re.sub(r"\$(\w+)", lambda word: str(shared[word[1]]), fields.pop("notes", ""))
     return Card(**fields, notes=notes)

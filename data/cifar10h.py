@@ -73,7 +73,9 @@ def _dataset(
     """Returns a dataset of the images with these numbers."""
     answers = answers[answers[TASK].isin(train)]
     crowd = Annotations.from_arrays(
-        *(answers[TASK], answers[WORKER], CLASS_NAMES[answers[CHOSEN]]),
+        answers[TASK],
+        answers[WORKER],
+        CLASS_NAMES[answers[CHOSEN]],
         instance_names=train,
         class_names=CLASS_NAMES,
         duplicates="first",

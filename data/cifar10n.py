@@ -85,7 +85,9 @@ def crowd_of(path: Path, tasks: Indices, class_names: Array) -> Annotations:
     ).annotations
     annotators, codes = np.unique(crowd.annotators, return_inverse=True)
     return Annotations(
-        *(crowd.instances, codes, crowd.labels),
+        crowd.instances,
+        codes,
+        crowd.labels,
         instance_names=tasks,
         annotator_names=crowd.annotator_names[annotators],
         class_names=class_names,

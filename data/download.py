@@ -11,12 +11,13 @@ from __future__ import annotations
 import dataclasses
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import pooch
 import requests
 
+from neucrowd_tf.declare.types import Texts
 from neucrowd_tf.errors import DataError, one_line
 from neucrowd_tf.io.files.cache import cache_dir
 
@@ -49,9 +50,7 @@ class Source:
         return f"{BASE}/{self.repository}/{self.commit}/{self.folder}/"
 
 
-def locate(
-    dataset: str, names: Sequence[str], data_dir: Path | None, source: Source | None = None
-) -> Path:
+def locate(dataset: str, names: Texts, data_dir: Path | None, source: Source | None = None) -> Path:
     """Returns the folder that holds a dataset's files.
 
     Args:
@@ -76,7 +75,7 @@ def locate(
     return download(dataset, names, source)
 
 
-def _local(dataset: str, names: Sequence[str], data_dir: Path) -> Path:
+def _local(dataset: str, names: Texts, data_dir: Path) -> Path:
     if not data_dir.is_dir():
         raise DataError(f"{data_dir}: there is no such folder. Name another one with --data_dir.")
     for folder in (data_dir / dataset, data_dir):
@@ -86,7 +85,7 @@ def _local(dataset: str, names: Sequence[str], data_dir: Path) -> Path:
     raise DataError(f"{data_dir}: expected the file {dataset}/{missing}, received none")
 
 
-def download(dataset: str, names: Sequence[str], source: Source) -> Path:
+def download(dataset: str, names: Texts, source: Source) -> Path:
     """Downloads files into the cache, unless they are there already, and returns their folder.
 
     A file appears there whole and checked, or not at all.

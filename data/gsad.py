@@ -33,7 +33,7 @@ def read(data_dir: Path | None) -> tuple[Floats32, Indices]:
     """
     folder = locate("gsad", list(SOURCE.files), data_dir, SOURCE)
     batches = [folder / f"batch{number}.dat" for number in range(1, BATCHES + 1)]
-    features, labels = zip(*(_read(path) for path in batches if path.is_file()), strict=True)
+    features, labels = zip(*map(_read, filter(Path.is_file, batches)), strict=True)
     return np.concatenate(features), np.concatenate(labels)
 
 

@@ -57,7 +57,9 @@ def one_vs_rest(dataset: CrowdDataset, positive: int, seed: int = 0) -> CrowdDat
 
 def _two_classes(crowd: Annotations, positive: int) -> Annotations:
     return Annotations(
-        *(crowd.instances, crowd.annotators, (crowd.labels == positive).astype(np.int32)),
+        crowd.instances,
+        crowd.annotators,
+        (crowd.labels == positive).astype(np.int32),
         num_classes=2,
         instance_names=crowd.instance_names,
         annotator_names=crowd.annotator_names,
@@ -67,13 +69,14 @@ def _two_classes(crowd: Annotations, positive: int) -> Annotations:
 def _balanced(split: Split, positive: int, seed: int, stream: int) -> Split:
     labels = (split.labels == positive).astype(np.int64)
     generator = np.random.default_rng([seed, 0x0F4, positive, stream])
-    rows = [np.flatnonzero(labels == code) for code in (0, 1)]
-    size = min(map(len, rows))
-    chosen = np.sort(np.concatenate([generator.permutation(members)[:size] for members in rows]))
-    if split.annotations is None:
-        crowd = None
-    else:
-        crowd = _two_classes(split.annotations[chosen], positive)
+    size = np.bincount(labels, minlength=2).min()
+    rows = []
+    for code in (0, 1):
+        rows.append(generator.permutation(np.flatnonzero(labels == code))[:size])
+    chosen = np.sort(np.concatenate(rows))
+    crowd = split.annotations
+    if crowd is not None:
+        crowd = _two_classes(crowd[chosen], positive)
     return Split(split.features[chosen], labels[chosen], split.names[chosen], crowd)
 
 

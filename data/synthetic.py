@@ -23,11 +23,10 @@ FEATURES = 1200
 TRAIN = 800
 VALIDATION = 200
 TEST = 500
-# The paper's words give annotators whose errors are independent. In the authors' file of 200 rows
-# they are not: wrong votes have a variance of 1.64 (independent 0.99), and 0.935 of the majority
-# votes are right (0.984). The correlation of their normal scores is the maximum likelihood estimate
-# from the file's vote histogram. A mean rate is that of the file (Syn1), or gives the published
-# kappa (Syn2, 0.44).
+# The paper's words give annotators whose errors are independent. In the authors' file they are not:
+# the numbers of wrong votes vary more, and fewer majority votes are right. The correlation of the
+# annotators' normal scores is the maximum likelihood estimate from the file's vote histogram. A
+# mean rate is that of the file (Syn1), or gives the published kappa (Syn2).
 DEPENDENCE = 0.26
 MEAN_RATE = {7: 0.171, 11: 0.195}
 
@@ -49,10 +48,7 @@ def _generate(
         class_sep=1.0,
         random_state=sklearn_seed(seed, 0),
     )
-    if dependent:
-        rate = MEAN_RATE[annotators]
-    else:
-        rate = None
+    rate = MEAN_RATE[annotators] if dependent else None
     skills = simulation.mislabelling_annotators(annotators, 2, seed, mean_rate=rate)
     crowd = simulation.simulate(truth, skills, seed, dependence=DEPENDENCE * dependent)
     parts = np.split(np.arange(size), [TRAIN, TRAIN + VALIDATION])

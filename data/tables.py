@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from neucrowd_tf.declare.types import Texts
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.reading import open_bytes
 
 from .arrays import check_each
 
 
-def read_csv(path: Path, columns: Sequence[str] = (), **options: Any) -> pd.DataFrame:
+def read_csv(path: Path, columns: Texts = (), **options: Any) -> pd.DataFrame:
     """Reads a CSV of a published dataset.
 
     Args:

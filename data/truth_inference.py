@@ -23,6 +23,7 @@ from neucrowd_tf.declare.types import Floats, Indices
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.names import positions
 
 from .arrays import check_each
 from .catalogue import source
@@ -60,11 +61,11 @@ def names(data_dir: Path | None) -> list[str]:
     """Returns the benchmarks that are there, in alphabetical order."""
     if data_dir is None:
         return []
-    return sorted(
-        path.parent.name
-        for path in (data_dir / FOLDER).glob("*/label.csv")
-        if path.with_name("truth.csv").exists()
-    )
+    benchmarks = []
+    for path in (data_dir / FOLDER).glob("*/label.csv"):
+        if path.with_name("truth.csv").exists():
+            benchmarks.append(path.parent.name)
+    return sorted(benchmarks)
 
 
 def load(data_dir: Path, name: str) -> Benchmark:
@@ -107,10 +108,12 @@ def _labels(path: Path, options: TableOptions) -> Annotations:
 
 def _benchmark(crowd: Annotations, truth: Mapping[str, str]) -> Benchmark:
     """Returns a benchmark with the true labels of the items that have labels."""
-    label = {str(key): code for code, key in enumerate(crowd.class_names.tolist())}
-    names = list(map(str, crowd.instance_names.tolist()))
-    codes = [label.get(truth[name], -2) if name in truth else -1 for name in names]
-    return Benchmark(crowd, np.array(codes, dtype=np.int64))
+    label = positions(map(str, crowd.class_names.tolist()))
+    codes = np.full(crowd.num_instances, -1)
+    for row, name in enumerate(map(str, crowd.instance_names.tolist())):
+        if name in truth:
+            codes[row] = label.get(truth[name], -2)
+    return Benchmark(crowd, codes)
 
 
 def printed(data_dir: Path) -> dict[str, dict[str, float]]:

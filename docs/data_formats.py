@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 import textwrap
 from pathlib import Path
@@ -11,6 +9,7 @@ from pathlib import Path
 from neucrowd_tf.io.checks import catalogue
 from neucrowd_tf.io.column_names import SECOND
 from neucrowd_tf.io.roles import WORDS
+from neucrowd_tf.io.tables.writing import to_csv
 from neucrowd_tf.names import ALIASES
 
 HERE = Path(__file__).parent
@@ -31,23 +30,24 @@ def aliases() -> str:
     """Returns the names of columns by role."""
     lines = []
     for role, word in WORDS.items():
-        for names, kind in ((ALIASES[role], "used"), (SECOND[role], "proposed")):
-            ended = {name for name in names if {f"{name}{end}" for end in ENDS} <= {*names}}
-            left = {*names} - {f"{name}{end}" for name in ended for end in ENDS} - ended
-            shown = sorted([*left, *(f"{name}\\*" for name in ended)])
-            lines.append(wrapped(f"- **{word}**, {kind}: {', '.join(shown)}"))
+        for names, use in ((ALIASES[role], "used"), (SECOND[role], "proposed")):
+            shown = {*names}
+            for name in names:
+                with_endings = {f"{name}{end}" for end in ENDS}
+                if with_endings <= {*names}:
+                    shown -= {name, *with_endings}
+                    shown.add(f"{name}\\*")
+            lines.append(wrapped(f"- **{word}**, {use}: {', '.join(sorted(shown))}"))
     return "\n".join(lines)
 
 
 def checks() -> str:
     """Returns the catalogue of checks as CSV."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("check", "problem", "cause", "example"))
+    rows = []
     for check in catalogue().values():
         example = str(check.example).replace("\t", "<tab>")
-        writer.writerow((check.name, check.title, check.cause, example))
-    return text.getvalue()
+        rows.append((check.name, check.title, check.cause, example))
+    return to_csv(("check", "problem", "cause", "example"), rows)
 
 
 def page(text: str) -> str:

@@ -9,13 +9,13 @@ in `reproduction/choices.toml`.
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from neucrowd_tf.io.tables.writing import to_csv
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "docs" / "reference" / "deviations.csv"
@@ -52,9 +52,9 @@ def effect(text: str) -> str:
     tables = _TABLE.findall(text)
     if tables and all((ROOT / name).exists() for name in tables):
         return text
-    names = _CLAIM.findall(text) if text.startswith("claim") else []
+    names = _CLAIM.findall(text)
     stored = tomllib.loads(CLAIMS.read_text(encoding="utf-8"))
-    if not names or not all(name in stored for name in names):
+    if not text.startswith("claim") or not names or not {*names} <= {*stored}:
         raise ValueError(f"Effect: {text!r} is no claim, no table, and not 'not measured'")
     shown = [f"{name}: {_figure(stored[name])}" for name in names]
     return f"{'; '.join(shown)}."
@@ -62,11 +62,16 @@ def effect(text: str) -> str:
 
 def _figure(claim: dict[str, Any]) -> str:
     """Returns a claim's figure, its interval and its seeds; a gain is in points."""
-    ours, gain = claim["ours"], "control" in claim
-    scale, form = (100, "+.1f") if gain else (1, ".3f")
+    ours = claim["ours"]
+    gain = "control" in claim
+    form = ".3f"
+    scale = 1
+    if gain:
+        form = "+.1f"
+        scale = 100
     parts = [f"{scale * ours[name]:{form}}" for name in ("mean", "low", "high") if name in ours]
-    interval = f" [{', '.join(parts[1:])}]" if len(parts) == 3 else ""
-    return f"{parts[0]}{interval}{' points' if gain else ''} ({ours['runs']} seeds)"
+    interval = f" [{', '.join(parts[1:])}]" * (len(parts) == 3)
+    return f"{parts[0]}{interval}{' points' * gain} ({ours['runs']} seeds)"
 
 
 def deviations() -> list[Row]:
@@ -95,13 +100,9 @@ def choices() -> list[Row]:
 
 def table() -> str:
     """Returns the table as CSV, by paper, deviations first."""
-    order = {paper: number for number, paper in enumerate((*PAPERS, OTHERS))}
-    rows = sorted([*deviations(), *choices()], key=lambda row: (order[row["paper"]], row["place"]))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
+    order = (*PAPERS, OTHERS).index
+    rows = sorted([*deviations(), *choices()], key=lambda row: (order(row["paper"]), row["place"]))
+    return to_csv(COLUMNS, ([row.get(name, "") for name in COLUMNS] for row in rows))
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -94,15 +95,20 @@ def index() -> dict[tuple[str, str], list[tuple[str, str, str]]]:
     What names little else comes first, as it is the formula itself and not what uses it; an
     algorithm's first place is the one that names most, the whole of it.
     """
-    places: dict[tuple[str, str], list[tuple[int, int, str, str, str]]] = {
-        key: [] for paper, wanted in WANTED.items() for key in _named(paper, wanted)
-    }
+    places = {}
+    for paper, wanted in WANTED.items():
+        places |= {key: [] for key in _named(paper, wanted)}
     for path, name, text in documented():
-        summary, named = " ".join(text.split("\n\n")[0].split()), references(text)
+        summary = " ".join(text.split("\n\n")[0].split())
+        named = references(text)
         for key in named & places.keys():
-            width = -len(named) if key[1].startswith("algorithm") else len(named)
+            width = len(named)
+            if key[1].startswith("algorithm"):
+                width = -width
             places[key].append((width, -len(text), path, name, summary))
-    return {key: [place[2:] for place in sorted(result)] for key, result in places.items()}
+    for key, ranked in places.items():
+        places[key] = [place[2:] for place in sorted(ranked)]
+    return places
 
 
 def counterparts() -> dict[tuple[str, str], list[str]]:
@@ -110,38 +116,42 @@ def counterparts() -> dict[tuple[str, str], list[str]]:
 
     They are those whose docstrings name it, or else those under a heading that does.
     """
-    named: dict[tuple[str, str], list[str]] = {}
-    under: dict[tuple[str, str], list[str]] = {}
+    named = defaultdict(list)
+    under = defaultdict(list)
     for paper in WANTED:
-        heading: list[tuple[str, str]] = []
+        heading = []
         text = (ROOT / "examples" / f"{paper.lower()}.py").read_text(encoding="utf-8")
         for node in ast.parse(text).body:
             if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
                 heading = _named(paper, str(node.value.value).strip().split("\n")[0])
             elif isinstance(node, ast.FunctionDef | ast.ClassDef):
                 for key in _named(paper, ast.get_docstring(node) or ""):
-                    named.setdefault(key, []).append(node.name)
+                    named[key].append(node.name)
                 for key in heading:
-                    under.setdefault(key, []).append(node.name)
+                    under[key].append(node.name)
     return under | named
 
 
-def _short(path: str, name: str) -> str:
-    return f"{path.removeprefix('neucrowd_tf/').removesuffix('.py')}:{name}"
+def _short(path: str) -> str:
+    return path.removeprefix("neucrowd_tf/").removesuffix(".py")
+
+
+def _link(path: str, text: str) -> str:
+    return f"[`{text}`](../../{path})"
 
 
 def table() -> str:
     """Returns the index in Markdown, a row an equation."""
     rows = ["| paper | equation | what it is | where | in one file |", "|---|---|---|---|---|"]
     files = counterparts()
-    for (paper, equation), places in index().items():
-        shown = "<br>".join(f"[`{_short(path, name)}`](../../{path})" for path, name, _ in places)
-        subject = places[0][2].replace("|", "\\|").removeprefix("Returns ") if places else ""
-        example = f"examples/{paper.lower()}.py"
-        one = "<br>".join(
-            f"[`{name}`](../../{example})" for name in files.get((paper, equation), ())
-        )
-        rows.append(f"| {paper} | {equation} | {subject} | {shown} | {one} |")
+    for key, places in index().items():
+        subject = ""
+        if places:
+            subject = places[0][2].replace("|", "\\|").removeprefix("Returns ")
+        shown = "<br>".join(_link(path, f"{_short(path)}:{name}") for path, name, _ in places)
+        example = f"examples/{key[0].lower()}.py"
+        in_example = "<br>".join(_link(example, name) for name in files.get(key, ()))
+        rows.append(f"| {' | '.join((*key, subject, shown, in_example))} |")
     return "\n".join(rows) + "\n"
 
 

@@ -22,17 +22,18 @@ PAPERS = ("neucrowd", "rll", "crowding", "dasc", "iced")
 
 def cells(text: str) -> list[tuple[str, str]]:
     """Returns ("markdown" or "code", source) of a file's text blocks and what is between them."""
-    lines, result, start = text.splitlines(), [], 0
-    for node in [*ast.parse(text).body, None]:
-        block = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        if node is None or block:
-            end = len(lines) if node is None else node.lineno - 1
-            if code := "\n".join(lines[start:end]).strip("\n"):
-                result.append(("code", code))
-        if block:
-            result.append(("markdown", str(node.value.value).strip("\n")))
-            start = node.end_lineno
-    return result
+    lines = text.splitlines()
+    blocks = []
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            blocks.append((node.lineno - 1, node.end_lineno, str(node.value.value)))
+    result = []
+    start = 0
+    for first, end, markdown in [*blocks, (len(lines), len(lines), "")]:
+        result.append(("code", "\n".join(lines[start:first]).strip("\n")))
+        result.append(("markdown", markdown.strip("\n")))
+        start = end
+    return [cell for cell in result if cell[1]]
 
 
 def stored(paper: str) -> dict[str, Any]:
@@ -48,11 +49,11 @@ def sources(notebook: dict[str, Any]) -> list[tuple[str, str]]:
 
 def with_texts(notebook: dict[str, Any], wanted: list[tuple[str, str]]) -> bool:
     """Gives a notebook the texts of its file; returns False where other cells or code differ."""
-    pairs = list(zip(sources(notebook), wanted, strict=False))
-    if len(wanted) != len(notebook["cells"]) or any(
-        old[0] != new[0] or (new[0] == "code" and old != new) for old, new in pairs
-    ):
+    if len(wanted) != len(notebook["cells"]):
         return False
+    for (old_kind, old), (kind, source) in zip(sources(notebook), wanted, strict=True):
+        if old_kind != kind or (kind == "code" and old != source):
+            return False
     for cell, (_, source) in zip(notebook["cells"], wanted, strict=True):
         cell["source"] = source.splitlines(keepends=True)
     return True
@@ -65,14 +66,14 @@ def executed(name: str, wanted: list[tuple[str, str]]) -> dict[str, Any]:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    space: dict[str, Any] = {"__name__": "__main__"}
-    made: list[dict[str, Any]] = []
+    space = {"__name__": "__main__"}
+    made = []
     for number, (kind, source) in enumerate(wanted):
         lines = source.splitlines(keepends=True)
-        cell: dict[str, Any] = {"cell_type": kind, "id": f"cell-{number}", "metadata": {}}
-        cell["source"] = lines
+        cell = {"cell_type": kind, "id": f"cell-{number}", "metadata": {}, "source": lines}
         if kind == "code":
-            file, printed = f"<{name} {number}>", io.StringIO()
+            file = f"<{name} {number}>"
+            printed = io.StringIO()
             linecache.cache[file] = (len(source), None, lines, file)  # TensorFlow reads it
             with contextlib.redirect_stdout(printed):
                 exec(compile(source, file, "exec"), space)

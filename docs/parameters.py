@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import inspect
-import io
 import re
 import sys
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -31,29 +30,29 @@ def classes() -> list[type]:
     plugins.register(("baselines",))
     methods = [method.factory for method in registry.methods()]
     methods += [getattr(aggregation, name) for name in aggregation.__all__]
-    kinds = {kind for kind in methods if inspect.isclass(kind)}
-    ours = {kind for kind in kinds if kind.__module__.startswith(("neucrowd_tf", "baselines"))}
-    return sorted(ours, key=lambda kind: kind.__name__)
+    ours = set()
+    for method in filter(inspect.isclass, methods):
+        if method.__module__.startswith(("neucrowd_tf", "baselines")):
+            ours.add(method)
+    return sorted(ours, key=lambda estimator: estimator.__name__)
 
 
 def table() -> str:
     """Returns the table as CSV: a row per argument, default and meaning, with its classes."""
     from neucrowd_tf.declare.declarations import declared
+    from neucrowd_tf.io.tables.writing import to_csv
 
-    owners: dict[tuple[str, str, str], list[str]] = {}
-    for kind in classes():
-        taken = set(inspect.signature(kind).parameters)
-        for field in declared(kind):
-            if field.name in taken:
+    owners = defaultdict(list)
+    for estimator in classes():
+        parameters = inspect.signature(estimator).parameters
+        for field in declared(estimator):
+            if field.name in parameters:
                 meaning = re.sub(r"\s+", " ", field.meaning)
-                row = field.name, shown(field.default), meaning
-                owners.setdefault(row, []).append(kind.__name__)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
+                owners[field.name, shown(field.default), meaning].append(estimator.__name__)
+    rows = []
     for row, names in sorted(owners.items()):
-        writer.writerow([*row, ", ".join(dict.fromkeys(names))])
-    return text.getvalue()
+        rows.append((*row, ", ".join(dict.fromkeys(names))))
+    return to_csv(COLUMNS, rows)
 
 
 if __name__ == "__main__":

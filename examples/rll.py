@@ -1,13 +1,14 @@
-"""
+r"""
 # RLL: embeddings from few and inconsistent crowd labels
 
 Seven annotators judged each of 447 hotel reviews. A network trained on so few labels overfits, and
-the annotators disagree. RLL trains an *embedding* instead of a classifier, on many small groups of
-reviews:
+the annotators disagree. RLL answers the first problem by training an *embedding* instead of a
+classifier, on many small groups of reviews, and the second one by confidence in labels:
 
-1. a group has two positive examples and k negative ones. The loss asks that the two positive
-   examples are more similar to each other than to the negative ones (section III-A);
-2. each example counts by the confidence in its label, which comes from its votes (section III-B);
+1. a group has two positive examples and k negative ones. The loss asks that the first positive
+   example $x_i$ is more similar to the second one than to the negative ones (section III-A);
+2. the similarity of $x_i$ to another member is multiplied by the confidence in that member's label,
+   which comes from its votes (section III-B);
 3. a logistic regression on the embedding classifies (section IV).
 
 Paper: Xu, Ding, Tang, Yang, Huang and Liu, *Learning Effective Embeddings from Crowdsourced Labels:
@@ -44,8 +45,8 @@ prior_mass = 1.0  # alpha + beta, in votes
 
 The paper's own data is private. Its authors published *hotel* with NeuCrowd, the paper that
 followed: 300 features of each review, the majority label and the number of positive votes of seven.
-The labels of validation and test reviews are majority votes, too. One test review in 140 is 0.7
-points of accuracy.
+The labels of validation and test reviews are majority votes, too. The test set has 140 reviews, so
+one of them is 0.7 points of accuracy.
 
 Without a folder, the features are scikit-learn's breast cancer data, and the annotators are
 simulated. Each one has an error rate of its own. The true labels are used in the test only.
@@ -80,9 +81,8 @@ r"""
 
 A group is $g_i = \langle x_i^+, x_j^+, x_1^-, \dots, x_k^- \rangle$. All its members differ, and
 all are equally likely. A batch of groups is an array of row numbers: features are never copied.
-$|D^+|$ positive and $|D^-|$ negative examples give $O(|D^+|^2 |D^-|^k)$ groups, so that the 447
-reviews hold more than $10^{11}$. We draw new groups in each step, where the paper makes its groups
-before it trains.
+$|D^+|$ positive and $|D^-|$ negative examples give $O(|D^+|^2 |D^-|^k)$ groups: about $10^{11}$ for
+the 447 reviews. We draw new groups in each step; the paper makes its groups before it trains.
 
 Each example gets a random key; the members are the two positive examples and the k negative ones
 with the smallest keys.
@@ -120,16 +120,22 @@ def make_encoder(features, seed):
 r"""
 ## Confidence in labels (section III-B)
 
-$\delta_i$ is the confidence in the label of $x_i$. Equation (1) estimates it by the share of votes,
-which seven votes determine badly. Equation (2) is the posterior mean under a prior
-$\mathrm{Beta}(\alpha, \beta)$:
+$\delta_i$ is the confidence in the label of $x_i$, and $y_{i,j}$ is 1 if annotator j votes
+positive, else 0. Equation (1) is the share of votes. It is uncertain if d is small, so (2) is the
+posterior mean under a prior $\mathrm{Beta}(\alpha, \beta)$. The prior matters less with more
+annotators.
 
-$$\delta_i = \frac{\alpha + \sum_j y_{i,j}}{\alpha + \beta + d} \qquad (2)$$
+$$\delta_i = \frac1d \sum_j y_{i,j} \quad (1), \qquad
+\delta_i = \frac{\alpha + \sum_j y_{i,j}}{\alpha + \beta + d} \quad (2)$$
 
-The paper counts positive votes, which suits positive examples. A negative example that all
-annotators call negative would then weigh almost nothing. We count the votes for the label that the
-example has. The paper uses the "label class prior" for $\alpha$ and $\beta$; ours has the share of
-the example's class as its mean, and counts as one vote.
+With (1) the method is RLL-MLE, with (2) RLL-Bayesian (here), and with $\delta = 1$ RLL.
+`run(..., weigh=confidence_mle)` switches.
+
+To the letter, (1) and (2) count positive votes, which suits positive examples. A negative example
+that all annotators call negative would then have $\delta = 0$ in (1), and nothing would push it
+away. We count the votes for the example's own label. The paper sets $\alpha$ and $\beta$ by the
+"label class prior". Here $\alpha$ is the share of the example's class, and $\alpha + \beta = 1$,
+one vote.
 """
 
 
@@ -166,7 +172,12 @@ $$\hat p(x_j^+ | x_i^+) = \frac{\exp(\eta\,\delta_j\,r(x_i^+, x_j^+))}
 {\sum_{x_* \in g_i, x_* \ne x_i^+} \exp(\eta\,\delta_*\,r(x_i^+, x_*))} \qquad (3)$$
 
 The sum leaves $x_i^+$ out, so the confidence in its own label does not enter. With $\delta = 1$
-this is the $p$ of section III-A, and training with it is RLL without confidence.
+this is the $p$ of section III-A. $\eta$ smooths the softmax; with $\eta = 0$ all members are
+equally likely. With $\delta_* = 0$ the exponent is 0 wherever the example lies: it is neither
+pulled nor pushed.
+
+The paper's loss $L(\Omega)$, of the network's weights $\Omega$, is the sum of $-\log \hat p$ over
+all groups. We take the mean over a batch and add the L2 penalty on the weights.
 """
 
 
@@ -183,7 +194,12 @@ r"""
 **By hand.** Embeddings (1, 0) of $x_i^+$, (0.8, 0.6) of $x_j^+$ and (0.6, 0.8) of one negative
 example have the cosines 0.8 and 0.6. With $\delta = 1$ the exponents are 8 and 6, and
 $\hat p = 1 / (1 + e^{6 - 8})$. If the confidence in the negative label is 0.5, its exponent is 3,
-and $\hat p = 1 / (1 + e^{3 - 8})$: an unsure negative example hardly counts.
+and $\hat p = 1 / (1 + e^{3 - 8})$: an unsure negative example hardly counts. This needs a positive
+cosine, which sigmoid embeddings guarantee.
+
+The reverse holds for $x_j^+$. If the confidence in its label is 0.5, its exponent falls to 4, and
+$\hat p = 1 / (1 + e^{6 - 4})$. The loss grows from 0.127 to 2.127, and the pull on $x_j^+$ grows
+too.
 """
 
 if __name__ == "__main__":
@@ -192,10 +208,11 @@ if __name__ == "__main__":
     print(f"equation 3, delta = 1: p = {tf.exp(-sure)[0]:.3f}")  # 0.881
     unsure = group_losses(toy_f, toy_group, tf.constant([1.0, 1.0, 0.5]))
     print(f"equation 3, an unsure negative example: p = {tf.exp(-unsure)[0]:.3f}")  # 0.993
+    unsure = group_losses(toy_f, toy_group, tf.constant([1.0, 0.5, 1.0]))
+    print(f"equation 3, an unsure positive example: p = {tf.exp(-unsure)[0]:.3f}")  # 0.119
 
 """
-L(Omega) is the sum of the losses of all groups. We take the mean over a batch and add the penalty
-on the weights. There are fewer examples than members of groups, so a step embeds every example
+There are fewer examples than members of groups, so a step embeds every example
 once, and the groups look their members up.
 """
 
@@ -270,8 +287,8 @@ def run(splits, seed, weigh=confidence):
 """
 ## Run it
 
-The picture shows the test examples before and after, each by two principal components. The training
-never saw them. A good embedding lays the classes apart along one line.
+The last line on simulated annotators is test accuracy 0.951, AUC 0.992. The picture shows the test
+examples before and after, each by two principal components. A good embedding separates the classes.
 """
 
 
@@ -306,7 +323,7 @@ The gains are on hotel: accuracy of the other choice minus that of this file, ov
 | confidence | eq. 2 | eq. 1 | +0.001 [-0.001, +0.002] |
 | confidence | eq. 2 | none ($\delta = 1$) | +0.002 [-0.003, +0.007] |
 | prior of eq. 2 | share of the class, one vote | code: Beta(3, 2) | +0.003 [-0.001, +0.007] |
-| votes that count | for the example's own label | eqs. 1 and 2: positive votes | not measured |
+| votes that count | for the own label | eqs. 1, 2: positive votes; code: as here | not measured |
 | place of the confidence | inside exp (eq. 3) | code: outside | +0.002 [-0.002, +0.006] |
 | optimizer | Adam, 0.001 | code: Adadelta, 0.1 | -0.069 [-0.097, -0.042] |
 | features | standardised | not said (tried: unscaled) | -0.071 [-0.089, -0.052] |
@@ -316,5 +333,5 @@ The gains are on hotel: accuracy of the other choice minus that of this file, ov
 | L2, dropout, choice of C | 0.01, 0.2, validation log loss | not said | not measured |
 
 The released code as a whole has 0.828 [0.820, 0.835]. On hotel confidence makes no visible
-difference; standardised features and a step size that moves the weights do.
+difference; standardised features and Adam instead of Adadelta do.
 """

@@ -7,7 +7,7 @@ import itertools
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -79,6 +79,11 @@ def roles_of(columns: Iterable[object]) -> dict[str, list[Any]]:
     return hits
 
 
+def num_roles(columns: Iterable[object]) -> int:
+    """Returns how many of task, worker and label have a column with an alias."""
+    return sum(map(bool, roles_of(columns).values()))
+
+
 def as_name_array(values: Any) -> Array:
     """Returns hashable ids as a one-dimensional array that keeps their types.
 
@@ -139,6 +144,16 @@ def natural_key(text: str) -> list[Any]:
     """Returns the key that sorts texts with the numbers in them as numbers: b2 before b10."""
     parts = re.split(r"(\d+)", text)
     return [int(piece) if place % 2 else piece for place, piece in enumerate(parts)]
+
+
+def listed(names: Sequence[object], most: int, show: Callable[[Any], str] = str) -> str:
+    """Returns the first of some names for a message, with "..." if there are more."""
+    return ", ".join(map(show, names[:most])) + ", ..." * (len(names) > most)
+
+
+def positions(names: Iterable[str]) -> dict[str, int]:
+    """Returns the place of each name, the last one of a name that occurs twice."""
+    return {name: place for place, name in enumerate(names)}
 
 
 def encode(texts: Iterable[str]) -> tuple[list[str], Indices]:

@@ -17,9 +17,10 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from neucrowd_tf.cli.runs.options import SCARCITY
 from neucrowd_tf.declare import registry
@@ -68,15 +69,9 @@ def read(path: Path) -> Iterator[Suite]:
     for name, section in sections.items():
         rows = section.pop("cases", ({},) if "methods" in section else ())
         fields = {key: section.pop(key) for key in _SUITE if key in section}
-        if "metrics" in fields:
-            fields["metrics"] = tuple(fields["metrics"].split())
-        if "printed" in fields:
-            fields["printed"] = _printed(fields["printed"])
-        if "rivals" in fields:
-            rivals = fields["rivals"]
-            fields["rivals"] = {of: _words(text, names) for of, text in rivals.items()}
-        if "analysis" in fields:
-            fields["analysis"] = _function(fields["analysis"])
+        for key, meaning in _MEANINGS.items():
+            if key in fields:
+                fields[key] = meaning(fields[key], names)
         cases: list[Case] = []
         for row in rows:
             for cell in _cells({**section, **row}):
@@ -89,7 +84,7 @@ def _cells(row: NamedValues) -> Iterator[NamedValues]:
     row = dict(row)
     axes = row.pop("axes", {})
     at = row.pop("at", {})
-    chosen: list[list[tuple[str, NamedValues]]] = []
+    chosen = []
     for axis, choices in axes.items():
         values = at.get(axis, " ".join(choices)).split()
         chosen.append([(f"{axis}={value}", choices[value]) for value in values])
@@ -110,7 +105,9 @@ def _cells(row: NamedValues) -> Iterator[NamedValues]:
 def _cases(row: NamedValues, names: Mapping[str, str]) -> Iterator[Case]:
     """Yields a row's cases, one for each value of `x`."""
     values_of_x = row.get("x")
-    for x in values_of_x if isinstance(values_of_x, tuple) else (values_of_x,):
+    if not isinstance(values_of_x, tuple):
+        values_of_x = (values_of_x,)
+    for x in values_of_x:
         values = {key: x if value == "{x}" else value for key, value in row.items()}
         if "dataset_option" in values:
             values["dataset_option"] = tuple(values["dataset_option"].items())
@@ -138,22 +135,33 @@ def _words(text: str, names: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _printed(rows: Mapping[str, str] | str) -> Table:
+def _rivals(rivals: Mapping[str, str], names: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    return {method: _words(text, names) for method, text in rivals.items()}
+
+
+def _printed(rows: Mapping[str, str] | str, names: Mapping[str, str]) -> Table:
     if isinstance(rows, str):
         return TABLES[rows]
-    figures: Table = {}
+    figures = {}
     for name, source in rows.items():
         table, dataset, method = source.split()
         figures[dataset, name] = TABLES[table][dataset, method]
     return figures
 
 
-def _function(path: str) -> Analysis:
+def _function(path: str, names: Mapping[str, str]) -> Analysis:
     """Returns `module.function` of this package."""
     module, name = path.split(".")
     return getattr(importlib.import_module(f"reproduction.{module}"), name)
 
 
+# What a suite's fields mean that are no plain values.
+_MEANINGS: dict[str, Callable[[Any, Mapping[str, str]], object]] = {
+    "metrics": _words,
+    "printed": _printed,
+    "rivals": _rivals,
+    "analysis": _function,
+}
 _PATHS = [Path(__file__).parent / "suites" / f"{name}.toml" for name in FILES]
 SUITES = tuple(itertools.chain.from_iterable(map(read, _PATHS)))
 

@@ -1,32 +1,30 @@
-"""The papers' claims, each with our figure and verdict, recomputed from the tables in `results/`.
+"""Our figure and verdict of each claim, recomputed from the tables in `results/`.
 
-`python -m reproduction.claims` prints them; `--write` puts new figures into claims.toml. A section
-of claims.toml is a `Claim`.
+`python -m reproduction.claims` prints them; `--write` puts new figures into claims.toml.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
 import math
 import sys
-import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.evaluation.intervals import Interval, crossed_interval, paired_interval
+from neucrowd_tf.evaluation.intervals import Interval, crossed_interval, mean_interval
 from neucrowd_tf.io.files.atomic import write_text
 from reproduction.catalogue import SUITES
-from reproduction.printed import ELSEWHERE, PRIVATE, TABLES, Figure
-from reproduction.right import ACCURACY, LAST_ROUND, Right, Row, differences, stored
+from reproduction.claim import CLAIMS, READING, RESULTS, SAME, Claim, Ours, read, updated
+from reproduction.printed import TABLES, Figure, why_absent
+from reproduction.right import ACCURACY, LAST_ROUND, Row, differences, stored
 from reproduction.suite import Suite
-from reproduction.table import ABSENT_DATA, PRIVATE_DATA
+from reproduction.table import COLUMNS
 from reproduction.verdicts import (
     AHEAD,
     MEASURED,
@@ -39,201 +37,15 @@ from reproduction.verdicts import (
     value_verdict,
 )
 
-CLAIMS = Path(__file__).with_name("claims.toml")
-RESULTS = Path(__file__).parents[1] / "results"
-READING = "reading"
-COMPARABLE = "comparable"
-PARTS = ("labels", "features", "size", "settings")
-SAME = "same"
-SIMILAR = "similar"
-OTHER = "other"
 NOT_COMPARED = "not compared"
 # Their test instances are the same for every seed; those of other data are drawn by the seed, so
 # that an interval over seeds is over instances too.
 FIXED = frozenset({"hotel", "labelme", "music", "labelme_ovr_0", "labelme_ovr_4"})
 # How many test instances the stored instances may differ from the stored values, on average.
 MOST_APART = 2.0
-_GENERATED = ("ours", "verdict")
 _SUITES = {suite.name: suite for suite in SUITES}
-
-
-@dataclasses.dataclass(frozen=True)
-class Ours:
-    """Our figure.
-
-    Attributes:
-        mean: over seeds; with a control the mean gain over it, paired by seed.
-        low, high: without a control the 95% prediction interval of the mean of as many runs as the
-            paper averaged; with one the 95% interval of the mean gain, over seeds and test
-            instances (see `seeds_only`); None for one run.
-        runs, seeds: how many, and which where the table has its values by seed ("20000-20009").
-        published: the published value, or gain; None where the paper has none.
-        over: of several controls the one with the worst verdict, then the smallest gain.
-        leads: of several controls, or data sets, how many the row leads ("5 of 7").
-        seeds_only: whether the test instances are the same for every seed and the interval is over
-            seeds alone, because right and wrong of each instance are not stored.
-    """
-
-    mean: float
-    low: float | None = None
-    high: float | None = None
-    runs: int = 0
-    seeds: str = ""
-    published: float | None = None
-    over: str = ""
-    leads: str = ""
-    seeds_only: bool = False
-
-
-@dataclasses.dataclass(frozen=True)
-class Claim:
-    """One claim.
-
-    Attributes:
-        name: the section of claims.toml.
-        paper, where, claim: whose, where it stands, and in words.
-        choice: whether it is about a choice of ours, and no claim of the paper.
-        headline: whether RESULTS.md shows it.
-        data, row, metric, suite: the rows of `results/<suite>.csv` (its columns dataset, method and
-            metric). A claim without a suite is a reading, whose note has the evidence for and
-            against it, or not measured.
-        control: what the row is compared with: a row, or several that the row leads one by one;
-            with several rows, one for each, over which gains are averaged. Nothing compares the
-            value.
-        control_metric, control_suite: of the control, where they differ.
-        panel, x: of a figure, whose lines are the rows; by default the last x.
-        control_x: of the control, where it differs.
-        less: whether less is better.
-        added: of several rows, whether their gains are added up instead of averaged.
-        margin: the loss that a claim of equality allows.
-        data_sets: the claims, one for each data set, over most of which this one is judged.
-        settings: where they are not those of the paper's entry under [comparable].
-        published: the published value or gain, where no table has it.
-        absent: why it is not measured; the verdict.
-        advice: the page of docs/methods/ that recommends the row where it gains over the control,
-            the simpler method, and the control elsewhere.
-        command: what makes the figure; by default the suite's rows.
-        note: conditions, and what speaks against the verdict.
-        ours, verdict: generated by `--write`.
-    """
-
-    name: str
-    paper: str
-    where: str
-    claim: str
-    choice: bool = False
-    headline: bool = False
-    data: str = ""
-    suite: str = ""
-    row: str | list[str] = ""
-    metric: str = "accuracy"
-    control: str | list[str] = ""
-    control_metric: str = ""
-    control_suite: str = ""
-    panel: str = ""
-    x: float | None = None
-    control_x: float | None = None
-    less: bool = False
-    added: bool = False
-    margin: float = 0.0
-    data_sets: list[str] = dataclasses.field(default_factory=list)
-    settings: str = ""
-    published: float | None = None
-    absent: str = ""
-    advice: str = ""
-    command: str = ""
-    note: str = ""
-    ours: Ours | None = None
-    verdict: str = READING
-
-    @property
-    def rows(self) -> list[str]:
-        """The rows, as a list."""
-        if isinstance(self.row, str):
-            return [self.row]
-        return self.row
-
-    @property
-    def controls(self) -> list[str]:
-        """The controls, as a list."""
-        if isinstance(self.control, str):
-            return [self.control] * bool(self.control)
-        return self.control
-
-    @property
-    def parts(self) -> dict[str, str]:
-        """How labels, features, size and settings compare with the paper's; empty if not stated."""
-        parts = comparable().get(f"{self.paper}/{self.data}", {})
-        return parts | ({"settings": self.settings} if parts and self.settings else {})
-
-    @property
-    def data_word(self) -> str:
-        """The worst word of labels, features and size; empty if nothing is stated."""
-        if self.parts:
-            words = {self.parts[part] for part in PARTS[:-1]}
-        else:
-            words = set()
-        return next((word for word in (OTHER, SIMILAR, SAME) if word in words), "")
-
-    @property
-    def comparability(self) -> str:
-        """The worst word of all parts, with those that have it; empty if nothing is stated."""
-        words = set(self.parts.values())
-        worst = next((word for word in (OTHER, SIMILAR, SAME) if word in words), "")
-        if worst in ("", SAME):
-            return worst
-        return f"{worst} ({', '.join(part for part in PARTS if self.parts[part] == worst)})"
-
-    @property
-    def made_by(self) -> str:
-        """The command that makes the figure, and that of a control in another suite."""
-        if self.command or not self.suite:
-            return self.command
-        suites: dict[str, list[str]] = {self.suite: self.rows}
-        other = self.control_suite or self.suite
-        suites[other] = [*suites.get(other, []), *self.controls]
-        commands = []
-        for suite, rows in suites.items():
-            # A comma parts patterns, so one in a row's name is any sign.
-            named = [f"{self.data}/{row}".replace(",", "?") for row in dict.fromkeys(rows)]
-            flags = f"--rows='{','.join(named)}' --data_dir=DATA --output_dir=OUT"
-            commands.append(f"python run_experiment.py --suite={suite} {flags}")
-        return " && ".join(commands)
-
-
-def read(path: Path = CLAIMS) -> list[Claim]:
-    """Returns the claims of a file.
-
-    Raises:
-        DataError: a section lacks a field or has one that `Claim` has not.
-    """
-    claims = []
-    for name, section in tomllib.loads(path.read_text(encoding="utf-8")).items():
-        if name == COMPARABLE:
-            continue
-        try:
-            if "ours" in section:
-                ours = Ours(**section.pop("ours"))
-            else:
-                ours = None
-            claims.append(Claim(name, ours=ours, **section))
-        except TypeError as error:
-            raise DataError(f"{path.name}: {name}: {error}") from error
-    return claims
-
-
-@functools.cache
-def comparable() -> dict[str, dict[str, str]]:
-    """Returns, by "paper/data set", how its labels, features, size and settings compare.
-
-    Raises:
-        DataError: an entry without one of the parts, or with another word.
-    """
-    entries = tomllib.loads(CLAIMS.read_text(encoding="utf-8"))[COMPARABLE]
-    for name, parts in entries.items():
-        if set(parts) != set(PARTS) or not set(parts.values()) <= {SAME, SIMILAR, OTHER}:
-            raise DataError(f"{CLAIMS.name}: {COMPARABLE}: {name}: expected {', '.join(PARTS)}")
-    return dict(entries)
+_KEY = ["dataset", "method", "metric"]
+_NO_LINES = pd.DataFrame(columns=["seed", "value", *COLUMNS])
 
 
 def recompute(claim: Claim, results: Path = RESULTS) -> Claim:
@@ -243,191 +55,234 @@ def recompute(claim: Claim, results: Path = RESULTS) -> Claim:
         DataError: the table lacks the claim's row.
     """
     if claim.data_sets:
-        return _over_data_sets(claim, results)
-    if not claim.suite:
-        private = claim.data in PRIVATE, claim.data in ELSEWHERE
-        reasons = [PRIVATE_DATA] * private[0] + [ABSENT_DATA] * private[1]
-        verdict = (reasons or [claim.absent or READING])[0]
-        return dataclasses.replace(claim, ours=None, verdict=verdict)
-    ours, verdict = (_gains if claim.controls else _value)(claim, results)
-    return dataclasses.replace(claim, ours=ours, verdict=verdict)
-
-
-def _over_data_sets(claim: Claim, results: Path) -> Claim:
-    """Returns a claim about most data sets, judged by its claims of one data set each."""
-    by_name = {member.name: member for member in read()}
-    members = [recompute(by_name[name], results) for name in claim.data_sets]
-    verdicts = [member.verdict.partition(",")[0] for member in members]
-    mean = float(np.mean([member.ours.mean for member in members if member.ours is not None]))
-    runs = min(member.ours.runs for member in members if member.ours is not None)
-    leads = f"{verdicts.count(AHEAD)} of {len(verdicts)}"
-    ours = Ours(round(mean, 5), runs=runs, leads=leads)
-    verdict = f"{most_verdict(verdicts)}, on {leads} data sets"
-    return dataclasses.replace(claim, ours=ours, verdict=verdict)
-
-
-def _value(claim: Claim, results: Path) -> tuple[Ours, str]:
-    """Returns the value of the claim's row, and what it says of the published one."""
-    mean, deviation, runs, seeds = _row(results, claim, claim.suite, claim.rows[0], claim.metric)
-    figure = _published(claim, claim.rows[0], claim.metric)
-    if figure is None and claim.published is not None:
-        figure = Figure(claim.published)
-    interval = prediction_interval(mean, deviation, runs, figure, kind=kind_of(claim.metric))
-    if figure is None:
-        published = None
+        ours, verdict = _over_data_sets(claim, results)
+    elif not claim.suite:
+        ours = None
+        verdict = why_absent(claim.data) or claim.absent or READING
+    elif claim.controls:
+        ours, verdict = _gains(claim, results)
     else:
-        published = round(figure.mean, 5)
-    ours = Ours(*_rounded(interval), runs, _span(seeds.index), published)
-    if not _trained(claim, claim.rows, results):
-        return ours, NOT_TRAINED
-    if claim.choice:
-        return ours, MEASURED
-    if claim.comparability != SAME:
-        return ours, NOT_COMPARED
-    return ours, value_verdict(published, interval, runs)
+        ours, verdict = _value(claim, results)
+    return dataclasses.replace(claim, ours=ours, verdict=verdict)
 
 
-def _trained(claim: Claim, rows: Iterable[str], results: Path) -> bool:
+def _trained(claim: Claim, results: Path) -> bool:
     """Returns whether most runs of each row trained, as far as the table says."""
-    path = results / f"{claim.suite}.csv"
-    for row in () if claim.panel else rows:
-        lines = _lines(path, claim.data, row, claim.metric)
+    for row in claim.rows:
+        lines = _lines(results / f"{claim.suite}.csv", claim.data, row, claim.metric)
         if len(lines) and lines.iloc[0].get("verdict") == NOT_TRAINED:
             return False
     return True
 
 
-def _gains(claim: Claim, results: Path) -> tuple[Ours, str]:
+def _over_data_sets(claim: Claim, results: Path) -> tuple[Ours | None, str]:
+    """Returns a claim about most data sets, judged by its claims of one data set each."""
+    by_name = {member.name: member for member in read()}
+    members = [recompute(by_name[name], results) for name in claim.data_sets]
+    measured = [member.ours for member in members if member.ours is not None]
+    verdicts = [member.word for member in members]
+    mean = float(np.mean([ours.mean for ours in measured]))
+    leads = f"{verdicts.count(AHEAD)} of {len(verdicts)}"
+    ours = Ours(round(mean, 5), runs=min(ours.runs for ours in measured), leads=leads)
+    return ours, f"{most_verdict(verdicts)}, on {leads} data sets"
+
+
+# --------------------------------------------------------------------------- values
+
+
+def _value(claim: Claim, results: Path) -> tuple[Ours | None, str]:
+    """Returns the value of the claim's row, and what it says of the published one."""
+    row = claim.rows[0]
+    line = _line(claim, results, claim.suite, row, claim.metric, claim.x)
+    figure = _published(claim, row, claim.metric)
+    if figure is None and claim.published is not None:
+        figure = Figure(claim.published)
+    interval = line.predicted(figure, kind_of(claim.metric))
+    published = None
+    if figure is not None:
+        published = round(figure.mean, 5)
+    ours = _ours(interval, line.runs, line.by_seed, published)
+    if not _trained(claim, results):
+        return ours, NOT_TRAINED
+    if claim.choice:
+        return ours, MEASURED
+    if claim.comparability != SAME:
+        return ours, NOT_COMPARED
+    return ours, value_verdict(published, interval, line.runs)
+
+
+def _published(claim: Claim, row: str, metric: str) -> Figure | None:
+    """Returns a row's published value, of the suite's own figures or of any table's.
+
+    A method with the published settings (`iced_printed`) has the values of the method.
+    """
+    tables = [table for name, table in TABLES.items() if name.startswith(claim.suite.split("_")[0])]
+    if claim.suite in _SUITES:
+        tables.insert(0, _SUITES[claim.suite].figures)
+    for name in (row, row.removesuffix("_printed")):
+        for table in tables:
+            by_metric = table.get((claim.data, name), {})
+            if metric in by_metric:
+                return by_metric[metric]
+    return None
+
+
+def _ours(
+    interval: Interval,
+    runs: int,
+    by_seed: pd.Series,
+    published: float | None,
+    seeds_only: bool = False,
+) -> Ours:
+    """Returns a rounded figure with its seeds: "20000-20009", or each where one is missing."""
+    low, high = (
+        None if math.isnan(end) else round(end, 5) for end in (interval.low, interval.high)
+    )
+    seeds = sorted(map(int, by_seed.index))
+    span = " ".join(map(str, seeds))
+    if seeds and seeds[-1] - seeds[0] + 1 == len(seeds):
+        span = f"{seeds[0]}-{seeds[-1]}"
+    mean = round(interval.estimate, 5)
+    return Ours(mean, low, high, runs, span, published, seeds_only=seeds_only)
+
+
+# --------------------------------------------------------------------------- gains
+
+
+def _gains(claim: Claim, results: Path) -> tuple[Ours | None, str]:
     """Returns the claim's worst gain over its controls, and what all of them say."""
-    if len(claim.rows) > 1:
-        gains = [_gain(claim, claim.rows, claim.controls, results)]
+    rows = claim.rows
+    controls = claim.controls
+    if len(rows) > 1:
+        gains = [_gain(_Pairs(claim, rows, controls, results))]
     else:
-        gains = [_gain(claim, claim.rows, [control], results) for control in claim.controls]
-    if not _trained(claim, claim.rows, results):
+        gains = [_gain(_Pairs(claim, rows, [control], results)) for control in controls]
+    if not _trained(claim, results):
         return gains[0][1], NOT_TRAINED
-    verdicts = [gain_verdict(x, ours.runs, ours.published, claim.margin) for x, ours in gains]
+    verdicts = [gain_verdict(x, ours.runs, claim.margin) for x, ours in gains]
     # What decides the verdict on all of them, then the smallest gain.
     deciding = all_verdict(verdicts)
     worst = min(
-        (index for index, verdict in enumerate(verdicts) if verdict == deciding),
-        key=lambda index: gains[index][0].estimate,
+        range(len(gains)), key=lambda index: (verdicts[index] != deciding, gains[index][0].estimate)
     )
     ours = gains[worst][1]
     if len(gains) == 1:
         return ours, deciding
     leads = f"{verdicts.count(AHEAD)} of {len(verdicts)}"
-    ours = dataclasses.replace(ours, over=claim.controls[worst], leads=leads)
-    return ours, f"{deciding}, {leads}"
+    return dataclasses.replace(ours, over=controls[worst], leads=leads), f"{deciding}, {leads}"
 
 
-def _gain(
-    claim: Claim, rows: list[str], controls: list[str], results: Path
-) -> tuple[Interval, Ours]:
+class _Pairs(NamedTuple):
+    """Rows of a claim and the control of each."""
+
+    claim: Claim
+    rows: list[str]
+    controls: list[str]
+    results: Path
+
+    @property
+    def sign(self) -> float:
+        if self.claim.less:
+            return -1.0
+        return 1.0
+
+
+def _gain(pairs: _Pairs) -> tuple[Interval, Ours]:
     """Returns the mean gain of rows over their controls, with its interval.
 
     By seed if both have values by seed; else from means and deviations, as of unpaired runs. The
     interval is over seeds and test instances where right and wrong are stored (`right`).
     """
-    if claim.less:
-        sign = -1.0
-    else:
-        sign = 1.0
-    suite = claim.control_suite or claim.suite
-    metric = claim.control_metric or claim.metric
-    other_x = dataclasses.replace(claim, x=claim.x if claim.control_x is None else claim.control_x)
-    lines = [_row(results, claim, claim.suite, row, claim.metric) for row in rows]
-    control_lines = [_row(results, other_x, suite, control, metric) for control in controls]
-    pairs = zip(lines, control_lines, strict=True)
-    crossed: Interval | None = None
-    by_seed = [sign * (ours[3] - control[3]).dropna() for ours, control in pairs]
-    if claim.added:
-        share = 1
-    else:
-        share = len(by_seed)
-    gains = sum(by_seed[1:], by_seed[0]).dropna() / share
-    if len(gains):
-        interval = paired_interval(gains, np.zeros(len(gains)))
-        runs = len(gains)
-        crossed = _with_instances(claim, rows, controls, gains, results)
+    claim, rows, controls, results = pairs
+    suite = claim.suite_of_control
+    metric = claim.metric_of_control
+    other_x = claim.x if claim.control_x is None else claim.control_x
+    lines = [_line(claim, results, claim.suite, row, claim.metric, claim.x) for row in rows]
+    theirs = [_line(claim, results, suite, control, metric, other_x) for control in controls]
+    by_seed = []
+    for line, other in zip(lines, theirs, strict=True):
+        by_seed.append(pairs.sign * (line.by_seed - other.by_seed).dropna())
+    gains = sum(by_seed[1:], by_seed[0]).dropna()
+    if not claim.added:
+        gains /= len(by_seed)
+    runs = len(gains)
+    if runs:
+        interval = mean_interval(gains)
+        crossed = _with_instances(pairs, gains)
     elif len(rows) > 1:
         raise DataError(f"claims.toml: {claim.name}: several rows need values by seed")
     else:
-        (mean, deviation, runs, _), (control_mean, spread, number, _) = lines[0], control_lines[0]
-        if not claim.panel:
-            crossed = _stored_interval(claim, rows, controls, results, "gain_instances")
-        if claim.panel:
-            paired = None
-        else:
-            paired = _stored_interval(claim, rows, controls, results, "gain")
+        line = lines[0]
+        other = theirs[0]
+        runs = min(line.runs, other.runs)
+        crossed = _stored_interval(pairs, "gain_instances")
         # Without one, of one more mean of as many runs as the control has: Welch's interval.
-        pair = deviation, runs, Figure(control_mean, spread, number)
-        welch = prediction_interval(sign * (mean - control_mean), *pair, kind="gain")
-        interval = paired or welch
-        runs = min(runs, number)
+        welch = line._replace(mean=pairs.sign * (line.mean - other.mean))
+        control = Figure(other.mean, other.deviation, other.runs)
+        interval = _stored_interval(pairs, "gain") or welch.predicted(control, "gain")
     published = claim.published
     if published is None and not claim.panel:
-        figures = [
-            (_published(claim, row, claim.metric), _published(claim, control, metric))
-            for row, control in zip(rows, controls, strict=True)
-        ]
-        differences = [sign * (a.mean - b.mean) for a, b in figures if a and b]
-        if len(differences) == len(rows):
-            published = round(float(np.mean(differences)), 5)
-        else:
-            published = None
+        published = _published_gain(pairs)
     seeds_only = crossed is None and claim.data in FIXED
     interval = crossed or interval
-    ours = Ours(*_rounded(interval), runs, _span(gains.index), published, seeds_only=seeds_only)
-    return interval, ours
+    return interval, _ours(interval, runs, gains, published, seeds_only)
 
 
-def _with_instances(
-    claim: Claim, rows: list[str], controls: list[str], gains: pd.Series, results: Path
-) -> Interval | None:
+def _published_gain(pairs: _Pairs) -> float | None:
+    """Returns the mean of the published gains; None where one of the values is not published."""
+    claim, rows, controls, _ = pairs
+    gains = []
+    for row, control in zip(rows, controls, strict=True):
+        ours = _published(claim, row, claim.metric)
+        theirs = _published(claim, control, claim.metric_of_control)
+        if ours is None or theirs is None:
+            return None
+        gains.append(pairs.sign * (ours.mean - theirs.mean))
+    return round(float(np.mean(gains)), 5)
+
+
+def _with_instances(pairs: _Pairs, gains: pd.Series) -> Interval | None:
     """Returns the gain with its interval over seeds and instances; None if it is not stored.
 
     Raises:
         DataError: the stored instances contradict the gains by seed.
     """
-    suite = claim.control_suite or claim.suite
-    metric = claim.control_metric or claim.metric
+    claim, rows, controls, results = pairs
     ours = stored(results, claim.suite)
-    theirs = stored(results, suite)
-    pairs: list[tuple[Mapping[Row, Right], Row, Mapping[Row, Right], Row]] = []
+    theirs = stored(results, claim.suite_of_control)
+    runs = []
     for row, control in zip(rows, controls, strict=True):
-        row_line = Row(claim.data, row, claim.metric, 0)
-        pairs.append((ours, row_line, theirs, Row(claim.data, control, metric, 0)))
-    table = differences(pairs, list(map(int, gains.index)))
+        run = Row(claim.data, row, claim.metric, 0)
+        runs.append((ours, run, theirs, Row(claim.data, control, claim.metric_of_control, 0)))
+    table = differences(runs, list(map(int, gains.index)))
     if table is None:
-        return _stored_interval(claim, rows, controls, results, "gain_instances")
-    scale = (-1.0 if claim.less else 1.0) * (len(rows) if claim.added else 1)
-    table = scale * table
+        return _stored_interval(pairs, "gain_instances")
+    table = table * pairs.sign
+    if claim.added:
+        table *= len(rows)
     if abs(table.mean() - gains.mean()) * table.shape[1] > MOST_APART:
         raise DataError(f"claims.toml: {claim.name}: stored instances differ from the table")
     return crossed_interval(table)
 
 
-def _stored_interval(
-    claim: Claim, rows: list[str], controls: list[str], results: Path, stem: str
-) -> Interval | None:
+def _stored_interval(pairs: _Pairs, stem: str) -> Interval | None:
     """Returns the gain and the interval that the suite's table has, if any.
 
     A table has the gain in its first metric over its baseline with the same setting, or else over
     the plain one. With the row and the baseline exchanged it is the opposite.
 
     Args:
-        claim, rows, controls, results: see `_gain`.
+        pairs: one row and its control.
         stem: of the columns, "gain_instances" for the interval over seeds and instances, "gain" for
             that over seeds.
     """
+    claim, rows, controls, results = pairs
     suite = _SUITES.get(claim.suite)
     plain = not (claim.control_suite or claim.control_metric or claim.less)
     if suite is None or claim.metric != suite.metrics[0] or len(rows) > 1 or not plain:
         return None
-    row = rows[0]
-    control = controls[0]
     path = results / f"{claim.suite}.csv"
-    for name, other, sign in ((row, control, 1.0), (control, row, -1.0)):
+    for name, other, sign in ((rows[0], controls[0], 1.0), (controls[0], rows[0], -1.0)):
         setting, separator, method = name.rpartition("/")
         baseline = f"{setting}{separator}{suite.baseline_of(method)}"
         if baseline == name or not len(_lines(path, claim.data, baseline, claim.metric)):
@@ -443,171 +298,79 @@ def _stored_interval(
 
 def lines_needed(claim: Claim) -> list[tuple[Suite, str, str]]:
     """Returns (suite, row, metric) of the runs whose instances a claim's interval needs."""
-    shares = {ACCURACY, LAST_ROUND}
-    metric = claim.control_metric or claim.metric
+    metric = claim.metric_of_control
     apart = not claim.controls or claim.panel or claim.data not in FIXED
-    if apart or not {claim.metric, metric} <= shares:
+    if apart or not {claim.metric, metric} <= {ACCURACY, LAST_ROUND}:
         return []
     ours = _SUITES[claim.suite]
-    theirs = _SUITES[claim.control_suite or claim.suite]
+    theirs = _SUITES[claim.suite_of_control]
     needed = [(ours, row, claim.metric) for row in claim.rows]
     return needed + [(theirs, control, metric) for control in claim.controls]
 
 
-def _published(claim: Claim, row: str, metric: str) -> Figure | None:
-    """Returns a row's published value, of the suite's own figures or of any table's.
+# --------------------------------------------------------------------------- tables
 
-    A method with the published settings (`iced_printed`) has the values of the method.
+
+class _Line(NamedTuple):
+    """A row of a table, with its values by seed (none where they are not stored)."""
+
+    mean: float
+    deviation: float
+    runs: int
+    by_seed: pd.Series
+
+    def predicted(self, figure: Figure | None, kind: str) -> Interval:
+        """Returns `prediction_interval` of the mean."""
+        return prediction_interval(self.mean, self.deviation, self.runs, figure, kind=kind)
+
+
+def _line(claim: Claim, results: Path, suite: str, row: str, metric: str, x: float | None) -> _Line:
+    """Returns a row of a suite's table, or a figure's line at x.
+
+    Raises:
+        DataError: the table lacks the row, or contradicts the values by seed.
     """
-    suite = _SUITES.get(claim.suite)
-    if suite is not None:
-        tables = [suite.figures]
-    else:
-        tables = []
-    tables += [TABLES[name] for name in TABLES if name.startswith(claim.suite.partition("_")[0])]
-    for name in (row, row.removesuffix("_printed")):
-        for table in tables:
-            by_metric = table.get((claim.data, name), {})
-            if metric in by_metric:
-                return by_metric[metric]
-    return None
-
-
-def _row(
-    results: Path, claim: Claim, suite: str, row: str, metric: str
-) -> tuple[float, float, int, pd.Series]:
-    """Returns a row's mean, deviation, runs and values by seed (none where they are not stored)."""
     file = f"claims.toml: {claim.name}: results/{suite}.csv"
+    by_seed = pd.Series(dtype=float)
     if claim.panel:
-        table = _table(results / f"{suite}.csv")
+        table = pd.read_csv(results / f"{suite}.csv")
         lines = table[(table.iloc[:, 0] == claim.panel) & (table.iloc[:, 1] == row)]
-        if claim.x is None:
-            x = lines.iloc[:, 2].max()
-        else:
-            x = claim.x
-        lines = lines[np.isclose(lines.iloc[:, 2].astype(float), float(x))]
+        places = lines.iloc[:, 2].astype(float)
+        if x is None:
+            x = places.max()
+        lines = lines[np.isclose(places, x)]
         if not len(lines):
             raise DataError(f"{file} has no line {row!r} of {claim.panel!r} at {x}")
-        mean, deviation, runs = lines.iloc[0][["mean", "sd", "runs"]]
-        return float(mean), float(deviation), int(runs), pd.Series(dtype=float)
-    lines = _lines(results / f"{suite}.csv", claim.data, row, metric)
-    if not len(lines) or not lines.iloc[0]["runs"]:
-        raise DataError(f"{file} has no row with runs of {claim.data}/{row}, {metric}")
-    table = _lines(results / f"{suite}_seeds.csv", claim.data, row, metric)
-    line = lines.iloc[0]
-    seeds = table.set_index("seed")["value"].astype(float)
-    runs = int(line["runs"])
-    if len(seeds) and (len(seeds) != runs or abs(seeds.mean() - line["mean"]) > 1e-5):
+    else:
+        lines = _lines(results / f"{suite}.csv", claim.data, row, metric)
+        if not len(lines) or not lines.iloc[0]["runs"]:
+            raise DataError(f"{file} has no row with runs of {claim.data}/{row}, {metric}")
+        table = _lines(results / f"{suite}_seeds.csv", claim.data, row, metric)
+        by_seed = table.set_index("seed")["value"].astype(float)
+    mean, deviation, runs = lines.iloc[0][["mean", "sd", "runs"]]
+    if len(by_seed) and (len(by_seed) != runs or abs(by_seed.mean() - mean) > 1e-5):
         raise DataError(f"claims.toml: {claim.name}: {suite}_seeds.csv differs from its table")
-    return float(line["mean"]), float(line["sd"]), runs, seeds
+    return _Line(float(mean), float(deviation), int(runs), by_seed)
 
 
 def _lines(path: Path, data: str, row: str, metric: str) -> pd.DataFrame:
     """Returns the lines of a row in a suite's table, or in that by seed; none where it has none."""
-    table = _table(path)
-    if not {"dataset", "method", "metric"} <= set(table):
-        return table.iloc[:0].reindex(columns=["seed", "value"])
-    return table.iloc[_places(path, path.stat().st_mtime_ns).get((data, row, metric), [])]
-
-
-def _table(path: Path) -> pd.DataFrame:
-    """Returns a CSV; no rows without the file."""
     if not path.exists():
-        return pd.DataFrame(columns=["seed", "value"])
-    return _stored(path, path.stat().st_mtime_ns)
+        return _NO_LINES
+    return _by_row(path, path.stat().st_mtime_ns).get((data, row, metric), _NO_LINES)
 
 
 @functools.lru_cache
-def _stored(path: Path, changed: int) -> pd.DataFrame:
-    """Returns a CSV as it was when it changed; a table is read once for all of its claims."""
+def _by_row(path: Path, changed: int) -> dict[Hashable, pd.DataFrame]:
+    """Returns a suite's table by row, as it was when it changed; read once for all claims."""
     del changed
-    return pd.read_csv(path)
+    table = pd.read_csv(path)
+    if not {*_KEY} <= {*table}:
+        return {}
+    return dict(iter(table.groupby(_KEY, sort=False)))
 
 
-@functools.lru_cache
-def _places(path: Path, changed: int) -> dict[Any, Any]:
-    """Returns where a table has the lines of each dataset, method and metric."""
-    return _stored(path, changed).groupby(["dataset", "method", "metric"], sort=False).indices
-
-
-def _rounded(interval: Interval) -> tuple[float, float | None, float | None]:
-    low, high = (None if math.isnan(x) else round(x, 5) for x in (interval.low, interval.high))
-    return round(interval.estimate, 5), low, high
-
-
-def _span(seeds: Iterable[int]) -> str:
-    """Returns "20000-20009", or the seeds themselves where one is missing between."""
-    ordered = sorted(map(int, seeds))
-    if ordered and ordered[-1] - ordered[0] + 1 == len(ordered):
-        return f"{ordered[0]}-{ordered[-1]}"
-    return " ".join(map(str, ordered))
-
-
-def updated(text: str, claims: Iterable[Claim]) -> str:
-    """Returns the text of claims.toml with the figures and verdicts of `claims`."""
-    by_name = {claim.name: claim for claim in claims}
-    blocks: list[list[str]] = [[]]
-    for line in text.splitlines():
-        if line.startswith("["):
-            blocks.append([])
-        if line.partition(" ")[0] not in _GENERATED:
-            blocks[-1].append(line)
-    for block in blocks[1:]:
-        claim = by_name.get(block[0].strip("[]"))
-        if claim is None:  # the table of what is comparable
-            continue
-        while block and not block[-1]:
-            block.pop()
-        if claim.ours is not None:
-            fields = dataclasses.asdict(claim.ours).items()
-            shown = [(key, x) for key, x in fields if x is not None and x != "" and x is not False]
-            items = [f"{key} = {_toml(value)}" for key, value in shown]
-            block.append(f"ours = {{ {', '.join(items)} }}")
-        block += [f"verdict = {_toml(claim.verdict)}", ""]
-    return "\n".join(itertools.chain.from_iterable(blocks)).rstrip() + "\n"
-
-
-def _toml(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str):
-        return f'"{value}"'
-    return repr(value)
-
-
-def figures(claim: Claim) -> tuple[str, str, str]:
-    """Returns the published value, our value with its interval, and the number of seeds.
-
-    Gains in a share are in points.
-    """
-    ours = claim.ours
-    points = bool(claim.controls) and not claim.panel and kind_of(claim.metric) == "share"
-    if points:
-        scale, digits = (100.0, 1)
-    else:
-        scale, digits = (1.0, 3)
-    if claim.controls or claim.data_sets:
-        sign = "+"
-    else:
-        sign = ""
-
-    def shown(value: float | None) -> str:
-        if value is None:
-            return ""
-        return f"{scale * value:{sign}.{digits}f}"
-
-    if ours is None:
-        return shown(claim.published), "", ""
-    text = shown(ours.mean)
-    if ours.low is not None and ours.high is not None:
-        text += f" [{shown(ours.low)}, {shown(ours.high)}]"
-    text += " points" * points + f" over `{ours.over}`" * bool(ours.over)
-    text += ", seeds only" * ours.seeds_only
-    published = shown(ours.published)
-    return f"{published} points" if points and published else published, text, str(ours.runs)
-
-
-def main(arguments: list[str]) -> int:
+def main(arguments: Iterable[str]) -> int:
     """Recomputes all claims and prints them; see the module's docstring."""
     claims = list(map(recompute, read()))
     if "--write" in arguments:

@@ -42,20 +42,19 @@ class FinishedRun:
         "validation_accuracy" is that of the validation split, "recall_7" that of class 7.
         """
         finished = self.read(FINISHED)
-        value = finished["test"].get(name, finished.get("timings", {}).get(name))
+        test = finished["test"]
+        if name.startswith("recall_"):
+            return float(test["per_class"][name.removeprefix("recall_")]["recall"])
+        value = test.get(name, finished.get("timings", {}).get(name))
         if name == "validation_accuracy":
             value = finished.get("validation", {}).get("accuracy")
         if value is None:
             value = finished.get(name)
         if value is None:
             value = self.evaluation.get(name)
-        if name.startswith("recall_"):
-            value = finished["test"]["per_class"][name.removeprefix("recall_")]["recall"]
-        if value is None and name in (history := self.read(HISTORY)):
-            value = history[name][-1]
         if value is None:
-            return None
-        return float(value)
+            value = self.read(HISTORY).get(name, [None])[-1]
+        return None if value is None else float(value)
 
     @property
     def revision(self) -> str:
@@ -96,7 +95,7 @@ def row_runs(root: Path, case: Case, dataset: str, method: str) -> list[Finished
 
 def suite_runs(suite: Suite, root: Path) -> list[FinishedRun]:
     """Returns all finished runs of a suite."""
-    runs: list[FinishedRun] = []
+    runs = []
     for case in suite.cases:
         for dataset, method in itertools.product(case.datasets, case.methods):
             runs += row_runs(root, case, dataset, method)

@@ -17,6 +17,7 @@ from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.declare import registry
 from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.evaluation.cross_validation import whole_crowd
 from neucrowd_tf.io.tables.writing import number_cell
 from reproduction import printed
 from reproduction.panels import write_rows
@@ -40,14 +41,11 @@ def dataset_statistics(dataset: CrowdDataset) -> Fields:
 
     The names are those of the papers' tables.
 
-    Kappa and the class ratio, which NeuCrowd prints, are those of all rows that the crowd labelled:
-    of hotel's 699 the printed .80 and .43 are right, of the 447 training rows alone they are .83
-    and .45.
+    Kappa and the class ratio are those of all rows that the crowd labelled, as in NeuCrowd, whose
+    values for hotel do not fit the training rows alone.
     """
     figures = cards.dataset_statistics(dataset)
-    splits = (dataset, dataset.validation, dataset.test)
-    crowds = (split.annotations for split in splits if split is not None)
-    votes = np.concatenate([crowd.vote_counts() for crowd in crowds if crowd is not None])
+    votes = whole_crowd(dataset).vote_counts()
     figures["kappa"] = agreement.fleiss_kappa(votes)
     if dataset.num_classes == 2:
         figures["class_ratio"] = statistics.class_ratio(votes)
@@ -56,8 +54,8 @@ def dataset_statistics(dataset: CrowdDataset) -> Fields:
 
 def agrees(name: str, printed: float, ours: float) -> bool:
     """Whether a figure is the printed one, to half of its last digit."""
-    _, _, decimals = repr(float(printed)).partition(".")
-    digits = 2 if name in _TWO_DIGITS else 0 if float(printed).is_integer() else len(decimals)
+    _, _, decimals = f"{float(printed)!r}".removesuffix(".0").partition(".")
+    digits = 2 if name in _TWO_DIGITS else len(decimals)
     return abs(ours - printed) <= 0.5 * 10.0**-digits + 1e-9
 
 
@@ -73,23 +71,26 @@ def _rows(options: Options, paper: str, name: str) -> list[list[str]]:
     for statistic, figure in datasets[0].card.paper.items():
         values = [float(figures.get(statistic, math.nan)) for figures in computed]
         mean = float(np.mean(values))
+        outcome = DIFFERS
+        if math.isnan(mean):
+            outcome = "not computed"
+        elif min(values) <= figure <= max(values) or any(
+            agrees(statistic, figure, x) for x in values
+        ):
+            outcome = AGREES
         cells = [number_cell(round(x, 6)) for x in (figure, mean, min(values), max(values))]
-        within = min(values) <= figure <= max(values)
-        close = within or any(agrees(statistic, figure, value) for value in values)
-        outcome = "not computed" if math.isnan(mean) else AGREES if close else DIFFERS
         rows.append([paper, name, statistic, *cells, outcome])
     return rows
 
 
 def write(suite: Suite, options: Options) -> list[Path]:
     """Writes the tables as CSV and Markdown."""
-    rows: list[list[str]] = []
+    rows = []
     for paper, names in DATASETS.items():
         for name in names:
             rows += _rows(options, paper, name)
         for name, figures in printed.DATASETS[paper].items():
-            rows += [
-                [paper, name, key, number_cell(value), "", "", "", "not recomputed: private data"]
-                for key, value in figures.items()
-            ]
+            for statistic, value in figures.items():
+                cells = (number_cell(value), "", "", "", "not recomputed: private data")
+                rows.append([paper, name, statistic, *cells])
     return write_rows(suite, options, COLUMNS, rows)

@@ -49,13 +49,13 @@ def over_settings(suite: Suite, options: Options) -> list[Path]:
     Each dataset has a panel, each method a line.
     """
     metric = suite.metrics[0]
-    setting = suite.cases[0].setting.partition("=")[0]
-    points = (
-        Point(run.dataset, run.method, run.case.x, run.seed, run.metric(metric))
-        for run in suite_runs(suite, options.output_dir)
-        if run.case.x is not None
-    )
-    return write(suite, options, "curve", points, setting, metric)
+
+    @figure("curve", suite.cases[0].setting.partition("=")[0], metric)
+    def curve(run: FinishedRun) -> Places:
+        if run.case.x is not None:
+            yield run.dataset, run.method, run.case.x, run.metric(metric)
+
+    return curve(suite, options)
 
 
 # --------------------------------------------------------------------------- NeuCrowd
@@ -88,21 +88,16 @@ def _curve(run: FinishedRun) -> pd.DataFrame:
 @figure("entropy", "share of training instances, surest first", "accuracy")
 def surest_instances(run: FinishedRun) -> Places:
     """CrowdInG's figure 2a: accuracy of DL-CL on its surest training instances."""
-    if run.method == "dl_cl":
-        surest = run.evaluation.get("surest", {})
-    else:
-        surest = {}
-    pairs = zip(surest.get("share", ()), surest.get("accuracy", ()), strict=True)
-    yield from ((run.dataset, "DL-CL", share, accuracy) for share, accuracy in pairs)
+    surest = run.evaluation.get("surest")
+    if run.method == "dl_cl" and surest:
+        for share, accuracy in zip(surest["share"], surest["accuracy"], strict=True):
+            yield run.dataset, "DL-CL", share, accuracy
 
 
 @figure("steps", "epoch of the game", "test accuracy")
 def game_steps(run: FinishedRun) -> Places:
     """CrowdInG's figure 2b: the game's test accuracy with one step and two."""
-    if "one_step" in run.method:
-        line = "one step"
-    else:
-        line = "two steps"
+    line = "one step" if "one_step" in run.method else "two steps"
     curve = _curve(run)
     game = curve[curve["stage"] == "game"]
     for epoch, accuracy in zip(game["epoch"] + 1, game["test_accuracy"], strict=True):
@@ -128,15 +123,14 @@ def crowding_figure_4(suite: Suite, options: Options) -> list[Path]:
     The paper prints no numbers. Annotators without labels are left out.
     """
     points = []
-    shares = (0.0, 0.25, 0.5, 0.75, 1.0)
     for name in ("labelme", "music"):
         data: Any = registry.dataset(name).load(options.data_dir, FIRST_SEED)
         counts = data.annotations.labels_per_annotator()
         accuracy, scored = statistics.annotator_accuracy(data.annotations, data.truth)
         boxes = {"annotations": counts[counts > 0], "accuracy": accuracy[scored > 0]}
         for panel, values in boxes.items():
-            quantiles = zip(shares, np.quantile(values, shares), strict=True)
-            points += [Point(panel, name, share, 0, value) for share, value in quantiles]
+            for share in (0.0, 0.25, 0.5, 0.75, 1.0):
+                points.append(Point(panel, name, share, 0, np.quantile(values, share)))
     return write(suite, options, "annotators", points, "share of annotators", "at most")
 
 
@@ -204,7 +198,7 @@ def dasc_figure_1(suite: Suite, options: Options) -> list[Path]:
     for name, labels in (("annotations", crowd.labels), ("truth", labelme.truth)):
         counts = np.bincount(labels, minlength=crowd.num_classes)
         lines["b: share of each class", name] = counts / counts.sum()
-    points: list[Point] = []
+    points = []
     for (panel, line), values in lines.items():
         points += [Point(panel, line, at, 0, value) for at, value in enumerate(values)]
     for title, name in (("c: R", "imbalance_ratio"), ("d: test accuracy", "test_accuracy")):
@@ -245,7 +239,8 @@ def dasc_figure_6(run: FinishedRun) -> Places:
 def inferred_labels(run: FinishedRun) -> Places:
     """Accuracy of majority vote, and of Dawid-Skene before, after the first and the last round."""
     panel = f"{run.dataset}: {run.case.row_name(run.method)}"
-    yield from ((panel, title, 0, run.evaluation.get(key)) for key, title in INFERRED.items())
+    for key, title in INFERRED.items():
+        yield panel, title, 0, run.evaluation.get(key)
 
 
 @figure("rounds", "round", "label accuracy")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from neucrowd_tf.declare.types import Axes
-from neucrowd_tf.io.files.atomic import atomic_path
-from reproduction.claims import OTHER, SAME, SIMILAR, Claim, Ours
-from reproduction.panels import Figure
+from reproduction.claim import OTHER, SAME, SIMILAR, Claim, Ours
+from reproduction.panels import Figure, save
 from reproduction.verdicts import AHEAD, BEHIND, NOT_TRAINED, UNDECIDED
 
 COLOURS = {AHEAD: "tab:green", BEHIND: "tab:red", UNDECIDED: "tab:gray", NOT_TRAINED: "bisque"}
@@ -25,10 +25,10 @@ def draw(claims: Iterable[Claim], path: Path) -> bool:
     """
     if Figure is None:
         return False
-    shown = [x for x in claims if x.headline and x.controls and x.ours is not None]
-    rows: list[tuple[str, Claim | None]] = []
+    gains = [claim for claim in claims if claim.headline and claim.is_gain]
+    rows = []
     for word, name in GROUPS.items():
-        group = [claim for claim in shown if claim.data_word == word]
+        group = [claim for claim in gains if claim.data_word == word]
         rows += [(f"{name}:", None)] * bool(group) + [(_name(claim), claim) for claim in group]
     # Narrow, with each name above its bar: the words stay readable on a phone.
     figure = Figure(figsize=(4.8, 1.2 + 0.33 * len(rows)), layout="constrained")
@@ -37,19 +37,16 @@ def draw(claims: Iterable[Claim], path: Path) -> bool:
         weight = "bold"
         if claim is not None and claim.ours is not None:
             weight = "normal"
-            _draw_row(axis, y, claim.ours, claim.verdict.partition(",")[0])
+            _draw_row(axis, y, claim.ours, claim.word)
         axis.text(LIMITS[0] + 1, y + 0.25, name, fontsize=8, fontweight=weight)
     axis.axvline(0, color="0.5", linewidth=0.8, zorder=0)
-    axis.set_yticks([])
-    axis.set_ylim(-0.7, len(rows) - 0.1)
-    axis.set_xlim(*LIMITS)
+    axis.set(yticks=[], ylim=(-0.7, len(rows) - 0.1), xlim=LIMITS)
     axis.set_xlabel("gain here, in points, with 95% interval")
     for word, colour in COLOURS.items():
         axis.plot([], [], color=colour, linewidth=4, label=word)
     axis.plot([], [], "D", color="black", markersize=4, fillstyle="none", label="published gain")
     figure.legend(loc="outside upper center", ncols=2, fontsize=8)
-    with atomic_path(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=110, metadata={"Software": None})
+    save(figure, path)
     return True
 
 
@@ -67,9 +64,7 @@ def _draw_row(axis: Axes, y: int, ours: Ours, word: str) -> None:
 
 def _name(claim: Claim) -> str:
     """Returns a claim in few words, with a mark for published settings."""
-    text = claim.claim
-    for words in (", published settings", ", published algorithm"):
-        text = text.replace(words, " (published)")
+    text = re.sub(", published (settings|algorithm)", " (published)", claim.claim)
     text = f"{claim.paper}: {text}"
     if len(text) <= 72:
         return text

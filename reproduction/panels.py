@@ -57,19 +57,17 @@ def by_panel(points: Iterable[Point]) -> dict[str, Lines]:
 def draw_lines(axis: Axes, lines: Lines) -> None:
     """Draws each line with its range over seeds."""
     for name, values in lines.items():
-        if len(values) < 20:
-            marker = "."
-        else:
-            marker = None
+        marker = "." if len(values) < 20 else None
         axis.plot(values.index, values["mean"], marker=marker, linewidth=1.2, label=name)
         axis.fill_between(values.index, values["min"], values["max"], alpha=0.15)
 
 
 def draw_bars(axis: Axes, lines: Lines) -> None:
     """Draws bars at each x, with their standard deviations."""
-    mean = pd.DataFrame({name: values["mean"] for name, values in lines.items()}).sort_index()
-    std = pd.DataFrame({name: values["std"] for name, values in lines.items()}).sort_index()
-    mean.plot.bar(ax=axis, yerr=std.fillna(0.0), width=0.8, rot=0, capsize=2)
+    table = pd.concat(lines, axis=1).sort_index()
+    mean = table.xs("mean", axis=1, level=1)
+    std = table.xs("std", axis=1, level=1).fillna(0.0)
+    mean.plot.bar(ax=axis, yerr=std, width=0.8, rot=0, capsize=2)
 
 
 def write(
@@ -94,7 +92,7 @@ def write(
     """
     path = options.output_dir / RESULTS / f"{suite.name}_{name}.csv"
     panels = by_panel(points)
-    rows: list[list[str]] = []
+    rows = []
     for panel, lines in panels.items():
         for line, values in lines.items():
             for at, mean, std, count in values[["mean", "std", "count"]].itertuples():
@@ -117,7 +115,7 @@ def figure(
     def analysis_of(points_of: Callable[[FinishedRun], Places]) -> Analysis:
         @functools.wraps(points_of)
         def analysis(suite: Suite, options: Options) -> list[Path]:
-            points: list[Point] = []
+            points = []
             for run in suite_runs(suite, options.output_dir):
                 for panel, line, at, value in points_of(run):
                     points.append(Point(panel, line, at, run.seed, value))
@@ -160,10 +158,7 @@ def draw_panels(
     """
     if Figure is None or not names:
         return []
-    if len(names) <= 4:
-        columns = len(names)
-    else:
-        columns = _COLUMNS
+    columns = len(names) if len(names) <= 4 else _COLUMNS
     rows = -(-len(names) // columns)
     figure = Figure(figsize=(4.2 * columns, height * rows + 0.3), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
@@ -176,6 +171,11 @@ def draw_panels(
     for axis in axes[len(names) :]:
         axis.set_visible(False)
     figure.suptitle(title, fontsize=10)
+    return save(figure, path)
+
+
+def save(figure: Figure, path: Path, dpi: int = 110) -> list[Path]:
+    """Writes a figure as PNG, the same bytes each time; returns the file."""
     with atomic_path(path) as temporary:
-        figure.savefig(temporary, dpi=110, format="png", metadata={"Software": None})
+        figure.savefig(temporary, dpi=dpi, format="png", metadata={"Software": None})
     return [path]

@@ -27,6 +27,17 @@ Table = dict[tuple[str, str], dict[str, Figure]]
 PRIVATE = frozenset({"pre_k", "oral", "class", "emotion"})
 # Published, but not part of the usual data folder: a table shows them when a user has them.
 ELSEWHERE = frozenset({"cifar10h", "cifar10h_lt", "gisette_syn"})
+PRIVATE_DATA = "private data"
+ABSENT_DATA = "data not available"
+
+
+def why_absent(dataset: str) -> str:
+    """Returns why a dataset is not in the usual data folder; "" for one that is."""
+    if dataset in PRIVATE:
+        return PRIVATE_DATA
+    if dataset in ELSEWHERE:
+        return ABSENT_DATA
+    return ""
 
 
 def _lines(file: str) -> Iterator[tuple[list[str], str, list[str]]]:
@@ -56,12 +67,11 @@ def _tables() -> dict[str, Table]:
             if cell != "-":
                 table.setdefault((dataset, method), {})[metric] = _figure(cell, int(runs))
     # Syn with the authors' dependent errors has the published values of Syn.
-    published = [*tables["neucrowd_table2"].items(), *tables["neucrowd_table3"].items()]
-    tables["neucrowd_syn"] = {
-        (f"{dataset}_dependent", method): figures
-        for (dataset, method), figures in published
-        if dataset.startswith("syn")
-    }
+    dependent = tables.setdefault("neucrowd_syn", {})
+    published = tables["neucrowd_table2"] | tables["neucrowd_table3"]
+    for (dataset, method), figures in published.items():
+        if dataset.startswith("syn"):
+            dependent[f"{dataset}_dependent", method] = figures
     return tables
 
 

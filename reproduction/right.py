@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.predictions import read_predictions
 from neucrowd_tf.io.run_files import EVALUATION, FINISHED, PREDICTIONS
 from neucrowd_tf.io.tables.writing import to_csv
-from reproduction.collect import FinishedRun, row_runs
+from reproduction.collect import FinishedRun, suite_runs
 from reproduction.suite import Suite
 
 FOLDER = "right"
@@ -85,13 +85,11 @@ def of_run(run: FinishedRun) -> Iterator[tuple[str, Right]]:
 
 def of_suite(suite: Suite, root: Path) -> dict[Row, Right]:
     """Returns the lines of a suite's runs, without data sets that each seed draws anew."""
-    lines: dict[Row, Right] = {}
-    for case in suite.cases:
-        for dataset in case.datasets:
-            for method in case.methods:
-                for run in row_runs(root, case, dataset, method):
-                    for metric, right in of_run(run):
-                        lines[Row(dataset, case.row_name(method), metric, run.seed)] = right
+    lines = {}
+    for run in suite_runs(suite, root):
+        for metric, right in of_run(run):
+            row = Row(run.dataset, run.case.row_name(run.method), metric, run.seed)
+            lines[row] = right
     return fixed(lines)
 
 
@@ -119,7 +117,7 @@ def stored(results: Path, suite: str) -> Mapping[Row, Right]:
 @functools.lru_cache(maxsize=64)
 def _read(path: Path, changed: int) -> dict[Row, Right]:
     del changed
-    lines: dict[Row, Right] = {}
+    lines = {}
     table = pd.read_csv(path, dtype={"seed": int, "test": str, "bits": str})
     for dataset, method, metric, seed, test, bits in table[list(COLUMNS)].itertuples(index=False):
         lines[Row(dataset, method, metric, int(seed))] = Right(test, unpacked(bits))
@@ -138,7 +136,7 @@ def write(results: Path, suite: str, lines: Mapping[Row, Right]) -> None:
 
 
 def differences(
-    pairs: Iterable[tuple[Mapping[Row, Right], Row, Mapping[Row, Right], Row]], seeds: Iterable[int]
+    pairs: Iterable[tuple[Mapping[Row, Right], Row, Mapping[Row, Right], Row]], seeds: Sequence[int]
 ) -> Floats | None:
     """Returns `[S, M]` mean differences of rows and their controls by seed and test instance.
 
@@ -150,18 +148,17 @@ def differences(
     Returns:
         None if a line is missing, or if the runs do not share their test instances.
     """
-    tables: list[list[Floats]] = []
+    tables = []
     tests: set[str] = set()
     for lines, row, control_lines, control in pairs:
-        table: list[Floats] = []
         for seed in seeds:
             ours = lines.get(row._replace(seed=seed))
             theirs = control_lines.get(control._replace(seed=seed))
             if ours is None or theirs is None:
                 return None
             tests |= {ours.test, theirs.test}
-            table.append(ours.bits.astype(np.float64) - theirs.bits)
-        tables.append(table)
+            tables.append(ours.bits.astype(np.float64) - theirs.bits)
     if len(tests) != 1:
         return None
-    return np.mean(np.asarray(tables), axis=0)
+    by_pair = np.reshape(tables, (-1, len(seeds), len(tables[0])))
+    return np.asarray(by_pair.mean(axis=0))

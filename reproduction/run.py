@@ -54,8 +54,8 @@ def _available(options: Options, suite: Suite) -> dict[str, str]:
     One that is not part of the usual data folder is no failure.
     """
     reasons = {}
-    names = itertools.chain.from_iterable(case.datasets for case in suite.cases)
-    for name in dict.fromkeys(names):
+    names = dict.fromkeys(itertools.chain.from_iterable(case.datasets for case in suite.cases))
+    for name in names:
         try:
             dataset = registry.dataset(name)
             if dataset.simulated:  # by TensorFlow, which takes threads before it computes
@@ -72,8 +72,8 @@ def planned(suite: Suite, options: Options, report: Report) -> tuple[list[Work],
     Every case's first seed comes first, so that an interrupted suite has some of every row rather
     than all of some rows.
     """
-    works: list[Work] = []
-    failures: list[str] = []
+    works = []
+    failures = []
     missing = _available(options, suite)
     for name, reason in missing.items():
         report(f"{name} is left out: {reason[:200]}")
@@ -86,10 +86,7 @@ def planned(suite: Suite, options: Options, report: Report) -> tuple[list[Work],
         if absent := set(case.methods) - set(command.method):
             report(f"{suite.name}: not registered here: {', '.join(sorted(absent))}")
             failures += [f"{name}: no such method" for name in sorted(absent) if suite.file]
-        if case.setting:
-            label = f"{case.setting}/"
-        else:
-            label = ""
+        label = case.row_name("")
         try:
             finished, missing_runs = runner.plan(command, runner.works(command, False, label))
         except (UsageError, DataError) as error:
@@ -114,10 +111,7 @@ def run_suite(
         a line for each run that failed and each case that could not be run.
     """
     started = written = time.monotonic()
-    if options.rows:
-        selected = suite.with_rows(options.rows)
-    else:
-        selected = suite
+    selected = suite.with_rows(options.rows) if options.rows else suite
     if options.rows and not selected.cases:
         row = f"{suite.cases[0].datasets[0]}/{suite.cases[0].row_name(suite.cases[0].methods[0])}"
         return [f"--rows={','.join(options.rows)}: no such row. The first one is {row}."]
@@ -167,6 +161,10 @@ def write_tables(suite: Suite, options: Options, failures: Sequence[str]) -> Non
         except (DataError, OSError) as error:  # a figure of data that is not there
             listed.append(f"figure: {one_line(error)}")
     revisions = Counter(run.revision for run in suite_runs(suite, root))
-    record: dict[str, object] = {"title": suite.title, "command": suite.command, "failures": listed}
-    record["revisions"] = dict(sorted(revisions.items()))
+    record = {
+        "title": suite.title,
+        "command": suite.command,
+        "failures": listed,
+        "revisions": dict(sorted(revisions.items())),
+    }
     write_json(folder / f"{suite.name}.json", record)

@@ -25,7 +25,7 @@ def tiny_arguments(method: registry.Method) -> Fields:
 
 def suite(methods: Sequence[registry.Method]) -> Suite:
     """Returns the suite of these methods."""
-    hparams: Fields = {}
+    hparams = {}
     for method in methods:
         for name, value in tiny_arguments(method).items():
             hparams[f"{method.name}.{name}"] = value

@@ -11,6 +11,7 @@ claims need and `results/right/` lacks, main claims first. It can be stopped and
 from __future__ import annotations
 
 import argparse
+import itertools
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -22,26 +23,16 @@ import pandas as pd
 from neucrowd_tf.errors import DataError, one_line
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.tables.writing import to_csv
-from reproduction import claims
 from reproduction.catalogue import SUITES
+from reproduction.claim import RESULTS, read
+from reproduction.claims import lines_needed
 from reproduction.collect import suite_runs
 from reproduction.right import Row, fixed, of_suite, stored, write
 from reproduction.suite import Suite
-from reproduction.table import COLUMNS, SEED_COLUMNS, Cell, cells, seed_rows
+from reproduction.table import SEED_COLUMNS, Cell, cells, seed_rows, stored_table
 
 # A run made again may differ from the stored one by so many test instances (other processors).
 TOLERANCE = 2
-RESULTS = Path(__file__).parents[1] / "results"
-
-
-def _stored_table(path: Path) -> pd.DataFrame | None:
-    """Returns a suite's table as text; None without one, or for another kind of table."""
-    if not path.exists():
-        return None
-    table = pd.read_csv(path, dtype=str, keep_default_na=False)
-    if {"dataset", "method", "metric"} <= set(table):
-        return table
-    return None
 
 
 def merge_tables(results: Path, suite: Suite, root: Path, replace: Sequence[str] = ()) -> list[str]:
@@ -54,40 +45,36 @@ def merge_tables(results: Path, suite: Suite, root: Path, replace: Sequence[str]
         replace: patterns of `dataset/row` that take the place of stored rows.
     """
     path = results / f"{suite.name}.csv"
-    seeds_path = results / f"{suite.name}_seeds.csv"
-    table = _stored_table(path)
-    by_seed = _stored_table(seeds_path)
-    if table is None or not suite_runs(suite, root):
+    table = stored_table(path)
+    if "runs" not in table or not suite_runs(suite, root):
         return []
     new: dict[tuple[str, str], list[Cell]] = {}
     for cell in cells(suite, root, only_rows=True):
         if cell.values:
             new.setdefault((cell.dataset, cell.method), []).append(cell)
     runs = table.groupby(["dataset", "method"])["runs"].max().astype(int).to_dict()
-    changed: list[tuple[str, str]] = []
+    changed = []
     for key, row in new.items():
         asked = any(fnmatchcase("/".join(key), pattern) for pattern in replace)
         if asked or len(row[0].values) > runs.get(key, 0):
             changed.append(key)
-    for key in changed:
-        rows = pd.DataFrame([cell.row() for cell in new[key]], dtype=str)
-        table = pd.concat([_without(table, key), rows])
-        if by_seed is not None:
-            rows = pd.DataFrame(seed_rows(new[key]), columns=SEED_COLUMNS, dtype=str)
-            by_seed = pd.concat([_without(by_seed, key), rows])
     if changed:
-        _write(path, COLUMNS, table)
-        if by_seed is not None:
-            _write(seeds_path, SEED_COLUMNS, by_seed)
-    return ["/".join(key) for key in changed]
+        added = list(itertools.chain.from_iterable(new[key] for key in changed))
+        _replace(path, table, changed, pd.DataFrame(cell.row() for cell in added))
+        path = results / f"{suite.name}_seeds.csv"
+        rows = pd.DataFrame(seed_rows(added), columns=SEED_COLUMNS)
+        _replace(path, stored_table(path), changed, rows)
+    return list(map("/".join, changed))
 
 
-def _without(table: pd.DataFrame, key: tuple[str, str]) -> pd.DataFrame:
-    return table[(table["dataset"] != key[0]) | (table["method"] != key[1])]
-
-
-def _write(path: Path, columns: Sequence[str], table: pd.DataFrame) -> None:
-    write_text(path, to_csv(columns, table[list(columns)].to_numpy().tolist()))
+def _replace(
+    path: Path, table: pd.DataFrame, keys: Sequence[tuple[str, str]], new: pd.DataFrame
+) -> None:
+    """Writes a stored table, if there is one, with new lines in place of some rows' lines."""
+    if "method" in table:
+        same = table.set_index(["dataset", "method"]).index.isin(keys)
+        lines = pd.concat([table[~same], new[[*table]]])
+        write_text(path, to_csv([*table], lines.to_numpy().tolist()))
 
 
 def merge_right(results: Path, suite: Suite, root: Path) -> int:
@@ -118,29 +105,26 @@ def merge_right(results: Path, suite: Suite, root: Path) -> int:
 
 
 def _values(results: Path, suite: str) -> dict[Row, float]:
-    table = _stored_table(results / f"{suite}_seeds.csv")
-    if table is None:
-        return {}
-    columns = table[["dataset", "method", "metric", "seed", "value"]].itertuples(index=False)
-    values: dict[Row, float] = {}
-    for dataset, method, metric, seed, value in columns:
-        if value:
-            values[Row(dataset, method, metric, int(seed))] = float(value)
+    table = stored_table(results / f"{suite}_seeds.csv")
+    values = {}
+    for line in table.to_dict("records"):
+        if line["value"]:
+            names = (line["dataset"], line["method"], line["metric"])
+            values[Row(*names, int(line["seed"]))] = float(line["value"])
     return values
 
 
 def missing(results: Path) -> Iterator[tuple[Suite, str]]:
     """Yields suites and `dataset/row` that "seeds only" claims lack, main claims first."""
-    asked: set[tuple[str, str]] = set()
-    for claim in sorted(claims.read(), key=lambda claim: not claim.headline):
+    asked = set()
+    for claim in sorted(read(), key=lambda claim: not claim.headline):
         if claim.ours is None or not claim.ours.seeds_only:
             continue
-        for suite, row, metric in claims.lines_needed(claim):
+        for suite, row, metric in lines_needed(claim):
             name = f"{claim.data}/{row}"
             lines = stored(results, suite.name)
-            values = _values(results, suite.name)
-            seeds = [x.seed for x in values if x[:3] == (claim.data, row, metric)]
-            lacking = any(Row(claim.data, row, metric, seed) not in lines for seed in seeds)
+            runs = (x for x in _values(results, suite.name) if x[:3] == (claim.data, row, metric))
+            lacking = any(run not in lines for run in runs)
             if lacking and (suite.name, name) not in asked:
                 asked.add((suite.name, name))
                 yield suite, name

@@ -6,6 +6,7 @@ import dataclasses
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 
 from neucrowd_tf.cli.runs.options import Options
@@ -24,7 +25,7 @@ class Case:
         datasets, methods: by name.
         setting: a name for `hparams` and `options` ("k=3"), the same in every suite that has these;
             it precedes the method in the table and names the folder, so that suites share their
-            runs. Nothing is called nothing.
+            runs. It is empty if both are.
         seeds: how many of them the table shows.
         hparams: hyper-parameters by name, or by "method.name".
         options: further flags of the command ("evaluation", "folds", "repeats", "keep_annotations",
@@ -111,10 +112,7 @@ class Suite:
     @property
     def command(self) -> str:
         """The command that makes the table."""
-        if self.file:
-            program = Path(sys.argv[0]).name
-        else:
-            program = "run_experiment.py"
+        program = Path(sys.argv[0]).name if self.file else "run_experiment.py"
         flags = f"--suite={self.file or self.name} --data_dir=DATA --output_dir=OUT --jobs=2"
         return f"python {program} {flags}"
 
@@ -123,17 +121,16 @@ class Suite:
         cases = []
         for case in self.cases:
             for dataset in case.datasets:
-                methods: list[str] = []
+                methods = []
                 for method in case.methods:
-                    row = f"{dataset}/{case.row_name(method)}"
-                    if any(fnmatchcase(row, pattern) for pattern in patterns):
+                    matches = partial(fnmatchcase, f"{dataset}/{case.row_name(method)}")
+                    if any(map(matches, patterns)):
                         methods.append(method)
                 # A hyper-parameter of one method ("method.name") goes with its method.
-                hparams = {
-                    name: value
-                    for name, value in case.hparams.items()
-                    if name.rpartition(".")[0] in ("", *methods)
-                }
+                hparams = {}
+                for name, value in case.hparams.items():
+                    if name.rpartition(".")[0] in ("", *methods):
+                        hparams[name] = value
                 if methods:
                     selected: Fields = {"datasets": (dataset,), "methods": tuple(methods)}
                     cases.append(dataclasses.replace(case, hparams=hparams, **selected))

@@ -21,7 +21,7 @@ from neucrowd_tf.io.run_files import FINISHED
 from neucrowd_tf.io.tables.writing import number_cell, to_csv
 from reproduction import panels
 from reproduction.collect import FinishedRun, absent_reason, row_runs
-from reproduction.printed import ELSEWHERE, PRIVATE, Figure
+from reproduction.printed import Figure, why_absent
 from reproduction.suite import Case, Suite
 from reproduction.verdicts import NOT_TRAINED, kind_of, prediction_interval, value_verdict
 
@@ -33,8 +33,6 @@ COLUMNS = (
 SEED_COLUMNS = ("dataset", "method", "metric", "seed", "fold", "value")
 # Metrics whose smallest value is the worst; of others no worst seed is shown.
 HIGHER = {"accuracy", "balanced_accuracy", "f1", "f1_positive", "auc", "last_round_accuracy"}
-PRIVATE_DATA = "private data"
-ABSENT_DATA = "data not available"
 NOT_RUN = "not run"
 NO_IDENTITIES = "not run: it needs annotator identities, which this dataset does not publish"
 
@@ -77,21 +75,17 @@ class Cell:
         return prediction_interval(*ours, self.published, kind=kind_of(self.metric))
 
     @property
-    def worst(self) -> float | None:
-        """The worst seed's value; None for a metric whose smallest value is not the worst."""
+    def worst(self) -> float:
+        """The worst seed's value; NaN for a metric whose smallest value is not the worst."""
         if self.metric in HIGHER:
-            return min(self.by_seed, default=None)
-        return None
+            return min(self.by_seed, default=math.nan)
+        return math.nan
 
     @property
     def verdict(self) -> str:
         """What our runs say of the published value, or why nothing was run."""
         if not self.values:
-            if self.dataset in PRIVATE:
-                return PRIVATE_DATA
-            if self.dataset in ELSEWHERE:
-                return ABSENT_DATA
-            return self.reason or NOT_RUN
+            return why_absent(self.dataset) or self.reason or NOT_RUN
         if not self.trained:
             return NOT_TRAINED
         if self.published is None:
@@ -101,19 +95,20 @@ class Cell:
     def row(self) -> dict[str, str]:
         """Returns the cell as a row of the suite's CSV."""
         values = pd.Series(self.values, dtype=float)
+        gain = self.gain or NO_INTERVAL
         numbers = {
-            "published": None if self.published is None else self.published.mean,
-            "mean": float(values.mean()),
-            "sd": float(values.std()),
+            "published": (self.published or Figure(math.nan)).mean,
+            "mean": values.mean(),
+            "sd": values.std(),
             "worst": self.worst,
-            "gain": None if self.gain is None else self.gain.estimate,
+            "gain": gain.estimate,
+            **bounds("predicted", self.predicted),
+            **bounds("gain", gain),
+            **bounds("gain_instances", self.gain_instances or NO_INTERVAL),
         }
-        intervals = {"predicted": self.predicted, "gain": self.gain}
-        for name, interval in {**intervals, "gain_instances": self.gain_instances}.items():
-            numbers |= bounds(name, interval or NO_INTERVAL)
-        cells = {k: number_cell(v if v is None else round(v, 6)) for k, v in numbers.items()}
-        texts = {name: getattr(self, name) for name in ("dataset", "method", "metric", "verdict")}
-        return texts | cells | {"runs": str(len(self.values))}
+        cells = {name: number_cell(round(value, 6)) for name, value in numbers.items()}
+        cells |= {name: getattr(self, name) for name in ("dataset", "method", "metric", "verdict")}
+        return cells | {"runs": str(len(self.values))}
 
 
 def _gain(
@@ -124,11 +119,10 @@ def _gain(
     The baseline has the same setting if it runs there, else none, but always the same data. The
     gain comes with its interval over seeds, and with that over seeds and instances.
     """
+    data_options = _data_options(case)
     plain = [dataclasses.replace(case, setting="", hparams={}, options={})]
-    if _data_options(case):
-        plain = [
-            x for x in suite.cases if not x.hparams and _data_options(x) == _data_options(case)
-        ]
+    if data_options:
+        plain = [x for x in suite.cases if not x.hparams and _data_options(x) == data_options]
     metric = suite.metrics[0]
     ours = _by_run(row_runs(root, case, dataset, method), metric)
     baseline = suite.baseline_of(method)
@@ -149,11 +143,12 @@ def _data_options(case: Case) -> Fields:
 
 
 def _by_run(runs: Iterable[FinishedRun], metric: str) -> dict[tuple[int, str], tuple[float, Path]]:
-    return {
-        (run.seed, run.folder.name): (value, run.folder)
-        for run in runs
-        if (value := run.metric(metric)) is not None
-    }
+    values = {}
+    for run in runs:
+        value = run.metric(metric)
+        if value is not None:
+            values[run.seed, run.folder.name] = value, run.folder
+    return values
 
 
 def _ratio(folds: int | None) -> float:
@@ -171,35 +166,36 @@ def cells(suite: Suite, root: Path, *, only_rows: bool = False) -> list[Cell]:
 
     Its own runs come first, then the published values of datasets that are not available.
     """
-    table: list[Cell] = []
+    table = []
     for case in suite.cases:
         for dataset, method in product(case.datasets, case.methods):
             name = case.row_name(method)
             runs = row_runs(root, case, dataset, method)
-            if runs:
-                reason = ""
-            else:
-                reason = absent_reason(root, case, dataset, method)
+            reason = "" if runs else absent_reason(root, case, dataset, method)
             gains = _gain(suite, root, case, dataset, method)
             untrained = sum(run.read(FINISHED).get("trained") is False for run in runs)
-            trained = 2 * untrained <= len(runs)
+            published = suite.figures.get((dataset, name), {})
             for metric in suite.metrics:
                 values = _by_run(runs, metric)
-                published = suite.figures.get((dataset, name), {}).get(metric)
-                ours = tuple(v for v, _ in values.values())
-                run_keys = tuple(values)
-                how = case.folds, reason, *gains, run_keys, trained
-                table.append(Cell(dataset, name, metric, published, ours, *how))
+                ours = tuple(value for value, _ in values.values())
+                how = case.folds, reason, *gains, tuple(values), 2 * untrained <= len(runs)
+                table.append(Cell(dataset, name, metric, published.get(metric), ours, *how))
                 gains = None, None  # of the first metric alone
     rows = {(cell.dataset, cell.method) for cell in table}
     for (dataset, name), figures in () if only_rows else suite.figures.items():
         if (dataset, name) not in rows:
-            if dataset in PRIVATE | ELSEWHERE:
-                reason = ""
-            else:
-                reason = NO_IDENTITIES
-            table += [Cell(dataset, name, *figure, (), None, reason) for figure in figures.items()]
+            for metric, figure in figures.items():
+                table.append(Cell(dataset, name, metric, figure, (), reason=NO_IDENTITIES))
     return table
+
+
+def stored_table(path: Path) -> pd.DataFrame:
+    """Returns a suite's table, or that by seed, as text; empty without one or for another kind."""
+    if path.exists():
+        table = pd.read_csv(path, dtype=str, keep_default_na=False)
+        if {*SEED_COLUMNS[:3]} <= {*table}:
+            return table
+    return pd.DataFrame()
 
 
 def write_csv(path: Path, table: Iterable[Cell]) -> None:
@@ -219,8 +215,8 @@ def seed_rows(table: Iterable[Cell]) -> list[list[str]]:
     for cell in table:
         for (seed, folder), value in zip(cell.runs, cell.values, strict=True):
             fold = folder.partition("fold-")[2]
-            names = [cell.dataset, cell.method, cell.metric, str(seed)]
-            lines.append([*names, fold, number_cell(value)])
+            names = (cell.dataset, cell.method, cell.metric)
+            lines.append([*names, str(seed), fold, number_cell(value)])
     return lines
 
 
@@ -254,24 +250,26 @@ def rows_shown(suite: Suite, rows: Iterable[Mapping[str, str]]) -> list[list[str
     lines: dict[tuple[str, str], dict[str, Mapping[str, str]]] = {}
     for row in rows:
         lines.setdefault((row["dataset"], row["method"]), {})[row["metric"]] = row
-    lines_shown = [head]
-    for (dataset, method), by_metric in lines.items():
-        items = [dataset, method]
+    table = [head]
+    for key, by_metric in lines.items():
+        line = [*key]
         for metric in suite.metrics:
             row = by_metric.get(metric, {})
-            ours = _shown(row, "mean", "predicted_low", "predicted_high")
+            ours = _shown(row, "mean", "predicted")
             if ours:
                 ours += f" ({row['runs']})"
-            published = _shown(row, "published")
             verdict = row.get("verdict", "")
             if metric in compared:
-                items += [published, ours, verdict]
+                line += [_shown(row, "published", ""), ours, verdict]
             else:
-                items += [ours or verdict]
+                line.append(ours or verdict)
         if suite.baseline:
-            items.append(_shown_gain(by_metric.get(suite.metrics[0], {})))
-        lines_shown.append(items)
-    return lines_shown
+            row = by_metric.get(suite.metrics[0], {})
+            # Over seeds and instances, or else over seeds.
+            interval = "gain_instances" if row.get("gain_instances_low") else "gain"
+            line.append(_shown(row, "gain", interval, "+"))
+        table.append(line)
+    return table
 
 
 def _over(suite: Suite) -> str:
@@ -282,23 +280,13 @@ def _over(suite: Suite) -> str:
     return first
 
 
-def _shown_gain(row: Mapping[str, str]) -> str:
-    """Returns the gain with its interval over seeds and instances, or else over seeds."""
-    if row.get("gain_instances_low"):
-        stem = "gain_instances"
-    else:
-        stem = "gain"
-    return _shown(row, "gain", f"{stem}_low", f"{stem}_high", sign="+")
-
-
-def _shown(row: Mapping[str, str], mean: str, low: str = "", high: str = "", sign: str = "") -> str:
+def _shown(row: Mapping[str, str], mean: str, interval: str, sign: str = "") -> str:
     """Returns "0.850 [0.830, 0.870]"; no interval where one run has none, nothing without runs."""
-    if not row.get(mean):
-        return ""
-    text = f"{float(row[mean]):{sign}.3f}"
-    if not row.get(low) or not row.get(high):
-        return text
-    return f"{text} [{float(row[low]):{sign}.3f}, {float(row[high]):{sign}.3f}]"
+    names = (mean, f"{interval}_low", f"{interval}_high")
+    texts = [f"{float(row[name]):{sign}.3f}" for name in names if row.get(name)]
+    if len(texts) < 3:
+        return "".join(texts[:1])
+    return f"{texts[0]} [{texts[1]}, {texts[2]}]"
 
 
 def draw(suite: Suite, table: list[Cell], path: Path) -> list[Path]:

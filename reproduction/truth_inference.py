@@ -44,7 +44,7 @@ def table(rows: Sequence[Fields]) -> list[list[str]]:
     size = frame["dataset"].nunique()
     sums = frame.groupby("method", sort=False)[list(COLUMNS[2:])].sum(min_count=size)
     means = (sums / size).reset_index().assign(dataset=f"mean of {size}")
-    lines: list[list[str]] = []
+    lines = []
     for row in pd.concat([means, frame]).to_dict("records"):
         figures = [number_cell(round(row[name], 4)) for name in COLUMNS[2:]]
         lines.append([row["dataset"], row["method"], *figures])

@@ -116,18 +116,14 @@ def value_verdict(published: float | None, interval: Interval, runs: int) -> str
     return WITHIN
 
 
-def gain_verdict(
-    interval: Interval, runs: int, published: float | None = None, margin: float = 0.0
-) -> str:
+def gain_verdict(interval: Interval, runs: int, margin: float = 0.0) -> str:
     """Returns who is ahead by the interval of a mean gain.
 
     Args:
         interval: of the gain.
         runs: pairs of runs.
-        published: the claimed gain, which does not change the word.
         margin: the loss that the claim allows ("as accurate as").
     """
-    del published
     if runs < LEAST_RUNS or math.isnan(interval.low):
         return FEW_RUNS
     if interval.low > -margin:

@@ -12,7 +12,14 @@ import numpy as np
 from scipy import sparse
 from scipy.special import expit, logit
 
-from neucrowd_tf.aggregation.base import Codes, apply_gold, normalise_counts, normalise_log
+from neucrowd_tf.aggregation.base import (
+    Codes,
+    apply_gold,
+    expected_counts,
+    labelled_rows,
+    normalise_counts,
+    normalise_log,
+)
 from neucrowd_tf.aggregation.shrunk_dawid_skene import average_confusion
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.types import Floats
@@ -78,11 +85,7 @@ def annotator_offsets(crowd: Annotations, gold: Codes | None = None) -> OffsetFi
         gold: `[N]` class codes, -1 if unknown, or None.
     """
     shares = apply_gold(normalise_counts(crowd.vote_counts().astype(np.float64)), gold)
-    if gold is None:
-        used = crowd.annotated
-    else:
-        used = crowd.annotated | (gold >= 0)
-    priors = normalise_counts(shares[used].sum(axis=0) + 0.5)
+    priors = normalise_counts(shares[labelled_rows(crowd, gold)].sum(axis=0) + 0.5)
     average = average_confusion(crowd, shares)
     accuracy = np.clip(np.diag(average), LEAST, 1.0 - LEAST)
     mistakes = average.copy()
@@ -93,12 +96,11 @@ def annotator_offsets(crowd: Annotations, gold: Codes | None = None) -> OffsetFi
     model = _Crowd(crowd, accuracy, normalise_counts(mistakes), crowd.one_hot().T, places)
     beliefs = shares
     weights = np.ones(crowd.num_annotations)
-    people = crowd.num_annotators
-    items = crowd.num_instances
-    if max(people * people, people * items) <= MOST_PAIRED:
+    num_annotators = crowd.num_annotators
+    num_instances = crowd.num_instances
+    rounds = 0
+    if num_annotators * max(num_annotators, num_instances) <= MOST_PAIRED:
         rounds = ROUNDS
-    else:
-        rounds = 0
     for step in range(rounds + 1):
         for _ in range(MOST_ITER):
             before = beliefs
@@ -108,19 +110,11 @@ def annotator_offsets(crowd: Annotations, gold: Codes | None = None) -> OffsetFi
                 break
         if step < rounds:
             weights = 1.0 / (1.0 + _correlations(model, beliefs))
-    counts = _counts(model, beliefs)
-    expected = _expected_accuracy(model, counts)
-    right, wrong = _tables(model, counts, expected)
+    right, wrong = _tables(model, beliefs)
     size = crowd.num_classes
     errors = wrong.transpose(0, 2, 1).copy()
     errors[:, np.arange(size), np.arange(size)] = right
     return OffsetFit(beliefs, normalise_counts(errors), priors)
-
-
-def _counts(model: _Crowd, beliefs: Floats) -> Floats:
-    """Returns `[R, C observed, C true]` expected counts."""
-    size = model.annotations.num_classes
-    return np.asarray(model.by_label @ beliefs).reshape(-1, size, size)
 
 
 def _expected_accuracy(model: _Crowd, counts: Floats) -> Floats:
@@ -131,11 +125,13 @@ def _expected_accuracy(model: _Crowd, counts: Floats) -> Floats:
     right = np.einsum("rcc->r", counts)
     share = (right + OFFSET_LABELS * usual) / (total + OFFSET_LABELS)
     offset = logit(np.clip(share, LEAST, 1.0 - LEAST)) - logit(usual)
-    return np.asarray(expit(logit(model.accuracy) + offset[:, None]))
+    return expit(logit(model.accuracy) + offset[:, None])
 
 
-def _tables(model: _Crowd, counts: Floats, expected: Floats) -> tuple[Floats, Floats]:
+def _tables(model: _Crowd, beliefs: Floats) -> tuple[Floats, Floats]:
     """Returns `[R, C]` chances of the right label and `[R, C observed, C true]` of wrong ones."""
+    counts = expected_counts(model.by_label, beliefs)
+    expected = _expected_accuracy(model, counts)
     by_class = counts.sum(axis=1)
     right = np.einsum("rcc->rc", counts)
     total = by_class + ROW_LABELS
@@ -148,7 +144,7 @@ def _tables(model: _Crowd, counts: Floats, expected: Floats) -> tuple[Floats, Fl
 def _posteriors(model: _Crowd, beliefs: Floats, priors: Floats, weights: Floats) -> Floats:
     """Returns `[N, C]` the next beliefs; each item's own belief is taken out of the counts."""
     crowd = model.annotations
-    counts = _counts(model, beliefs)
+    counts = expected_counts(model.by_label, beliefs)
     by_class = counts.sum(axis=1)
     hits = np.einsum("rcc->rc", counts)
     expected = _expected_accuracy(model, counts)
@@ -157,23 +153,23 @@ def _posteriors(model: _Crowd, beliefs: Floats, priors: Floats, weights: Floats)
     logs = np.empty((crowd.num_annotations, crowd.num_classes))
     for start in range(0, len(logs), BLOCK):
         span = slice(start, start + BLOCK)
-        who = crowd.annotators[span].astype(np.int64)
+        annotators = crowd.annotators[span].astype(np.int64)
         labels = crowd.labels[span]
         own = beliefs.take(crowd.instances[span], axis=0)
-        right = hits.take(who, axis=0)
-        accuracy = expected.take(who, axis=0)
-        total = by_class.take(who, axis=0)
+        right = hits.take(annotators, axis=0)
+        accuracy = expected.take(annotators, axis=0)
+        total = by_class.take(annotators, axis=0)
         mistakes = np.maximum(total - right - own, 0.0)
         total = np.maximum(total - own, 0.0) + ROW_LABELS
-        cell = cells.take(who * crowd.num_classes + labels, axis=0)
+        cell = cells.take(annotators * crowd.num_classes + labels, axis=0)
         named = np.maximum(cell - own, 0.0) + usual.take(labels, axis=0)
         chances = (mistakes + ROW_LABELS * (1.0 - accuracy)) / total * named
         chances /= mistakes + ROW_LABELS
-        at = np.arange(len(who)), labels
+        at = np.arange(len(annotators)), labels
         agreed = np.maximum(right[at] - own[at], 0.0)
         chances[at] = (agreed + ROW_LABELS * accuracy[at]) / total[at]
         logs[span] = np.log(np.maximum(chances, TINY)) * weights[span, None]
-    scores = np.asarray(model.places @ logs)
+    scores = model.places @ logs
     normalise_log(scores, np.log(priors))
     return scores
 
@@ -182,20 +178,18 @@ def _correlations(model: _Crowd, beliefs: Floats) -> Floats:
     """Returns `[A]` the sum of positive correlations with the item's other annotators' errors."""
     crowd = model.annotations
     items = crowd.instances
-    who = crowd.annotators
-    labels = crowd.labels
-    counts = _counts(model, beliefs)
-    right, _ = _tables(model, counts, _expected_accuracy(model, counts))
-    residuals = beliefs[items, labels] - (beliefs[items] * right[who]).sum(axis=1)
-    shape = (crowd.num_instances, crowd.num_annotators)
-    away = sparse.csr_matrix((residuals, (items, who)), shape)
-    squares = sparse.csr_matrix((residuals**2, (items, who)), shape)
-    labelled = sparse.csr_matrix((np.ones(len(labels)), (items, who)), shape)
+    annotators = crowd.annotators
+    right, _ = _tables(model, beliefs)
+    residuals = beliefs[items, crowd.labels] - (beliefs[items] * right[annotators]).sum(axis=1)
+    away, squares, ones = (
+        sparse.csr_matrix((values, (items, annotators)), crowd.shape)
+        for values in (residuals, residuals**2, np.ones(len(items)))
+    )
     products = (away.T @ away).toarray()
-    shared = (labelled.T @ labelled).toarray()
-    lengths = (squares.T @ labelled).toarray()
+    shared = (ones.T @ ones).toarray()
+    lengths = (squares.T @ ones).toarray()
     correlation = products / np.sqrt(np.maximum(lengths * lengths.T, 1e-12))
     correlation *= shared / (shared + UNCORRELATED_ITEMS)
     np.fill_diagonal(correlation, 0.0)
-    sums = np.asarray(labelled @ np.maximum(correlation, 0.0))
-    return sums[items, who]
+    sums = ones @ np.maximum(correlation, 0.0)
+    return sums[items, annotators]

@@ -191,11 +191,21 @@ class Aggregator(Persistent):
         self.classes_ = crowd.class_names
         self.instance_names_ = crowd.instance_names
         self.annotator_names_ = crowd.annotator_names
-        if gold is None:
-            self.annotated_ = crowd.annotated
-        else:
-            self.annotated_ = crowd.annotated | (gold >= 0)
+        self.annotated_ = labelled_rows(crowd, gold)
         return crowd, gold
+
+    def _conclude(self, gold: Codes | None) -> None:
+        """Decides the labels, after `probas_` of unlabelled and of gold instances."""
+        self.probas_[~self.annotated_] = self.priors_
+        apply_gold(self.probas_, gold)
+        self.labels_ = self.decide(self.probas_)
+
+
+def labelled_rows(crowd: Annotations, gold: Codes | None) -> Mask:
+    """Returns `[N]` whether an instance has a label of the crowd, or a gold label."""
+    if gold is None:
+        return crowd.annotated
+    return crowd.annotated | (gold >= 0)
 
 
 def gold_codes(gold_labels: GoldLabels, annotations: Annotations) -> Codes | None:
@@ -215,8 +225,8 @@ def gold_codes(gold_labels: GoldLabels, annotations: Annotations) -> Codes | Non
     # Mappings and Series have items; a table has them too, by column.
     if not hasattr(gold_labels, "items") or getattr(gold_labels, "ndim", 1) != 1:
         return known_codes(annotations, gold_labels, "gold labels")  # type: ignore[arg-type]
-    tasks = {name: code for code, name in enumerate(annotations.instance_names.tolist())}
-    classes = {name: code for code, name in enumerate(annotations.class_names.tolist())}
+    tasks = _codes_of(annotations.instance_names)
+    classes = _codes_of(annotations.class_names)
     codes = np.full(annotations.num_instances, MISSING, dtype=np.int64)
     for task, label in gold_labels.items():  # type: ignore[union-attr]
         row = tasks.get(task, MISSING)
@@ -234,6 +244,10 @@ def gold_codes(gold_labels: GoldLabels, annotations: Annotations) -> Codes | Non
     return codes
 
 
+def _codes_of(names: Array) -> dict[Hashable, int]:
+    return {name: code for code, name in enumerate(names.tolist())}
+
+
 def apply_gold(probas: Floats, gold: Codes | None) -> Floats:
     """Sets the rows of `probas` `[N, C]` with a gold label to certainty, in place; returns it."""
     if gold is not None:
@@ -241,6 +255,13 @@ def apply_gold(probas: Floats, gold: Codes | None) -> Floats:
         probas[rows] = 0.0
         probas[rows, gold[rows]] = 1.0
     return probas
+
+
+def with_gold(labels: Codes, gold: Codes | None) -> Codes:
+    """Returns labels `[N]` with the gold ones in their place."""
+    if gold is None:
+        return labels
+    return np.where(gold >= 0, gold, labels)
 
 
 def normalise_counts(counts: Array, smoothing: float | Floats = 0.0, axis: int = -1) -> Floats:
@@ -251,12 +272,24 @@ def normalise_counts(counts: Array, smoothing: float | Floats = 0.0, axis: int =
     return np.divide(smoothed, total, out=even, where=total > 0)
 
 
+def expected_counts(by_label: sparse.spmatrix, beliefs: Floats) -> Floats:
+    """Returns `[R, C observed, C true]`, how often annotators give a label where a class is true.
+
+    Args:
+        by_label: `[R * C, N]` the transposed one-hot matrix of the annotations.
+        beliefs: `[N, C]` probabilities of the true classes.
+    """
+    size = beliefs.shape[1]
+    counts: Floats = (by_label @ beliefs).reshape(-1, size, size)
+    return counts
+
+
 def expected_skills(errors: Floats, priors: Floats) -> Floats:
     """Returns `[R]`, the probability that each annotator is right.
 
     It is the sum over classes of the prior times the diagonal.
     """
-    return np.asarray(np.einsum("rcc,c->r", errors, priors))
+    return np.einsum("rcc,c->r", errors, priors)
 
 
 def resolve_prior(prior: Prior, num_classes: int) -> Floats | None:
@@ -273,13 +306,13 @@ def resolve_prior(prior: Prior, num_classes: int) -> Floats | None:
     if hasattr(prior, "items"):
         raise DataError("prior: expected an array in the order of the classes, received names")
     if isinstance(prior, str):
-        if prior not in ("update", "uniform"):
-            raise UsageError(
-                f"prior: expected 'update', 'uniform' or probabilities, received {prior!r}"
-            )
         if prior == "update":
             return None
-        return np.full(num_classes, 1.0 / num_classes)
+        if prior == "uniform":
+            return np.full(num_classes, 1.0 / num_classes)
+        raise UsageError(
+            f"prior: expected 'update', 'uniform' or probabilities, received {prior!r}"
+        )
     array = as_numbers(prior, "prior")
     if (
         array.shape != (num_classes,)
@@ -290,7 +323,7 @@ def resolve_prior(prior: Prior, num_classes: int) -> Floats | None:
         raise DataError(
             f"prior: expected {num_classes} probabilities that sum to 1, received {array.tolist()}"
         )
-    return np.asarray(array / array.sum())
+    return array / array.sum()
 
 
 def as_numbers(values: object, title: str) -> Floats:
@@ -310,9 +343,10 @@ def coin_errors(skills: Floats, num_classes: int) -> Floats:
 
     The other cells of a row are equal.
     """
-    wrong = np.repeat((1.0 - skills) / max(num_classes - 1, 1), num_classes * num_classes)
-    errors: Floats = wrong.reshape(-1, num_classes, num_classes)
-    errors[:, np.arange(num_classes), np.arange(num_classes)] = skills[:, None]
+    classes = np.arange(num_classes)
+    wrong = (1.0 - skills) / max(num_classes - 1, 1)
+    errors = np.tile(wrong[:, None, None], (num_classes, num_classes))
+    errors[:, classes, classes] = skills[:, None]
     return errors
 
 
@@ -320,7 +354,7 @@ def count_votes(one_hot: sparse.csr_matrix, num_classes: int) -> Floats:
     """Returns `[N, C]` (weighted) votes from the `[N, R * C]` one-hot matrix."""
     labels = (one_hot.data, one_hot.indices % num_classes, one_hot.indptr)
     votes = sparse.csr_matrix(labels, shape=(one_hot.shape[0], num_classes))
-    return np.asarray(votes.toarray())
+    return votes.toarray()
 
 
 def vote_shares(one_hot: sparse.csr_matrix, num_classes: int) -> Floats:

@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 
-from neucrowd_tf.aggregation.base import apply_gold, coin_errors, normalise_counts
+from neucrowd_tf.aggregation.base import apply_gold, coin_errors, expected_counts, normalise_counts
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import Fit, LatentModel, Shard, Sums, skills_against
 from neucrowd_tf.declare.declarations import estimator, fitted
@@ -60,10 +60,10 @@ class BwaModel(LatentModel[Weights]):
         class means and the prior's rate depend on.
         """
         size = shard.num_classes
-        products = np.asarray(shard.transposed @ beliefs).reshape(-1, size, size)
+        products = expected_counts(shard.transposed, beliefs)
         ones = np.asarray(shard.one_hot.sum(axis=0)).reshape(-1, size)
         squared = beliefs**2
-        squares = np.asarray(shard.who.T @ squared)
+        squares = shard.who.T @ squared
         squares += ones - 2.0 * np.einsum("rcc->rc", products)
         labels = np.asarray(shard.who.sum(axis=1)).reshape(-1)
         return {
@@ -78,12 +78,9 @@ class BwaModel(LatentModel[Weights]):
     def m_step(self, sums: Sums, parameters: Weights | None) -> Weights:
         """Returns the annotators' expected precisions, the mean values and the prior's rate."""
         if parameters is None:
-            size = len(sums["mass"])
             # The rate is scaled by 4 (1 - 1 / C), so that it serves any C.
-            if size > 1:
-                scale = 4.0 * (1.0 - 1.0 / size)
-            else:
-                scale = 1.0
+            size = len(sums["mass"])
+            scale = 4.0 * (1.0 - 1.0 / size) if size > 1 else 1.0
             rate = SHAPE * sums["variance"] / sums["labels"].sum() * scale
         else:
             rate = parameters.rate

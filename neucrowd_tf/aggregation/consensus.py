@@ -1,8 +1,8 @@
-"""A default that is seldom wrong: methods are chosen among without truth."""
+"""The default method, which chooses among the others without true labels."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, ClassVar
 
@@ -15,7 +15,7 @@ from neucrowd_tf.aggregation.annotator_offset import annotator_offsets
 from neucrowd_tf.aggregation.base import (
     Aggregator,
     Codes,
-    apply_gold,
+    expected_counts,
     expected_skills,
     normalise_counts,
 )
@@ -99,28 +99,27 @@ def read_out(annotations: Annotations, probas: Array, strength: float) -> Array:
 
     Each is drawn towards that of all annotators by `strength` labels per class.
     """
-    size = annotations.num_classes
-    counts = np.asarray(annotations.one_hot().T @ probas).reshape(-1, size, size)
-    everyone = counts.sum(axis=0) + 1e-3
-    counts += strength * everyone / everyone.sum(axis=0) + 1e-3
+    counts = expected_counts(annotations.one_hot().T, probas)
+    of_all = counts.sum(axis=0) + 1e-3
+    counts += strength * of_all / of_all.sum(axis=0) + 1e-3
     return normalise_counts(counts, axis=1)
 
 
 def held_out_logs(
-    annotations: Annotations, held: Annotations, probas: Array, strength: float
+    annotations: Annotations, held_out: Annotations, probas: Array, strength: float
 ) -> Array:
     """Returns log probabilities `[H]` of held-out annotations under beliefs `[N, C]`.
 
     The beliefs and the annotators' error matrices follow from the other annotations.
     """
-    shares = read_out(annotations, probas, strength)[held.annotators, held.labels]
-    return np.log(np.maximum((probas[held.instances] * shares).sum(axis=1), 1e-12))
+    shares = read_out(annotations, probas, strength)[held_out.annotators, held_out.labels]
+    return np.log(np.maximum((probas[held_out.instances] * shares).sum(axis=1), 1e-12))
 
 
 def geometric_mean(*probas: Array, weights: Sequence[float] | None = None) -> Array:
     """Returns the normalised geometric mean `[N, C]` of several methods' probabilities."""
-    logs = [np.log(np.maximum(one, 1e-12)) for one in probas]
-    return np.asarray(softmax(np.average(logs, axis=0, weights=weights), axis=1))
+    logs = [np.log(np.maximum(member, 1e-12)) for member in probas]
+    return softmax(np.average(logs, axis=0, weights=weights), axis=1)
 
 
 def overturned(votes: NDArray[np.integer[Any]], labels: Codes) -> float:
@@ -194,18 +193,16 @@ class Consensus(Aggregator):
             members = self._members(crowd, gold)
             self.chosen_ = tuple(members)
             fits = list(members.values())
-            self.probas_ = np.mean([one.probas_ for one in fits], axis=0)
-            self.priors_ = np.mean([one.priors_ for one in fits], axis=0)
-            matrices = [one.errors_ for one in fits if one.errors_ is not None]
+            self.probas_ = np.mean([method.probas_ for method in fits], axis=0)
+            self.priors_ = np.mean([method.priors_ for method in fits], axis=0)
+            matrices = [method.errors_ for method in fits if method.errors_ is not None]
             if crowd.has_identities:
                 matrices += self._with_offsets(crowd, gold)
-        self.probas_[~self.annotated_] = self.priors_
         self.errors_ = self.skills_ = None
         if matrices:
             self.errors_ = np.mean(matrices, axis=0)
             self.skills_ = expected_skills(self.errors_, self.priors_)
-        apply_gold(self.probas_, gold)
-        self.labels_ = self.decide(self.probas_)
+        self._conclude(gold)
 
     def _with_offsets(self, crowd: Annotations, gold: Codes | None) -> list[Array]:
         """Combines the chosen methods with annotators' offsets; returns these as error matrices."""
@@ -217,8 +214,8 @@ class Consensus(Aggregator):
                 members.append(offsets.probas)
             if crowd.num_annotations <= SPARSE * self.annotated_.sum():
                 glad = Glad(seed=self.seed, tol=1e-4).fit(crowd, gold).probas_
-                if not (self._contradicts(glad, crowd, gold)):
-                    members += [glad]
+                if not self._contradicts(glad, crowd, gold):
+                    members.append(glad)
             if _few_labels(crowd):
                 members.append(Wawa(seed=self.seed).fit(crowd, gold).probas_)
             self.probas_ = geometric_mean(*members)
@@ -235,15 +232,13 @@ class Consensus(Aggregator):
         self.chosen_ = ("one_coin, sparse",)
         self.probas_, self.skills_ = sparse_one_coin(crowd, gold)
         self.priors_ = normalise_counts(self.probas_[self.annotated_].sum(axis=0))
-        self.probas_[~self.annotated_] = self.priors_
         self.errors_ = None
-        self.labels_ = self.decide(self.probas_)
+        self._conclude(gold)
 
     def _members(self, crowd: Annotations, gold: Codes | None) -> dict[str, Aggregator]:
         """Returns the chosen methods, fitted."""
-        votes = {"majority_vote": MajorityVote(ties=self.ties, seed=self.seed)}
         if not crowd.has_identities:
-            return {name: one.fit(crowd, gold) for name, one in votes.items()}
+            return self._majority(crowd, gold)
         joint = EBCC(seed=self.seed, restarts=self.restarts, tol=1e-5)
         if crowd.num_annotations < LARGE or not joint.looks_independent(crowd, gold):
             joint.fit(crowd, gold)
@@ -252,13 +247,16 @@ class Consensus(Aggregator):
                 return {"ebcc": joint}
         self.scores_ = self._scores(crowd, gold)
         members = {}
-        for name in sorted(self.scores_, key=lambda name: -self.scores_[name]):
-            one = CANDIDATES[name](seed=self.seed).fit(crowd, gold)
-            if not self._contradicts(one.probas_, crowd, gold):
-                members[name] = one
+        for name in _best_first(self.scores_):
+            method = CANDIDATES[name](seed=self.seed).fit(crowd, gold)
+            if not self._contradicts(method.probas_, crowd, gold):
+                members[name] = method
             if len(members) == self.best:
                 break
-        return members or {name: one.fit(crowd, gold) for name, one in votes.items()}
+        return members or self._majority(crowd, gold)
+
+    def _majority(self, crowd: Annotations, gold: Codes | None) -> dict[str, Aggregator]:
+        return {"majority_vote": MajorityVote(ties=self.ties, seed=self.seed).fit(crowd, gold)}
 
     def _contradicts(self, probas: Array, crowd: Annotations, gold: Codes | None) -> bool:
         """Returns whether a method's labels contradict votes as merged classes do."""
@@ -277,31 +275,35 @@ class Consensus(Aggregator):
         scores = dict.fromkeys(CANDIDATES, 0.0)
         running = list(CANDIDATES)
         logs = dict.fromkeys(CANDIDATES, np.zeros(0))
-        last = running[0]
+        lowest = running[0]
         for fold in range(self.folds):
-            held = folds == fold
-            if held.all() or not held.any():
+            in_fold = folds == fold
+            if in_fold.all() or not in_fold.any():
                 continue
-            rest = crowd.select(~held)
-            left = crowd.select(held)
+            training = crowd.select(~in_fold)
+            held_out = crowd.select(in_fold)
             for name in running:
-                probas = CANDIDATES[name](seed=self.seed).fit(rest, gold).probas_
-                each = held_out_logs(rest, left, probas, STRENGTH)
-                scores[name] += float(each.sum())
-                logs[name] = np.append(logs[name], each)
+                probas = CANDIDATES[name](seed=self.seed).fit(training, gold).probas_
+                fold_logs = held_out_logs(training, held_out, probas, STRENGTH)
+                scores[name] += float(fold_logs.sum())
+                logs[name] = np.append(logs[name], fold_logs)
             if crowd.num_annotations >= LARGE:
-                last = sorted(running, key=lambda name: -scores[name])[: self.best][-1]
-                running = [name for name in running if not _clearly_less(logs[name], logs[last])]
+                lowest = _best_first({name: scores[name] for name in running})[: self.best][-1]
+                running = [name for name in running if not _clearly_less(logs[name], logs[lowest])]
         for name in scores.keys() - set(running):  # as far behind as in the folds that they shared
-            behind = logs[last][: len(logs[name])] - logs[name]
-            scores[name] = scores[last] - float(behind.mean()) * len(logs[last])
+            behind = logs[lowest][: len(logs[name])] - logs[name]
+            scores[name] = scores[lowest] - float(behind.mean()) * len(logs[lowest])
         return {name: score / crowd.num_annotations for name, score in scores.items()}
 
 
-def _clearly_less(logs: Array, others: Array) -> bool:
+def _best_first(scores: Mapping[str, float]) -> list[str]:
+    return sorted(scores, key=lambda name: -scores[name])
+
+
+def _clearly_less(logs: Array, reference: Array) -> bool:
     """Returns whether log probabilities of the same annotations are less, beyond chance."""
-    less = others - logs
-    return bool(less.mean() > CLEARLY * less.std() / np.sqrt(len(less)))
+    shortfall = reference - logs
+    return bool(shortfall.mean() > CLEARLY * shortfall.std() / np.sqrt(len(shortfall)))
 
 
 def _few_labels(crowd: Annotations) -> bool:

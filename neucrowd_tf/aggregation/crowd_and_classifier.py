@@ -22,7 +22,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import log_softmax, softmax
 
-from neucrowd_tf.aggregation.base import normalise_counts
+from neucrowd_tf.aggregation.base import expected_counts, normalise_counts
 from neucrowd_tf.aggregation.optimisation import minimize_scalar
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.types import Floats
@@ -69,16 +69,16 @@ def error_matrices(
         pseudo_counts: added to the counts: a number, what broadcasts to `[R, C, C]`, or a function
             that returns this for counts `[R, C true, C observed]`.
     """
-    size = probas.shape[1]
-    counts = np.asarray(one_hot.T @ probas).reshape(-1, size, size).transpose(0, 2, 1)
-    more = pseudo_counts(counts) if callable(pseudo_counts) else pseudo_counts
-    return normalise_counts(counts, more)
+    counts = expected_counts(one_hot.T, probas).transpose(0, 2, 1)
+    if callable(pseudo_counts):
+        pseudo_counts = pseudo_counts(counts)
+    return normalise_counts(counts, pseudo_counts)
 
 
 def log_likelihoods(one_hot: sparse.csr_matrix, errors: Floats) -> Floats:
     """Returns `[N, C]` log probabilities of each instance's labels given its true label."""
     size = errors.shape[-1]
-    return np.asarray(one_hot @ np.log(errors).transpose(0, 2, 1).reshape(-1, size))
+    return one_hot @ np.log(errors).transpose(0, 2, 1).reshape(-1, size)
 
 
 def combine(log_likelihoods: Floats, prior: Floats) -> Floats:
@@ -88,7 +88,7 @@ def combine(log_likelihoods: Floats, prior: Floats) -> Floats:
         log_likelihoods: `[N, C]` of the labels given the true label, up to a constant per row.
         prior: `[N, C]` (or `[C]`) probabilities; values below `LEAST` count as `LEAST`.
     """
-    return np.asarray(softmax(np.log(np.maximum(prior, LEAST)) + log_likelihoods, axis=1))
+    return softmax(np.log(np.maximum(prior, LEAST)) + log_likelihoods, axis=1)
 
 
 def alternate(
@@ -111,14 +111,11 @@ def alternate(
     """
     probas = start
     for _ in range(max_iter):
-        if callable(prior):
-            held = prior(probas)
-        else:
-            held = prior
+        class_prior = prior(probas) if callable(prior) else prior
         errors = error_matrices(one_hot, probas, pseudo_counts)
-        likely = log_likelihoods(one_hot, errors)
-        probas = combine(likely, held)
-    return Posterior(probas, errors, likely)
+        logs = log_likelihoods(one_hot, errors)
+        probas = combine(logs, class_prior)
+    return Posterior(probas, errors, logs)
 
 
 def calibrated(probas: Floats, targets: Floats) -> Floats:
@@ -136,7 +133,7 @@ def calibrated(probas: Floats, targets: Floats) -> Floats:
     logs = np.log(np.maximum(probas, LEAST_CALIBRATED))
 
     def scaled(log_temperature: float) -> Floats:
-        return np.asarray(log_softmax(logs / np.exp(log_temperature), axis=1))
+        return log_softmax(logs / np.exp(log_temperature), axis=1)
 
     best = minimize_scalar(
         lambda value: -float((shares * scaled(value)[used]).sum()), bounds=(-5.0, 5.0)

@@ -14,6 +14,7 @@ from neucrowd_tf.aggregation.base import (
     apply_gold,
     as_numbers,
     coin_errors,
+    with_gold,
 )
 from neucrowd_tf.aggregation.sums import Shard
 from neucrowd_tf.annotations import Annotations
@@ -115,10 +116,7 @@ class Crowdlab(Aggregator):
         self.probas_ = self._combine(shard, votes, model, skills, labels)
         self.probas_ /= self.probas_.sum(axis=1, keepdims=True)
         self.priors_ = self.probas_[self.annotated_].mean(axis=0)
-        if gold is None:
-            self.labels_ = labels
-        else:
-            self.labels_ = np.where(gold >= 0, gold, labels)
+        self.labels_ = with_gold(labels, gold)
         apply_gold(self.probas_, gold)
         self.quality_ = self.probas_[rows, self.labels_]
         self.errors_ = coin_errors(skills, crowd.num_classes)
@@ -144,9 +142,9 @@ class Crowdlab(Aggregator):
             max(1.0 - wrong / commonest, LEAST) * np.sqrt(num_labels[num_labels > 0].mean())
         )
         by_label = coin_errors(np.array([right]), size)[0]
-        total = np.asarray(shard.who @ self.weights_) + self.model_weight_
+        total = (shard.who @ self.weights_) + self.model_weight_
         crowd = shard.one_hot @ np.kron(self.weights_[:, None], by_label)
-        return np.asarray((crowd + self.model_weight_ * model) / total[:, None])
+        return (crowd + self.model_weight_ * model) / total[:, None]
 
 
 def _probabilities(values: ArrayLike | None, shape: tuple[int, int]) -> Floats:

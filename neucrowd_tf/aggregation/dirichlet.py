@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 from scipy.special import digamma, gammaln
 
 from neucrowd_tf.declare.types import Floats
@@ -10,7 +9,7 @@ from neucrowd_tf.declare.types import Floats
 
 def expected_log(counts: Floats, axis: int = -1) -> Floats:
     """Returns E[log p] under Dirichlet(counts), whose categories lie along `axis`."""
-    return np.asarray(digamma(counts) - digamma(counts.sum(axis=axis, keepdims=True)))
+    return digamma(counts) - digamma(counts.sum(axis=axis, keepdims=True))
 
 
 def divergence(counts: Floats, prior: Floats, logs: Floats, axis: int = -1) -> float:
@@ -23,5 +22,5 @@ def divergence(counts: Floats, prior: Floats, logs: Floats, axis: int = -1) -> f
         axis: of the categories.
     """
     normaliser = gammaln(counts.sum(axis=axis)) - gammaln(prior.sum(axis=axis))
-    each = gammaln(prior) - gammaln(counts) + (counts - prior) * logs
-    return float(normaliser.sum() + each.sum())
+    terms = gammaln(prior) - gammaln(counts) + (counts - prior) * logs
+    return float(normaliser.sum() + terms.sum())

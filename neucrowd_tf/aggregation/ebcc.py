@@ -87,7 +87,7 @@ class EBCCModel(LatentModel[Groups]):
 
     def sums(self, shard: Shard, beliefs: Floats) -> Sums:
         """Returns counts `[R, C observed, K]` and members `[K]` of each group."""
-        counts = np.asarray(shard.transposed @ beliefs)
+        counts = shard.transposed @ beliefs
         counts = counts.reshape(shard.num_annotators, shard.num_classes, -1)
         return {"counts": counts, "members": shard.used @ beliefs}
 
@@ -99,12 +99,12 @@ class EBCCModel(LatentModel[Groups]):
         if parameters is not None:
             classes = parameters.classes
         mass = np.bincount(classes, weights=members, minlength=size)
-        left = members > EMPTY
-        for empty in np.flatnonzero(np.bincount(classes[left], minlength=size) == 0):
-            left[np.flatnonzero(classes == empty)[:1]] = True  # a class keeps a group
-        classes = classes[left]
-        members = members[left]
-        counts = sums["counts"][:, :, left] + self.prior[:, classes]
+        nonempty = members > EMPTY
+        for empty in np.flatnonzero(np.bincount(classes[nonempty], minlength=size) == 0):
+            nonempty[np.flatnonzero(classes == empty)[:1]] = True  # a class keeps a group
+        classes = classes[nonempty]
+        members = members[nonempty]
+        counts = sums["counts"][:, :, nonempty] + self.prior[:, classes]
         whole_mass = mass + self.class_prior
         # E[log share of a group within its class], which has M groups.
         total = np.bincount(classes, weights=members, minlength=size) + GROUP_PRIOR
@@ -131,11 +131,11 @@ class EBCCModel(LatentModel[Groups]):
     def _group_divergence(self, q: Groups) -> float:
         """Returns the divergence of the groups' shares, with those of the empty ones."""
         size = len(self.class_prior)
-        each = GROUP_PRIOR / self.groups
-        full = np.full((size, self.groups), each)
+        prior_count = GROUP_PRIOR / self.groups
+        full = np.full((size, self.groups), prior_count)
         position = np.arange(len(q.classes)) - np.searchsorted(q.classes, q.classes)
         full[q.classes, position] += q.members
-        return divergence(full, np.full_like(full, each), expected_log(full))
+        return divergence(full, np.full_like(full, prior_count), expected_log(full))
 
     def probas(self, beliefs: Floats, parameters: Groups) -> Floats:
         """Returns `[n, C]`, the beliefs summed over a class' groups."""
@@ -151,7 +151,7 @@ class EBCCModel(LatentModel[Groups]):
         errors = q.counts / q.counts.sum(axis=1, keepdims=True)
         inside = q.members + GROUP_PRIOR / self.groups
         share = inside / np.bincount(q.classes, weights=inside)[q.classes]
-        mixed: Floats = (errors * share) @ np.eye(len(self.class_prior))[q.classes]
+        mixed = (errors * share) @ np.eye(len(self.class_prior))[q.classes]
         return mixed.transpose(0, 2, 1)
 
 
@@ -201,7 +201,7 @@ class EBCC(IterativeAggregator):
             dataclasses.replace(model, seed=self.seed + i, occupied=next(occupied))
             for i in range(self.restarts)
         ]
-        tried = [run(one, shard, max_iter=self.max_iter, tol=slowly) for one in starts]
+        tried = [run(start, shard, max_iter=self.max_iter, tol=slowly) for start in starts]
         self.bounds_ = np.array([fit.history[-1] for fit in tried])
         best = np.argsort(-self.bounds_, kind="stable")[: math.ceil(len(tried) * CONTINUED)]
         order = np.union1d(best, [0])
@@ -220,8 +220,10 @@ class EBCC(IterativeAggregator):
         shard = Shard(crowd.one_hot(), crowd.num_classes, gold)
         model = self._model(crowd, shard)
         one_group = run(model, shard, max_iter=self.max_iter, tol=SLOWLY).history[-1]
-        people = np.count_nonzero(crowd.labels_per_annotator())
-        least = one_group - CHANCE_NATS * people * crowd.num_classes * (crowd.num_classes - 1)
+        num_annotators = np.count_nonzero(crowd.labels_per_annotator())
+        least = one_group - CHANCE_NATS * num_annotators * crowd.num_classes * (
+            crowd.num_classes - 1
+        )
         for occupied in LOOK_GROUPS:
             start = dataclasses.replace(model, seed=self.seed + occupied - 1, occupied=occupied)
             if run(start, shard, max_iter=LOOK_ITER, tol=SLOWLY).history[-1] > least:

@@ -21,8 +21,9 @@ from scipy.sparse.csgraph import connected_components
 from neucrowd_tf.aggregation.base import (
     Aggregator,
     Codes,
-    apply_gold,
+    expected_counts,
     expected_skills,
+    labelled_rows,
     normalise_counts,
     normalise_log,
 )
@@ -94,6 +95,16 @@ class Family:
         return size / (1.0 + (size - 1) * float(np.clip(self.dependence, 0.0, 1.0)))
 
 
+def labels_of(crowd: Annotations, members: Mask) -> Annotations:
+    """Returns the annotations of some annotators, `[R]` bool."""
+    return crowd.select(members[crowd.annotators])
+
+
+def _inside(families: Sequence[Family]) -> Mask:
+    """Returns `[R]` which annotators are in a family."""
+    return np.any([family.members for family in families], axis=0)
+
+
 def chance_corrected(agreeing: Floats, pairs: Floats, size: int) -> float:
     """Returns the share of pairs of labels that agree: 1 for all, 0 for as many as by chance."""
     if not pairs.sum() or size < 2:
@@ -123,17 +134,16 @@ def excess_agreement(crowd: Annotations, members: Mask) -> tuple[float, float]:
     Returns:
         the excess, and the correlation of errors that explains it; NaN if nothing is shared.
     """
-    inside = members[crowd.annotators]
-    family = crowd.select(inside).vote_counts().astype(float)
-    people = crowd.select(~inside).vote_counts().astype(float)
+    family = labels_of(crowd, members).vote_counts().astype(float)
+    outside = labels_of(crowd, ~members).vote_counts().astype(float)
     n = family.sum(axis=1)
-    m = people.sum(axis=1)
+    m = outside.sum(axis=1)
     size = crowd.num_classes
     within = chance_corrected(family * (family - 1), n * (n - 1), size)
-    across = chance_corrected(family * people, n * m, size)
+    across = chance_corrected(family * outside, n * m, size)
     if np.isnan(within) or np.isnan(across):
         return within, within
-    among = chance_corrected(people * (people - 1), m * (m - 1), size)
+    among = chance_corrected(outside * (outside - 1), m * (m - 1), size)
     shared = int((m > 1).sum())
     error = 1.0 / np.sqrt(max(shared, 1))
     if shared < LEAST_SHARED or among < 2 * error:
@@ -159,15 +169,15 @@ def named_families(crowd: Annotations, patterns: Collection[str]) -> list[Mask]:
     families = []
     taken = np.zeros(len(names), dtype=bool)
     for pattern in patterns:
-        alternatives = pattern.split("|")
         members = np.zeros(len(names), dtype=bool)
-        for alternative in alternatives:
+        for alternative in pattern.split("|"):
             members |= [name == alternative or fnmatchcase(name, alternative) for name in names]
-        if members.sum() < 2 or (members & taken).any():
-            if (members & taken).any():
-                problem = "shares annotators with another"
-            else:
-                problem = f"matches {int(members.sum())} of {len(names)} annotators"
+        problem = ""
+        if (members & taken).any():
+            problem = "shares annotators with another"
+        elif members.sum() < 2:
+            problem = f"matches {int(members.sum())} of {len(names)} annotators"
+        if problem:
             raise UsageError(
                 f"--family: {pattern!r} {problem}. Name two or more, such as 'gpt-*' or 'ann|bob'."
             )
@@ -182,17 +192,18 @@ def named_models(patterns: Iterable[object], annotators: Iterable[object]) -> tu
     Raises:
         UsageError: a name or pattern that no annotator has.
     """
-    everyone = list(map(str, annotators))
+    names = list(map(str, annotators))
     models = dict[str, None]()
     for pattern in map(str, patterns):
-        exact = pattern in everyone
-        found = [x for x in everyone if x == pattern or (not exact and fnmatchcase(x, pattern))]
-        if not found:
+        matching = [pattern]
+        if pattern not in names:
+            matching = [name for name in names if fnmatchcase(name, pattern)]
+        if not matching:
             raise UsageError(
                 f"--model_annotator: no annotator is named {pattern!r}. Quote a name that contains"
                 " a comma."
             )
-        models |= dict.fromkeys(found)
+        models |= dict.fromkeys(matching)
     return tuple(models)
 
 
@@ -204,21 +215,18 @@ def related(crowd: Annotations, probas: Floats) -> list[Indices]:
         probas: `[N, C]` of the consensus.
     """
     size = crowd.num_classes
-    people = crowd.num_annotators
-    if size < 2 or people < 2 or (size * people) ** 2 > MOST_COMPARED:
+    num_annotators = crowd.num_annotators
+    if size < 2 or num_annotators < 2 or (size * num_annotators) ** 2 > MOST_COMPARED:
         return []
     beliefs = np.asarray(probas, np.float64)
-    strength = np.full(people, STRENGTH)[:, None, None]
-    counts = np.asarray(crowd.one_hot().T @ beliefs).reshape(people, size, size)
-    errors = normalise_counts(
-        counts + strength * average_confusion(crowd, beliefs).T + LEAST_COUNT, axis=1
-    )
-    labels = crowd.labels
-    who = crowd.annotators
+    counts = expected_counts(crowd.one_hot().T, beliefs)
+    counts += STRENGTH * average_confusion(crowd, beliefs).T
+    errors = normalise_counts(counts, LEAST_COUNT, axis=1)
     items = crowd.instances.astype(np.int64)
-    labelled = _table(items, who, (crowd.num_instances, people))
+    labelled = _table(items, crowd.annotators, crowd.shape)
     shared = (labelled.T @ labelled).toarray()
-    alike = _table(items * size + labels, who, (crowd.num_instances * size, people))
+    cells = items * size + crowd.labels
+    alike = _table(cells, crowd.annotators, (crowd.num_instances * size, num_annotators))
     agreed = (alike.T @ alike).toarray()
     # How often two annotators name the same class of an item, by its true class.
     by_class = errors.transpose(2, 0, 1)
@@ -253,7 +261,7 @@ def symbols(crowd: Annotations, members: Mask) -> Codes:
 
     It is class * LEVELS + level.
     """
-    votes = crowd.select(members[crowd.annotators]).vote_counts()
+    votes = labels_of(crowd, members).vote_counts()
     total = votes.sum(axis=1)
     level = np.digitize(votes.max(axis=1) / np.maximum(total, 1), SHARES)
     level[total == 1] = LEVELS - 1
@@ -295,20 +303,17 @@ def infer_together(
     single = float((counted == 1).sum() / max((counted > 0).sum(), 1))
     strength = STRENGTH + caution * single * people.labels_per_annotator() / size
     pseudo = strength[:, None, None] * average_confusion(people, beliefs).T + LEAST_COUNT
-    tables = [
-        sparse.csr_matrix(
-            (np.ones((one >= 0).sum()), (np.flatnonzero(one >= 0), one[one >= 0])),
-            shape=(len(one), size * LEVELS),
-        )
-        for one in signals
-    ]
+    tables = []
+    for codes in signals:
+        rows = np.flatnonzero(codes >= 0)
+        tables.append(_table(rows, codes[rows], (len(codes), size * LEVELS)))
     likelihood = np.zeros_like(beliefs)
     for _ in range(MOST_ITER):
-        counts = np.asarray(shard.transposed @ beliefs).reshape(-1, size, size) + pseudo
+        counts = expected_counts(shard.transposed, beliefs) + pseudo
         errors = np.log(normalise_counts(counts, axis=1)).reshape(-1, size)
         likelihood = np.zeros_like(beliefs)
         for table in tables:
-            likelihood += table @ np.log(symbol_errors(np.asarray(table.T @ beliefs), size))
+            likelihood += table @ np.log(symbol_errors((table.T @ beliefs), size))
         scores = shard.one_hot @ errors + likelihood
         keep_gold_only(scores, gold)
         normalise_log(scores, np.log(normalise_counts(beliefs.sum(axis=0), 1.0)))
@@ -329,13 +334,16 @@ def dependent_families(
         models: `[R]` which annotators are models; those in no other family are one.
         named: `[R]` members of further families.
     """
-    families = [Family(one, excess_agreement(crowd, one)[1]) for one in named]
-    rest = models & ~np.any([np.zeros_like(models), *named], axis=0)
-    if rest.sum() > 1 and not (rest | np.any([rest, *named], axis=0)).all():
-        excess, dependence = excess_agreement(crowd, rest)
-        several = (crowd.select(~rest[crowd.annotators]).vote_counts().sum(axis=1) > 1).sum()
-        if not excess < INDEPENDENT / (1 if several >= LEAST_SHARED else 2):
-            families.append(Family(rest, dependence))
+    families = [Family(members, excess_agreement(crowd, members)[1]) for members in named]
+    taken = np.any([np.zeros_like(models), *named], axis=0)
+    unassigned = models & ~taken
+    if unassigned.sum() > 1 and not (unassigned | taken).all():
+        excess, dependence = excess_agreement(crowd, unassigned)
+        several = (labels_of(crowd, ~unassigned).vote_counts().sum(axis=1) > 1).sum()
+        if several < LEAST_SHARED:
+            excess *= 2
+        if not excess < INDEPENDENT:
+            families.append(Family(unassigned, dependence))
     return families
 
 
@@ -360,27 +368,19 @@ def fit_with_families(
         gold: `[N]` class codes, -1 if unknown, or None.
         alone: the method, fitted to those in no family and gold labels already.
     """
-    if families:
-        inside = np.any([one.members for one in families], axis=0)
-    else:
-        inside = np.zeros(1, bool)
-    if families:
-        people = crowd.select(~inside[crowd.annotators])
-    else:
-        people = crowd
-    if not families or (len(families) == 1 and not people.num_annotations):
+    if not families:
         return method().fit(crowd, gold)
-    signals = [symbols(crowd, one.members) for one in families]
+    people = labels_of(crowd, ~_inside(families))
+    if len(families) == 1 and not people.num_annotations:
+        return method().fit(crowd, gold)
+    signals = [symbols(crowd, family.members) for family in families]
     if not people.num_annotations:
-        labels = np.stack([np.where(one < 0, -1, one // LEVELS) for one in signals], axis=1)
+        labels = np.stack(signals, axis=1) // LEVELS
         result = method().fit(Annotations.from_dense(labels, num_classes=crowd.num_classes), gold)
         probas = result.probas_
     else:
-        if alone is None:
-            result = method().fit(people, gold)
-        else:
-            result = copy.copy(alone)
-        excess = max(excess_agreement(crowd, one.members)[0] for one in families)
+        result = method().fit(people, gold) if alone is None else copy.copy(alone)
+        excess = max(excess_agreement(crowd, family.members)[0] for family in families)
         doubt = CAUTION * (np.nan_to_num(excess, nan=1.0) - 0.1)
         caution = float(np.clip(doubt, 0.0, MOST_CAUTION))
         together, likelihood = infer_together(people, signals, gold, caution)
@@ -388,15 +388,11 @@ def fit_with_families(
         probas -= probas.max(axis=1, keepdims=True)
         probas = (probas + np.log(np.maximum(together, 1e-12))) / 2
         normalise_log(probas, np.zeros(crowd.num_classes))
-    if gold is None:
-        result.annotated_ = crowd.annotated
-    else:
-        result.annotated_ = crowd.annotated | (gold >= 0)
+    result.annotated_ = labelled_rows(crowd, gold)
     result.priors_ = normalise_counts(probas[result.annotated_].sum(axis=0), 1e-3)
-    probas[~result.annotated_] = result.priors_
-    result.probas_ = apply_gold(probas, gold)
-    result.labels_ = result.decide(probas)
-    counts = np.asarray(crowd.one_hot().T @ probas).reshape(-1, *[crowd.num_classes] * 2)
+    result.probas_ = probas
+    result._conclude(gold)
+    counts = expected_counts(crowd.one_hot().T, probas)
     result.errors_ = normalise_counts(counts.transpose(0, 2, 1), LEAST_COUNT)
     result.skills_ = expected_skills(result.errors_, result.priors_)
     return result
@@ -416,15 +412,15 @@ def annotators_first(probas: Floats, crowd: Annotations, models: Mask, alone: Fl
         models: `[R]` which annotators are models.
         alone: `[N, C]` inferred from people alone.
     """
-    votes = crowd.select(~models[crowd.annotators]).vote_counts()
+    votes = labels_of(crowd, ~models).vote_counts()
     labelled = votes.sum(axis=1) > 0
     if not labelled.any():
         return probas
     shares = alone[labelled].mean(axis=0)
     error = np.sqrt(shares * (1.0 - shares) / votes.sum()) / max(skill_of(votes), LEAST_SKILL)
     width = CHANCE / np.sqrt(max(len(shares) - 1, 1)) * error  # all classes together
-    likely = np.clip(probas[labelled].mean(axis=0), shares - width, shares + width)
-    result = with_shares(probas, labelled, likely)
+    bounded = np.clip(probas[labelled].mean(axis=0), shares - width, shares + width)
+    result = with_shares(probas, labelled, bounded)
     if votes.sum() < TOGETHER * labelled.sum():
         undisputed = labelled & ((votes > 0).sum(axis=1) == 1)
         overturned = undisputed & (result.argmax(axis=1) != votes.argmax(axis=1))
@@ -455,10 +451,9 @@ def effective_votes(crowd: Annotations, families: Sequence[Family]) -> Codes32:
     """Returns `[N, C]` vote counts in which each family has one vote, for its commonest class."""
     if not families:
         return crowd.vote_counts()
-    inside = np.any([one.members for one in families], axis=0)
-    votes = crowd.select(~inside[crowd.annotators]).vote_counts()
-    for one in families:
-        symbol = symbols(crowd, one.members)
+    votes = labels_of(crowd, ~_inside(families)).vote_counts()
+    for family in families:
+        symbol = symbols(crowd, family.members)
         rows = np.flatnonzero(symbol >= 0)
         votes[rows, symbol[rows] // LEVELS] += 1
     return votes

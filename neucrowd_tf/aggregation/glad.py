@@ -38,7 +38,7 @@ def _log_wrong(x: Floats) -> Floats:
 
     This is several times faster than logaddexp.
     """
-    wrong: Floats = -np.maximum(x, 0.0)
+    wrong = -np.maximum(x, 0.0)
     wrong -= np.log1p(np.exp(-np.abs(x)))
     return wrong
 
@@ -125,7 +125,7 @@ class _Model:
         start = theta / self.units
         options = {"maxiter": steps, "maxcor": 5}
         result = minimize(scaled, start, jac=True, method="L-BFGS-B", options=options)
-        return np.asarray(result.x * self.units)
+        return result.x * self.units
 
 
 @estimator
@@ -166,12 +166,9 @@ class Glad(IterativeAggregator):
         size = crowd.num_classes
         prior = resolve_prior(self.prior, size)
         theta = np.full(crowd.num_annotators + crowd.num_instances, MEAN)
-        if prior is None:
-            priors = np.full(size, 1.0 / size)
-        else:
-            priors = prior
+        priors = np.full(size, 1.0 / size) if prior is None else prior
         probas, objective = model.posterior(theta, priors)
-        history: list[float] = []
+        history = []
         change = np.inf
         for _ in range(self.max_iter):
             theta = model.m_step(theta, probas.reshape(-1)[model.cells], self.m_step_iter)

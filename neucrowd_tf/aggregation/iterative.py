@@ -7,7 +7,6 @@ from typing import Annotated
 from neucrowd_tf.aggregation.base import (
     Aggregator,
     Codes,
-    apply_gold,
     expected_skills,
     tolerance,
     warn_not_converged,
@@ -54,9 +53,7 @@ class IterativeAggregator(Aggregator):
         self.n_iter_ = len(result.history)
         self.converged_ = result.converged
         self._store(result, shard, model)
-        self.probas_[~self.annotated_] = self.priors_
-        apply_gold(self.probas_, gold)
-        self.labels_ = self.decide(self.probas_)
+        self._conclude(gold)
         if not result.converged:
             warn_not_converged(type(self).__name__, self.max_iter, result.change, self.tol)
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import numpy as np
 
-from neucrowd_tf.aggregation.base import Aggregator, Codes, apply_gold, coin_errors
+from neucrowd_tf.aggregation.base import Aggregator, Codes, coin_errors
 from neucrowd_tf.aggregation.sums import Shard, skills_against
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, whole
@@ -26,19 +26,21 @@ def messages(crowd: Annotations, signs: Floats, reliabilities: Floats, max_iter:
         Karger, Oh and Shah (2014), Budget-optimal task allocation for reliable crowdsourcing
         systems, algorithm 1.
     """
-    (instances, annotators), shape = (crowd.instances, crowd.annotators), crowd.shape
+    instances = crowd.instances
+    annotators = crowd.annotators
     for _ in range(max_iter):
         to_instances = signs * reliabilities
-        beliefs = np.bincount(instances, to_instances, shape[0])[instances] - to_instances
-        to_annotators = signs * beliefs
-        sums = np.bincount(annotators, to_annotators, shape[1])
+        sums = np.bincount(instances, to_instances, crowd.num_instances)
+        to_annotators = signs * (sums[instances] - to_instances)
+        sums = np.bincount(annotators, to_annotators, crowd.num_annotators)
         reliabilities = sums[annotators] - to_annotators
         # Only their ratios matter; without this they would overflow.
         largest = np.abs(reliabilities).max(initial=0.0)
         if largest == 0.0:
             break
         reliabilities = reliabilities / largest
-    return np.bincount(instances, signs * reliabilities, shape[0]).astype(np.float64)
+    sums = np.bincount(instances, signs * reliabilities, crowd.num_instances)
+    return sums.astype(np.float64)
 
 
 # Deviation: KOS, several classes. Paper: C - 1 low-rank approximations. Here: As many runs of the
@@ -74,9 +76,8 @@ class Kos(Aggregator):
         labels = np.where(above.all(axis=1), size - 1, above.argmin(axis=1) if size > 1 else 0)
         labelled = np.bincount(labels[crowd.annotated], minlength=size)
         self.priors_ = labelled / max(labelled.sum(), 1)
-        self.probas_ = np.where(crowd.annotated[:, None], np.eye(size)[labels], self.priors_)
-        apply_gold(self.probas_, gold)
-        self.labels_ = self.decide(self.probas_)
+        self.probas_ = np.eye(size)[labels]
+        self._conclude(gold)
         shard = Shard(crowd.one_hot(), size)
         self.skills_ = skills_against(shard, self.labels_)
         self.errors_ = coin_errors(self.skills_, size)

@@ -68,13 +68,10 @@ class MaceModel(ConfusionModel[Habits]):
     def m_step(self, sums: Sums, parameters: Habits | None) -> Habits:
         """Divides the counts of right labels into known and guessed ones by the last parameters."""
         counts = sums["counts"]
-        if parameters is None:
-            last = self.begin(len(counts))
-        else:
-            last = parameters
+        previous = parameters or self.begin(len(counts))
         right = np.einsum("rcc->rc", counts)
-        knows = np.exp(last.log_knowing[:, 1:])
-        guesses = np.exp(last.log_knowing[:, :1] + last.log_saying)
+        knows = np.exp(previous.log_knowing[:, 1:])
+        guesses = np.exp(previous.log_knowing[:, :1] + previous.log_saying)
         both = knows + guesses
         from_knowledge = right * np.divide(knows, both, out=np.zeros_like(both), where=both > 0)
         guessed = counts.sum(axis=2) - from_knowledge
@@ -118,7 +115,7 @@ class MaceModel(ConfusionModel[Habits]):
         competences, habits = shares_of_habits(parameters)
         guesses = np.repeat(habits[:, None, :], self.num_classes, axis=1)
         knows = competences[:, None, None]
-        return np.asarray((1.0 - knows) * guesses + knows * np.eye(self.num_classes))
+        return (1.0 - knows) * guesses + knows * np.eye(self.num_classes)
 
 
 def shares_of_habits(parameters: Habits) -> tuple[Floats, Floats]:
@@ -129,7 +126,7 @@ def shares_of_habits(parameters: Habits) -> tuple[Floats, Floats]:
 
 def _log_shares(counts: Floats) -> Floats:
     total = counts.sum(axis=-1, keepdims=True)
-    return np.asarray(np.log(np.maximum(counts, TINY)) - np.log(np.maximum(total, TINY)))
+    return np.log(np.maximum(counts, TINY)) - np.log(np.maximum(total, TINY))
 
 
 @estimator
@@ -158,17 +155,14 @@ class Mace(IterativeAggregator):
 
     def latent_model(self, num_classes: int) -> MaceModel:
         """Returns MACE as sums, with the first start's seed."""
-        bayes = self.method == "vb"
+        if self.method == "vb":
+            return MaceModel(np.full(2, KNOWING), SAYING, True, num_classes, self.seed)
         small = 0.01 / num_classes
-        if bayes:
-            knowing, saying = (KNOWING, SAYING)
-        else:
-            knowing, saying = (small, small)
-        return MaceModel(np.full(2, knowing), saying, bayes, num_classes, self.seed)
+        return MaceModel(np.full(2, small), small, False, num_classes, self.seed)
 
     def _run(self, shard: Shard, model: Any) -> Fit[Habits]:
         starts = (dataclasses.replace(model, seed=self.seed + i) for i in range(self.restarts))
-        fits = [run(one, shard, max_iter=self.max_iter, tol=self.tol) for one in starts]
+        fits = [run(start, shard, max_iter=self.max_iter, tol=self.tol) for start in starts]
         return max(fits, key=lambda fit: float(fit.history[-1]))
 
     def _store(self, result: Fit[Habits], shard: Shard, model: LatentModel) -> None:

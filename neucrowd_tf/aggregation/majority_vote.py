@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from neucrowd_tf.aggregation.base import Aggregator, Codes, apply_gold, normalise_counts
+from neucrowd_tf.aggregation.base import Aggregator, Codes, apply_gold, normalise_counts, with_gold
 from neucrowd_tf.aggregation.sums import skills_of
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.statistics import annotator_confusion
@@ -34,9 +34,8 @@ class MajorityVote(Aggregator):
         self.priors_ = votes.sum(axis=0) / votes.sum()
         cast = votes.sum(axis=1, keepdims=True)
         self.probas_ = np.where(cast > 0, votes / np.maximum(cast, 1), self.priors_)
-        if gold is not None:
-            self.labels_ = np.where(gold >= 0, gold, self.labels_)
-            apply_gold(self.probas_, gold)
+        self.labels_ = with_gold(self.labels_, gold)
+        apply_gold(self.probas_, gold)
         self.errors_ = self.skills_ = None
         if crowd.has_identities:
             counts = annotator_confusion(crowd, self.labels_)

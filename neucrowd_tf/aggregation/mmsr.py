@@ -19,13 +19,13 @@ def agreement_matrix(shard: Shard) -> tuple[Floats, Floats]:
     Agreement is scaled so that chance gives 0 and certainty 1. The diagonals are 0.
     """
     size = shard.num_classes
-    who = shard.who.astype(bool).astype(np.float64)
-    common = np.asarray((who.T @ who).todense())
+    labelled = shard.who.astype(bool).astype(np.float64)
+    common = np.asarray((labelled.T @ labelled).todense())
     labels = shard.one_hot.tocsc()
     agree = np.zeros_like(common)
     for c in range(size):
-        one = labels[:, c::size].astype(bool).astype(np.float64)  # repeated labels count once
-        agree += np.asarray((one.T @ one).todense())
+        of_class = labels[:, c::size].astype(bool).astype(np.float64)  # repeated labels count once
+        agree += np.asarray((of_class.T @ of_class).todense())
     np.fill_diagonal(common, 0.0)
     share = np.divide(agree, common, out=np.zeros_like(agree), where=common > 0)
     scaled = (share * size - 1.0) / max(size - 1, 1)
@@ -43,10 +43,10 @@ def trimmed_means(values: Floats, observed: Mask, last: Floats, trim: int) -> Fl
     count = observed.sum(axis=0)
     below = (observed & (values < last)).sum(axis=0)
     above = (observed & (values > last)).sum(axis=0)
-    first = np.minimum(below, trim)
+    start = np.minimum(below, trim)
     end = count - np.minimum(above, trim)
     rank = np.arange(len(values))[:, None]
-    inner = (rank >= first) & (rank < end)
+    inner = (rank >= start) & (rank < end)
     number = inner.sum(axis=0)
     total = np.where(inner, ranked, 0.0).sum(axis=0)
     return np.where(number > 0, total / np.maximum(number, 1), last)
@@ -106,22 +106,19 @@ class Mmsr(WeightedVote):
     def _complete(self, magnitudes: Floats, observed: Mask) -> Floats:
         """Returns `[R]` factors whose products are the observed magnitudes, but for outliers."""
         degrees = observed.sum(axis=0)
-        if observed.any():
-            least = int(degrees[degrees > 0].min())
-        else:
-            least = 0
+        least = min(degrees[degrees > 0].tolist(), default=0)
         trim = max(least // 2 - 1, 0)
         rng = np.random.default_rng([self.seed, 0])
         u, v = rng.uniform(size=(2, len(magnitudes)))
         self.converged_ = False
         for step in range(1, self.max_iter + 1):
-            last = u, v
+            previous = u, v
             v = trimmed_means(_ratios(magnitudes, u), observed, v, trim)
             u = trimmed_means(_ratios(magnitudes, v), observed, u, trim)
             self.n_iter_ = step
             # |u v' - u0 v0'| in the Frobenius norm, without the matrices.
-            moved = (u @ u) * (v @ v) - 2.0 * (u @ last[0]) * (v @ last[1])
-            moved += (last[0] @ last[0]) * (last[1] @ last[1])
+            moved = (u @ u) * (v @ v) - 2.0 * (u @ previous[0]) * (v @ previous[1])
+            moved += (previous[0] @ previous[0]) * (previous[1] @ previous[1])
             if np.sqrt(max(moved, 0.0)) < self.tol * max(len(u), 1):
                 self.converged_ = True
                 break

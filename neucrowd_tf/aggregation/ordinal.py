@@ -55,12 +55,12 @@ def latent_score(crowd: Annotations, gold: Codes | None = None) -> Floats:
         Johnson (1996), On Bayesian analysis of multirater ordinal data, JASA 91.
     """
     size = crowd.num_classes
-    people = crowd.num_annotators
+    num_annotators = crowd.num_annotators
     one_hot = crowd.one_hot()
     shares = normalise_counts(crowd.vote_counts().sum(axis=0) + 0.5)
     cuts = ndtri(np.cumsum(shares)[:-1]) * np.sqrt(1 + SPREAD**2)
     theta = np.concatenate(
-        [cuts[:1], np.log(np.maximum(np.diff(cuts), 0.05)), np.zeros(2 * people)]
+        [cuts[:1], np.log(np.maximum(np.diff(cuts), 0.05)), np.zeros(2 * num_annotators)]
     )
     log_prior = -(NODES**2) / 2
     before = -np.inf
@@ -76,7 +76,7 @@ def latent_score(crowd: Annotations, gold: Codes | None = None) -> Floats:
         if evidence - before < TOLERANCE * crowd.num_annotations:
             break
         before = evidence
-        counts = np.asarray(one_hot.T @ scores).reshape(people, size, -1)
+        counts = (one_hot.T @ scores).reshape(num_annotators, size, -1)
         theta = minimize(
             _loss, theta, (counts,), jac=True, method="L-BFGS-B", options={"maxiter": STEPS}
         ).x
@@ -128,24 +128,24 @@ def unbiased_means(crowd: Annotations, values: Floats) -> Floats:
         values: `[C]` of the classes.
     """
     items = crowd.instances
-    people = crowd.annotators
+    annotators = crowd.annotators
     labels = values[crowd.labels]
-    each = crowd.labels_per_annotator() + FEW
+    label_counts = crowd.labels_per_annotator() + FEW
     bias = np.zeros(crowd.num_annotators)
     weights = np.ones_like(bias)
     means = np.zeros(crowd.num_instances)
     for _ in range(MOST_ITER):
         before = means
-        total = np.bincount(items, weights[people], crowd.num_instances)
-        sums = np.bincount(items, weights[people] * (labels - bias[people]), len(total))
+        total = np.bincount(items, weights[annotators], crowd.num_instances)
+        sums = np.bincount(items, weights[annotators] * (labels - bias[annotators]), len(total))
         means = sums / np.maximum(total, LEAST)
         if np.abs(means - before).max(initial=0.0) < TOLERANCE:
             break
         away = labels - means[items]
-        bias = np.bincount(people, away, len(bias)) / each
-        squares = (away - bias[people]) ** 2
+        bias = np.bincount(annotators, away, len(bias)) / label_counts
+        squares = (away - bias[annotators]) ** 2
         usual = max(float(squares.mean()), LEAST)
-        weights = each / (np.bincount(people, squares, len(bias)) + FEW * usual)
+        weights = label_counts / (np.bincount(annotators, squares, len(bias)) + FEW * usual)
     return means
 
 
@@ -178,8 +178,7 @@ class OrdinalConsensus(Aggregator):
         self.chosen_ = self.only or self._choose(crowd)
         self.probas_ = self._posteriors(crowd, gold, [self.chosen_])[self.chosen_]
         self.priors_ = normalise_counts(self.probas_[self.annotated_].sum(axis=0))
-        self.probas_[~self.annotated_] = self.priors_
-        self.labels_ = self.decide(self.probas_)
+        self._conclude(gold)
         self.errors_ = self.skills_ = None
 
     def decide(self, probas: Floats) -> Codes:
@@ -191,15 +190,15 @@ class OrdinalConsensus(Aggregator):
         folds = deal(crowd, FOLDS, self.seed)
         distances = np.zeros((len(MEMBERS), crowd.num_annotations))
         for fold in range(FOLDS):
-            rest = crowd.select(folds != fold)
-            left = crowd.select(folds == fold)
-            if not rest.num_annotations or not left.num_annotations:
+            training = crowd.select(folds != fold)
+            held_out = crowd.select(folds == fold)
+            if not training.num_annotations or not held_out.num_annotations:
                 continue
-            fits = self._posteriors(rest, None, MEMBERS[1:])
-            fits["median"] = normalise_counts(rest.vote_counts())
+            fits = self._posteriors(training, None, MEMBERS[1:])
+            fits["median"] = normalise_counts(training.vote_counts())
             for member, name in enumerate(MEMBERS):
-                labels = medians(fits[name])[left.instances]
-                away = np.abs(labels - left.labels) * rest.annotated[left.instances]
+                labels = medians(fits[name])[held_out.instances]
+                away = np.abs(labels - held_out.labels) * training.annotated[held_out.instances]
                 distances[member, folds == fold] = away
         means = distances.sum(axis=1) / max(crowd.num_annotations, 1)
         self.distances_ = dict(zip(MEMBERS, means.tolist(), strict=True))
@@ -225,13 +224,13 @@ class OrdinalConsensus(Aggregator):
             fits["latent score"] = latent_score(crowd, gold)
         if {"consensus", "median"} & {*names}:
             # One method stands for the consensus where it is not what was chosen.
-            kind = Consensus if [*names] == ["consensus"] else ShrunkDawidSkene
-            fits["consensus"] = kind(seed=self.seed).fit(crowd, gold).probas_
+            method = Consensus if [*names] == ["consensus"] else ShrunkDawidSkene
+            fits["consensus"] = method(seed=self.seed).fit(crowd, gold).probas_
         if "dawid skene" in names:
             fits["dawid skene"] = DawidSkene(seed=self.seed).fit(crowd, gold).probas_
         if "median" in names:
-            more = np.mean(list(fits.values()), axis=0) * crowd.annotated[:, None]
-            fits["median"] = apply_gold(normalise_counts(crowd.vote_counts() + more), gold)
+            extra = np.mean(list(fits.values()), axis=0) * crowd.annotated[:, None]
+            fits["median"] = apply_gold(normalise_counts(crowd.vote_counts() + extra), gold)
         return fits
 
 

@@ -25,7 +25,13 @@ from typing import ClassVar, Generic, TypeAlias, TypeVar
 import numpy as np
 from scipy import sparse
 
-from neucrowd_tf.aggregation.base import Codes, apply_gold, normalise_log, vote_shares
+from neucrowd_tf.aggregation.base import (
+    Codes,
+    apply_gold,
+    expected_counts,
+    normalise_log,
+    vote_shares,
+)
 from neucrowd_tf.declare.types import Array, Floats
 
 Parameters = TypeVar("Parameters")
@@ -137,7 +143,7 @@ class LatentModel(abc.ABC, Generic[Parameters]):
 
     def priors(self, parameters: Parameters) -> Floats:
         """Returns the class prior `[C]`; by default that is a parameter of this name."""
-        return np.asarray(parameters.priors)  # type: ignore[attr-defined]
+        return parameters.priors  # type: ignore[attr-defined]
 
     def errors(self, parameters: Parameters) -> Floats | None:
         """Returns `[R, C true, C observed]`, or None if the method has no such probabilities."""
@@ -194,17 +200,16 @@ def run(
         begin: an earlier run to go on with, whose iterations count.
     """
     scale = max(float(shard.one_hot.data.sum()), TINY)
+    parameters = None
+    history = []
     if begin is not None:
         parameters = begin.parameters
         history = begin.history.tolist()
         beliefs = begin.beliefs
+    elif start is None:
+        beliefs = model.start(shard)
     else:
-        parameters = None
-        history = []
-        if start is None:
-            beliefs = model.start(shard)
-        else:
-            beliefs = start
+        beliefs = start
     sums = model.sums(shard, beliefs)
     change = np.inf
     for _ in range(max_iter - len(history)):
@@ -213,8 +218,9 @@ def run(
         sums = model.sums(shard, beliefs)
         history.append(model.objective({**sums, **evidence}, parameters))
         if len(history) > 1:
-            change = (history[-1] - history[-2]) / scale
-            if history[-1] - history[-2] < tol * scale:
+            rise = history[-1] - history[-2]
+            change = rise / scale
+            if rise < tol * scale:
                 break
     if parameters is None:
         raise ValueError(f"max_iter: expected a whole number from 1, received {max_iter}")
@@ -246,8 +252,7 @@ class ConfusionModel(LatentModel[Parameters]):
 
     def sums(self, shard: Shard, beliefs: Floats) -> Sums:
         """Returns expected counts `[R, C observed, C true]` and class mass `[C]`."""
-        size = shard.num_classes
-        counts = np.asarray(shard.transposed @ beliefs).reshape(-1, size, size)
+        counts = expected_counts(shard.transposed, beliefs)
         mass = np.einsum("nc,n->c", beliefs, shard.used)  # a BLAS call is slower on this shape
         return {"counts": counts, "mass": mass, "instances": shard.used.sum()}
 
@@ -273,9 +278,8 @@ def right_counts(shard: Shard, labels: Codes) -> Floats:
 
     Instances with -1 are left out.
     """
-    size = shard.num_classes
-    chosen = np.eye(size)[labels] * (labels >= 0)[:, None]
-    return np.asarray(shard.transposed @ chosen).reshape(-1, size, size)
+    chosen = np.eye(shard.num_classes)[labels] * (labels >= 0)[:, None]
+    return expected_counts(shard.transposed, chosen)
 
 
 def skills_against(shard: Shard, labels: Codes) -> Floats:
@@ -283,11 +287,11 @@ def skills_against(shard: Shard, labels: Codes) -> Floats:
 
     It is that of chance without any.
     """
-    rows, who, observed = shard.cells
+    rows, annotators, observed = shard.cells
     expected = labels[rows]
     weight = shard.one_hot.data
-    right = np.bincount(who, weight * (observed == expected), shard.num_annotators)
-    total = np.bincount(who, weight * (expected >= 0), shard.num_annotators)
+    right = np.bincount(annotators, weight * (observed == expected), shard.num_annotators)
+    total = np.bincount(annotators, weight * (expected >= 0), shard.num_annotators)
     chance = np.full(shard.num_annotators, 1.0 / shard.num_classes)
     return np.divide(right, total, out=chance, where=total > 0)
 

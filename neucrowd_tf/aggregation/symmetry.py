@@ -32,17 +32,13 @@ def even_ties(crowd: Annotations, probas: Floats, gold: Codes | None = None) -> 
     if gold is not None:
         top[gold >= 0] = False
     several = top[top.sum(axis=1) > 1]
-    pairs = [
-        pair
-        for pair in itertools.combinations(np.flatnonzero(several.any(axis=0)).tolist(), 2)
-        if several[:, pair].all(axis=1).any()
-    ]
+    pairs = []
+    for pair in itertools.combinations(np.flatnonzero(several.any(axis=0)).tolist(), 2):
+        if several[:, pair].all(axis=1).any():
+            pairs.append(pair)
     if not pairs or len(pairs) > MOST_PAIRS:
         return probas
-    if gold is None:
-        known = np.full(crowd.num_instances, -1)
-    else:
-        known = gold
+    known = np.full(crowd.num_instances, -1) if gold is None else gold
     plain = _colours(crowd, known, np.arange(crowd.num_classes))
     result = probas.copy()
     for pair in pairs:
@@ -78,4 +74,4 @@ def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     values = values + np.uint64(0x9E3779B97F4A7C15)
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(values ^ (values >> np.uint64(31)))
+    return values ^ (values >> np.uint64(31))

@@ -10,10 +10,10 @@ import numpy as np
 from neucrowd_tf.aggregation.base import (
     Aggregator,
     Codes,
-    apply_gold,
     coin_errors,
     normalise_counts,
     warn_not_converged,
+    with_gold,
 )
 from neucrowd_tf.aggregation.sums import Shard, right_counts, skills_against, skills_of
 from neucrowd_tf.annotations import Annotations
@@ -30,10 +30,10 @@ def weighted_votes(shard: Shard, weights: Floats) -> Floats:
 
     If it is below zero for a class, it is counted from the least of the row.
     """
-    rows, who, labels = shard.cells
+    rows, annotators, labels = shard.cells
     size = shard.num_classes
     count = shard.one_hot.shape[0]
-    weight = shard.one_hot.data * weights[who]
+    weight = shard.one_hot.data * weights[annotators]
     votes = np.bincount(rows * size + labels, weight, count * size).reshape(count, size)
     if weights.min(initial=0.0) < 0.0:
         votes -= np.minimum(votes.min(axis=1, keepdims=True), 0.0)
@@ -57,14 +57,10 @@ class WeightedVote(Aggregator):
         shard = Shard(crowd.one_hot(), crowd.num_classes, gold)
         self.weights_, self.skills_ = self._weigh(shard)
         votes = weighted_votes(shard, self.weights_)
-        cast = votes.sum(axis=1, keepdims=True)
-        shares = np.divide(votes, cast, out=np.zeros_like(votes), where=cast > 0)
-        self.priors_ = normalise_counts(shares.sum(axis=0))
-        none = (cast == 0) & self.annotated_[:, None]
-        even = np.where(none, 1.0 / crowd.num_classes, self.priors_)
-        self.probas_ = np.divide(votes, cast, out=even, where=cast > 0)
-        apply_gold(self.probas_, gold)
-        self.labels_ = self.decide(self.probas_)
+        self.probas_ = normalise_counts(votes)
+        cast = votes.any(axis=1, keepdims=True)
+        self.priors_ = normalise_counts((self.probas_ * cast).sum(axis=0))
+        self._conclude(gold)
         self.errors_ = coin_errors(self.skills_, crowd.num_classes)
 
     def _labels(self, shard: Shard, weights: Floats) -> Codes:
@@ -72,9 +68,7 @@ class WeightedVote(Aggregator):
         votes = weighted_votes(shard, weights)
         # Weights that cancel are a tie of all classes, not an instance without votes.
         votes[(votes.max(axis=1) == 0) & (shard.used > 0)] = 1.0
-        labels = majority_labels(votes, self.ties, self.seed)
-        if shard.gold is not None:
-            labels = np.where(shard.gold >= 0, shard.gold, labels)
+        labels = with_gold(majority_labels(votes, self.ties, self.seed), shard.gold)
         return np.where(shard.used > 0, labels, -1)
 
     @abc.abstractmethod
@@ -174,12 +168,12 @@ class IterativeWeightedMajorityVote(WeightedVote):
             weights = size * skills - 1.0
             if size == 1 or not weights.any():
                 weights = np.ones_like(weights)
-            last = labels
+            previous = labels
             labels = self._labels(shard, weights)
-            if (last == labels).all():
+            if (previous == labels).all():
                 self.converged_ = True
                 break
         if not self.converged_:
-            changed = float(np.mean(last != labels))
+            changed = float(np.mean(previous != labels))
             warn_not_converged(type(self).__name__, self.max_iter, changed, 0.0)
         return weights, skills

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import sys
 from collections.abc import Hashable, Iterable, Sequence
@@ -13,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from neucrowd_tf.declare.types import Array, Codes32, Frame, Indices, NamedValues
 from neucrowd_tf.errors import DataError, RowError
-from neucrowd_tf.names import as_name_array, normal, roles_of, spelt
+from neucrowd_tf.names import as_name_array, listed, normal, roles_of, spelt
 
 MISSING = -1
 MOST_VOTES = 1_000_000
@@ -28,19 +29,20 @@ def coded_triples(*columns: ArrayLike) -> list[Codes32]:
     Raises:
         DataError: values that are no codes, or of different lengths.
     """
-    arrays = [np.asarray(values) for values in columns]
-    for array, title in zip(arrays, ("instances", "annotators", "labels"), strict=True):
+    arrays = list(map(np.asarray, columns))
+    titles = ("instances", "annotators", "labels")
+    for array, title in zip(arrays, titles, strict=True):
         if array.ndim != 1 or (array.size and array.dtype.kind not in "iub"):
             raise DataError(
                 f"{title}: expected a one-dimensional array of integer codes, received"
                 f" {array.dtype} of shape {array.shape}. Use Annotations.from_arrays for names."
             )
-    if len({*map(len, arrays)}) != 1:
+    sizes = list(map(len, arrays))
+    if len(set(sizes)) != 1:
         raise DataError(
-            "expected instances, annotators and labels of one length, received"
-            f" {[*map(len, arrays)]}"
+            f"expected instances, annotators and labels of one length, received {sizes}"
         )
-    for array, title in zip(arrays, ("instances", "annotators", "labels"), strict=True):
+    for array, title in zip(arrays, titles, strict=True):
         if array.size and int(array.max()) > MOST_CODE:
             row = int(array.argmax())
             raise RowError(row, f"{title}: code {array[row]} is too large. Number them from 0.")
@@ -54,10 +56,7 @@ def size_of(codes: Codes32, size: int | None, names: Names | None, title: str) -
         RowError: a code beyond it.
     """
     if size is None:
-        if names is None:
-            size = int(codes.max(initial=-1)) + 1
-        else:
-            size = len(names)
+        size = int(codes.max(initial=-1)) + 1 if names is None else len(names)
     if codes.size and (codes.min() < 0 or codes.max() >= size):
         row = int(np.flatnonzero((codes < 0) | (codes >= size))[0])
         problem = f"expected a code from 0 to {size - 1}, received {codes[row]}"
@@ -67,9 +66,7 @@ def size_of(codes: Codes32, size: int | None, names: Names | None, title: str) -
 
 def numbered(index: object) -> bool:
     """Whether a pandas index numbers the rows, as one that nobody set does."""
-    start = getattr(index, "start", None)
-    step = getattr(index, "step", None)
-    return start == 0 and step == 1
+    return getattr(index, "start", None) == 0 and getattr(index, "step", None) == 1
 
 
 def axis_names(table: object, axis: str) -> Names | None:
@@ -106,7 +103,7 @@ def classes_in_order(values: Any) -> list[Any] | None:
     if not getattr(getattr(values, "dtype", None), "ordered", False):
         return None
     used = set(values.tolist())
-    return whole_numbers([name for name in values.dtype.categories.tolist() if name in used])
+    return whole_numbers(list(filter(used.__contains__, values.dtype.categories.tolist())))
 
 
 def check_spelling(names: Iterable[Any], title: str) -> None:
@@ -140,11 +137,9 @@ def factorize(
     if names is None and sort:
         names = classes_in_order(values)
     values = unmasked(values)
-    if isinstance(values, (np.ndarray, pd.Series, pd.Index)):
-        array = values
-    else:
-        array = as_name_array(values)
-    codes, distinct = pd.factorize(array)
+    if not isinstance(values, (np.ndarray, pd.Series, pd.Index)):
+        values = as_name_array(values)
+    codes, distinct = pd.factorize(values)
     if len(codes) and codes.min() < 0:
         row = int(np.flatnonzero(codes < 0)[0])
         raise RowError(row, f"column {title!r}: expected a value, received a missing one")
@@ -152,27 +147,20 @@ def factorize(
     if sort:
         distinct = as_name_array(whole_numbers(distinct.tolist()))
     if names is None:
-        check_spelling(distinct.tolist() if sort else (), title)
-        try:
-            if sort:
+        order = np.arange(len(distinct))
+        if sort:
+            check_spelling(distinct.tolist(), title)
+            with contextlib.suppress(TypeError):  # ids of several types have no common order
                 order = np.argsort(distinct, kind="stable")
-            else:
-                order = None
-        except TypeError:  # ids of several types have no common order
-            order = None
-        if order is None:
-            return codes.astype(np.int32), distinct
-        rank = np.empty(len(order), dtype=np.int32)
-        rank[order] = np.arange(len(order), dtype=np.int32)
-        return rank[codes], distinct[order]
+        return np.argsort(order).astype(np.int32)[codes], distinct[order]
     allowed = as_name_array(names)
     positions = matched(distinct, allowed, title).astype(np.int32)
     if (positions < 0).any():
         unknown = int(np.flatnonzero(positions < 0)[0])
         row = int(np.flatnonzero(codes == unknown)[0])
-        listed = ", ".join(map(repr, allowed[:5].tolist())) + ", ..." * (len(allowed) > 5)
+        shown = listed(allowed.tolist(), 5, repr)
         raise RowError(
-            row, f"column {title!r}: expected one of {listed}, received {spelt(distinct[unknown])}"
+            row, f"column {title!r}: expected one of {shown}, received {spelt(distinct[unknown])}"
         )
     return positions[codes], allowed
 
@@ -193,12 +181,10 @@ def matched(names: Array, wanted: Array, title: str) -> Indices:
 def as_frame(value: object) -> Frame:
     """Returns a DataFrame, also of what has `to_pandas` (a Hugging Face dataset), or None."""
     if hasattr(value, "to_pandas"):
-        frame = value.to_pandas()
-    else:
-        frame = value
+        value = value.to_pandas()
     pandas = sys.modules.get("pandas")
-    if pandas is not None and isinstance(frame, pandas.DataFrame):
-        return frame
+    if pandas is not None and isinstance(value, pandas.DataFrame):
+        return value
     return None
 
 
@@ -216,16 +202,10 @@ def label_columns(columns: Iterable[object], names: NamedValues) -> list[Any]:
     aliases = roles_of([column for column in every if column not in names.values()])
     chosen = []
     for role, name in names.items():
-        if name is None:
-            hits = aliases[role]
-        else:
-            hits = [column for column in every if column == name]
+        hits = aliases[role] if name is None else [name] * every.count(name)
         if len(hits) != 1:
             close = difflib.get_close_matches(str(name or role), map(str, every), 1)
-            if close and not hits:
-                hint = f" ({close[0]!r} comes close)"
-            else:
-                hint = ""
+            hint = f" ({close[0]!r} comes close)" if close and not hits else ""
             raise DataError(
                 f"frame: expected a column {name or role!r}, received {len(hits)} among"
                 f" {', '.join(map(repr, every[:8]))}{hint}. Name it: from_frame(frame, {role}=...)."
@@ -236,13 +216,10 @@ def label_columns(columns: Iterable[object], names: NamedValues) -> list[Any]:
 
 def whole_numbers(labels: list[Any]) -> list[Any]:
     """Returns labels as ints if all of them are whole numbers."""
-    integral = all(
-        isinstance(label, Real) and not isinstance(label, bool) and label % 1 == 0
-        for label in labels
-    )
-    if integral:
-        return [*map(int, labels)]
-    return labels
+    for label in labels:
+        if not isinstance(label, Real) or isinstance(label, bool) or label % 1 != 0:
+            return labels
+    return [*map(int, labels)]
 
 
 def duplicates(keys: Array, rule: Duplicates) -> NDArray[np.intp]:
@@ -366,11 +343,9 @@ def encode_labels(
     Raises:
         DataError: a label that is not among the classes; the message has its row.
     """
-    labels = unmasked(labels)
-    if isinstance(labels, np.ndarray):
-        array = labels
-    else:
-        array = as_name_array(labels)
+    array = unmasked(labels)
+    if not isinstance(array, np.ndarray):
+        array = as_name_array(array)
     if array.ndim != 1:
         raise DataError(
             f"{title}: expected a one-dimensional array of labels, received shape {array.shape}"
@@ -378,7 +353,7 @@ def encode_labels(
     codes = matched(array, class_names, "class")
     if (codes < 0).any():
         row = int(np.flatnonzero(codes < 0)[0])
-        listed = ", ".join(map(repr, class_names[:8].tolist()))
-        problem = f"expected one of the classes {listed}, received {array.tolist()[row]!r}"
+        shown = ", ".join(map(repr, class_names[:8].tolist()))
+        problem = f"expected one of the classes {shown}, received {array.tolist()[row]!r}"
         raise DataError(f"{title}: row {row}: {problem}")
     return codes

@@ -34,7 +34,7 @@ from neucrowd_tf.annotations.codes import (
 from neucrowd_tf.annotations.views import AnnotationViews
 from neucrowd_tf.declare.types import Array, Frame
 from neucrowd_tf.errors import DataError, warn
-from neucrowd_tf.names import as_name_array, roles_of, spelt
+from neucrowd_tf.names import as_name_array, listed, roles_of, spelt
 
 
 class Annotations(AnnotationViews):
@@ -83,20 +83,18 @@ class Annotations(AnnotationViews):
         self.instance_names = names_for(instance_names, self.num_instances, "instance_names")
         self.annotator_names = names_for(annotator_names, self.num_annotators, "annotator_names")
         self.class_names = names_for(class_names, self.num_classes, "class_names")
-        if generated is None:
-            marks = None
-        else:
+        marks = None
+        if generated is not None:
             marks = np.asarray(generated, dtype=bool)
-        if marks is not None and marks.shape != triple[0].shape:
-            raise DataError(f"generated: expected shape {triple[0].shape}, received {marks.shape}")
+            if marks.shape != triple[0].shape:
+                problem = f"expected shape {triple[0].shape}, received {marks.shape}"
+                raise DataError(f"generated: {problem}")
         keep = rows_to_keep(
             triple[0], triple[1], self.instance_names, self.annotator_names, duplicates
         )
         if keep is not None:
             triple = [codes[keep] for codes in triple]
-            if marks is None:
-                marks = None
-            else:
+            if marks is not None:
                 marks = marks[keep]
         self._instances, self._annotators, self._labels = triple
         self._generated = marks
@@ -137,7 +135,9 @@ class Annotations(AnnotationViews):
         annotators, workers = factorize(workers, annotator_names, "worker")
         codes, classes = factorize(labels, class_names, "label", sort=True)
         return cls(
-            *(instances, annotators, codes),
+            instances,
+            annotators,
+            codes,
             instance_names=tasks,
             annotator_names=workers,
             class_names=classes,
@@ -170,7 +170,9 @@ class Annotations(AnnotationViews):
         if num_classes is None and class_names is None:
             num_classes = int(array.max(initial=-1)) + 1
         return cls(
-            *(rows, columns, array[rows, columns]),
+            rows,
+            columns,
+            array[rows, columns],
             num_instances=array.shape[0],
             num_annotators=array.shape[1],
             num_classes=num_classes,
@@ -201,7 +203,9 @@ class Annotations(AnnotationViews):
             class_names = axis_names(counts, "columns")
         empty = np.zeros(0, dtype=np.int32)
         crowd = cls(
-            *(empty, empty, empty),
+            empty,
+            empty,
+            empty,
             num_instances=votes.shape[0],
             num_annotators=int(votes.sum(axis=1).max(initial=0)),
             num_classes=votes.shape[1],
@@ -256,14 +260,10 @@ class Annotations(AnnotationViews):
             floats = [s.dtype.kind == "f" and s.hasnans for s in sides]
             pairs = zip(sides, floats, strict=True)
             sides = [(s.convert_dtypes() if whole else s)[~missing] for s, whole in pairs]
-            if instance_names is not None:
-                lost = 0
-            else:
-                lost = frame[names[0]].nunique() - sides[0].nunique()
-            if lost:
+            without = ""
+            lost = frame[names[0]].nunique() - sides[0].nunique()
+            if lost and instance_names is None:
                 without = f". Instances without a label: {lost}"
-            else:
-                without = ""
             warn(
                 f"{missing.sum()} of {len(frame)} labels are missing and are left out (the first:"
                 f" row {missing.argmax()}){without}",
@@ -312,7 +312,9 @@ class Annotations(AnnotationViews):
                 stacklevel=2,
             )
         return cls(
-            *(rows, columns, labels),
+            rows,
+            columns,
+            labels,
             instance_names=frame.index,
             annotator_names=frame.columns,
             class_names=classes,
@@ -321,10 +323,7 @@ class Annotations(AnnotationViews):
     # ----------------------------------------------------------------- as a value
 
     def __repr__(self) -> str:
-        if self.has_identities:
-            kind = ""
-        else:
-            kind = ", votes only"
+        kind = "" if self.has_identities else ", votes only"
         return (
             f"Annotations({self.num_annotations} labels, {self.num_instances} instances,"
             f" {self.num_annotators} annotators, {self.num_classes} classes{kind})"
@@ -451,17 +450,16 @@ class Annotations(AnnotationViews):
 
     def _moved(self, side: str, names: Array) -> Annotations:
         """Returns the annotations over the instances (or classes) of these names."""
-        if side == "instance":
-            axis, size, field = (0, "num_instances", "_instances")
-        else:
-            axis, size, field = (1, "num_classes", "_labels")
+        axis = ("instance", "class").index(side)
+        size = ("num_instances", "num_classes")[axis]
+        field = ("_instances", "_labels")[axis]
         positions = matched(getattr(self, f"{side}_names"), names, side)
         used = self.vote_counts().sum(axis=1 - axis) > 0
         unwanted = np.flatnonzero(used & (positions < 0))
         if len(unwanted):
             name = spelt(getattr(self, f"{side}_names")[unwanted[0]])
-            listed = ", ".join(map(repr, names[:5].tolist())) + (", ..." if len(names) > 5 else "")
-            raise DataError(f"{side} names: expected one of {listed}, received {name}")
+            shown = listed(names.tolist(), 5, repr)
+            raise DataError(f"{side} names: expected one of {shown}, received {name}")
         fields = {size: len(names), f"{side}_names": names, "named": self.named or axis == 0}
         if self._votes is None:
             fields[field] = positions[getattr(self, field)].astype(np.int32)

@@ -29,7 +29,8 @@ _SKILL, _CONFUSION, _SPAM, _ADVERSARY, _ASSIGN, _LABEL, _REMOVE, _DIFFICULTY, _S
 _MASS = 10.0  # of the Dirichlet distribution of a confusion matrix's row
 
 
-def _generator(seed: int, stream: int) -> np.random.Generator:
+def random_stream(seed: int, stream: int) -> np.random.Generator:
+    """Returns random numbers of a seed, other ones for each stream."""
     return np.random.default_rng([seed, 0x51A, stream])
 
 
@@ -100,7 +101,7 @@ def class_skill_annotators(
         ICED, section 3.1.1 (its appendix with the details is not published).
     """
     return from_skills(
-        _generator(seed, _SKILL).uniform(low, high, size=(num_annotators, num_classes))
+        random_stream(seed, _SKILL).uniform(low, high, size=(num_annotators, num_classes))
     )
 
 
@@ -116,7 +117,7 @@ def split_annotators(
         `[R, C, C]`.
     """
     better = np.tile(np.arange(num_annotators) <= num_annotators // 2, (num_classes, 1))
-    drawn = _generator(seed, _SPLIT).permuted(better, axis=1).T
+    drawn = random_stream(seed, _SPLIT).permuted(better, axis=1).T
     return from_skills(np.where(drawn, high, low))
 
 
@@ -136,7 +137,7 @@ def confusion_annotators(
         `[R, C, C]`.
     """
     centre = from_skills(np.full((1, num_classes), accuracy))[0]
-    generator = _generator(seed, _CONFUSION)
+    generator = random_stream(seed, _CONFUSION)
     rows = np.maximum(centre * _MASS, 1e-3)
     return np.stack([generator.dirichlet(row, size=num_annotators) for row in rows], axis=1)
 
@@ -159,7 +160,7 @@ def spammers(
         raise DataError(f"spammers: expected kind 'uniform' or 'constant', received {kind!r}")
     if kind == "uniform":
         return np.full((num_annotators, num_classes, num_classes), 1.0 / num_classes)
-    favourite = _generator(seed, _SPAM).integers(num_classes, size=num_annotators)
+    favourite = random_stream(seed, _SPAM).integers(num_classes, size=num_annotators)
     return np.repeat(np.eye(num_classes)[favourite][:, None, :], num_classes, axis=1)
 
 
@@ -174,7 +175,7 @@ def adversaries(num_annotators: int, num_classes: int, seed: int) -> Floats:
     Returns:
         `[R, C, C]`.
     """
-    generator = _generator(seed, _ADVERSARY)
+    generator = random_stream(seed, _ADVERSARY)
     rates = generator.uniform(0.6, 0.95, size=(num_annotators, 1))
     matrices = from_skills(np.repeat(rates, num_classes, axis=1))
     shifts = generator.integers(1, num_classes, size=num_annotators)
@@ -204,7 +205,7 @@ def assignment(
     share = np.broadcast_to(np.asarray(rates, dtype=np.float64), (num_annotators,))
     if not ((share >= 0) & (share <= 1)).all() or not share.any():
         raise DataError(f"rates: expected shares from 0 to 1, not all 0, received {share.tolist()}")
-    generator = _generator(seed, _ASSIGN)
+    generator = random_stream(seed, _ASSIGN)
     # Annotator by annotator, so that no N x R matrix of random numbers is needed for a large,
     # sparse crowd.
     chosen = [np.flatnonzero(generator.random(num_instances) < rate) for rate in share]
@@ -265,12 +266,14 @@ def simulate(
     instances, annotators = assignment(len(codes), len(matrices), seed, rates)
     # A label is the number of cumulative probabilities at or below a uniform draw.
     cumulative = np.cumsum(matrices, axis=2)[:, :, :-1]
-    draws = _generator(seed, _LABEL).random(len(instances))
+    draws = random_stream(seed, _LABEL).random(len(instances))
     if dependence:
         draws = _dependent(draws, instances, len(codes), seed, dependence)
     labels = (draws[:, None] >= cumulative[annotators, codes[instances]]).sum(axis=1)
     return Annotations(
-        *(instances, annotators, labels),
+        instances,
+        annotators,
+        labels,
         num_instances=len(codes),
         num_annotators=len(matrices),
         num_classes=matrices.shape[1],
@@ -316,7 +319,7 @@ def remove_annotations(
         )
     annotations.require_identities("keep_annotations")
     total = annotations.num_annotations
-    order = _generator(seed, _REMOVE).permutation(total)
+    order = random_stream(seed, _REMOVE).permutation(total)
     size = round(keep * total)
     if at_least_one:
         # Whatever comes first in an instance's turn goes to the front.

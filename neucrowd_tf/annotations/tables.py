@@ -12,13 +12,12 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations.codes import as_frame, factorize, matched, numbered, unmasked
 from neucrowd_tf.annotations.core import Annotations
 from neucrowd_tf.declare.types import Array, Features, Floats, Floats32, Frame, Indices
 from neucrowd_tf.errors import DataError, warn
-from neucrowd_tf.names import SECOND_ITEM, as_name_array, folded, roles_of, spelt
+from neucrowd_tf.names import SECOND_ITEM, as_name_array, folded, listed, roles_of, spelt
 
 SHAPES = (
     "one column each for task, worker and label (Annotations.from_frame(frame, task=...,"
@@ -26,7 +25,7 @@ SHAPES = (
 )
 # Float32 may move a value by this share of half its column's range.
 LOST = 1e-5
-Names = NDArray[Any] | None
+Names = Array | None
 
 
 # --------------------------------------------------------------------------- names
@@ -61,20 +60,17 @@ def split_names(
     index: Any = getattr(table if frame is None else frame, "index", None)
     if not hasattr(index, "is_unique"):
         return table, None
-    if numbered(index):
-        names = None
-    else:
-        names = as_name_array(index)
+    names = None if numbered(index) else as_name_array(index)
     if frame is None:
         return table, names
-    extra = [name for name in frame.columns if columns is None or name not in columns.tolist()]
+    known = [] if columns is None else columns.tolist()
+    extra = [name for name in frame.columns if name not in known]
     ids = roles_of(extra)["task"] or [name for name in extra if folded(name) == "id"]
     if not ids:
-        further = [name for name in extra if folded(name) in SECOND_ITEM]
-        every = set(tasks)
-        ids = [
-            c for c in further if columns is not None or (every and every <= set(frame[c].tolist()))
-        ]
+        ids = [name for name in extra if folded(name) in SECOND_ITEM]
+        if columns is None:
+            every = set(tasks)
+            ids = [name for name in ids if every and every.issubset(frame[name].tolist())]
     # A measured value has the name of ids at times, such as `unit` or `sample`.
     ids = [c for c in ids if not (frame[[c]].select_dtypes(np.floating) % 1 > 0).to_numpy().any()]
     if not ids or len(frame.columns) == 1:
@@ -82,10 +78,7 @@ def split_names(
     unset = index.name is None and getattr(index.dtype, "kind", "O") in "iu"
     same = len(ids) == 1 and as_name_array(index).tolist() == frame[ids[0]].tolist()
     if len(ids) > 1 or not (unset or same):
-        if len(ids) > 1:
-            also = f"column {ids[1]!r}"
-        else:
-            also = "the index"
+        also = f"column {ids[1]!r}" if len(ids) > 1 else "the index"
         raise DataError(
             f"{subject}: column {ids[0]!r} and {also} both name the rows. Drop one, or rename the"
             " column if it is a feature"
@@ -93,11 +86,10 @@ def split_names(
     column = frame[ids[0]]
     bad = column.isna() | column.duplicated()
     if bad.any():
-        row = int(np.flatnonzero(bad)[0])
+        row = int(np.argmax(bad))
+        problem = f"{spelt(column.iloc[row])} again"
         if column.isna().iloc[row]:
             problem = "no id"
-        else:
-            problem = f"{spelt(column.iloc[row])} again"
         raise DataError(
             f"{subject}: row {row}: column {ids[0]!r} has {problem}. Correct it, or rename the"
             " column if it is a feature."
@@ -114,24 +106,18 @@ def arrange_columns(frame: Frame, columns: Names, subject: str) -> Any:
     if as_frame(frame) is None:
         return frame
     present = frame.columns.tolist()
-    if columns is None:
-        wanted = [*range(len(present))]
-    else:
-        wanted = columns.tolist()
+    wanted = [*range(len(present))] if columns is None else columns.tolist()
     if (columns is None or numbered(frame.columns)) and {*wanted} != {*present}:
         return frame  # one of them has no names
     if wanted == present:
         return frame
-    missing = [name for name in wanted if name not in present]
-    new = [name for name in present if name not in wanted]
-    if missing or new or len(present) > len(wanted):
-        if missing:
-            name, problem = (missing[0], "missing")
-        else:
-            name, problem = ((new or present)[0], "new")
+    missing = [f"{name!r} is missing" for name in wanted if name not in present]
+    new = [f"{name!r} is new" for name in present if name not in wanted]
+    if len(present) > len(wanted):
+        new.append(f"{present[0]!r} is new")
+    for problem in missing + new:
         raise DataError(
-            f"{subject}: column {name!r} is {problem}. Pass the columns of training:"
-            f" {', '.join(map(repr, wanted[:8]))}{', ...' * (len(wanted) > 8)}"
+            f"{subject}: column {problem}. Pass the columns of training: {listed(wanted, 8, repr)}"
         )
     return frame[wanted]
 
@@ -237,13 +223,14 @@ def _texts_as_array(features: Features) -> Array:
 def is_text(features: Features) -> bool:
     """Whether features are texts: one dimension, of strings, bytes or missing ones."""
     array = _texts_as_array(features)
-    if array.ndim != 1 or array.dtype.kind not in "OUST":
-        return False
-    if array.dtype.kind != "O":
-        return True
-    values = array.tolist()
-    numbers = [value for value in values if isinstance(value, (int, float)) and value == value]
-    return not numbers and any(isinstance(value, (str, bytes)) for value in values)
+    if array.ndim != 1 or array.dtype.kind != "O":
+        return array.ndim == 1 and array.dtype.kind in "UST"
+    has_text = False
+    for value in array.tolist():
+        has_text |= isinstance(value, (str, bytes))
+        if isinstance(value, (int, float)) and value == value:
+            return False
+    return has_text
 
 
 def check_texts(features: Features, subject: str = "texts") -> Array:
@@ -253,14 +240,11 @@ def check_texts(features: Features, subject: str = "texts") -> Array:
         DataError: something else.
     """
     if not is_text(features):
-        results = np.asarray(features)
-        if results.ndim == 2:
-            column = " Pass the column of texts."
-        else:
-            column = ""
+        array = np.asarray(features)
+        advice = " Pass the column of texts." * (array.ndim == 2)
         raise DataError(
-            f"{subject}: expected texts, one per instance, received {results.dtype} of shape"
-            f" {results.shape}.{column}"
+            f"{subject}: expected texts, one per instance, received {array.dtype} of shape"
+            f" {array.shape}.{advice}"
         )
     texts = _texts_as_array(features).astype(object)
     for row, text in enumerate(texts.tolist()):
@@ -279,10 +263,7 @@ def as_single(array: Array, subject: str, scaling: Floats | None = None) -> Floa
         DataError: a number that float32 does not reach.
     """
     with np.errstate(over="ignore"):
-        if scaling is None:
-            exact = array
-        else:
-            exact = (array - scaling[0]) / scaling[1]
+        exact = array if scaling is None else (array - scaling[0]) / scaling[1]
         single = exact.astype(np.float32, copy=False)
     _check_finite(single, array, subject)
     return single
@@ -300,8 +281,12 @@ def _check_finite(values: Array, array: Array, subject: str) -> None:
     for rows in _row_blocks(values):
         finite = np.isfinite(values[rows])
         if not finite.all():
-            row, *further = np.argwhere(~finite)[0].tolist()
-            raise _not_finite(array, (rows.start + row, *further), subject)
+            row, *column = np.argwhere(~finite)[0].tolist()
+            position = (rows.start + row, *column)
+            raise DataError(
+                f"{subject}: {_shown(position)}: expected a finite number, received"
+                f" {array[position]}"
+            )
 
 
 def rescaling(features: Array) -> Floats | None:
@@ -314,9 +299,8 @@ def rescaling(features: Array) -> Floats | None:
         DataError: a number that float32 does not reach, so far from the others of its column that
             they would become equal.
     """
-    if (features.dtype.itemsize <= 4 and features.dtype.kind == "f") or features.ndim != 2:
-        return None
-    if not len(features):
+    is_single = features.dtype.itemsize <= 4 and features.dtype.kind == "f"
+    if is_single or features.ndim != 2 or not len(features):
         return None
     exact = features.astype(np.float64, copy=False)
     moved = np.zeros(exact.shape[1])
@@ -365,21 +349,12 @@ def _as_numbers(features: Features, subject: str) -> Array:
         missing = pd.isna(array)
         for position, value in np.ndenumerate(array):
             if not missing[position] and not isinstance(value, (numbers.Real, np.bool_)):
-                if isinstance(value, str):
-                    hint = ". Pass a column of texts by itself"
-                else:
-                    hint = ""
+                hint = ". Pass a column of texts by itself" * isinstance(value, str)
                 raise DataError(
                     f"{subject}: {_shown(position)}: expected numbers, received {value!r}{hint}"
                 )
         array = np.where(missing, np.nan, array).astype(np.float64)
     return array
-
-
-def _not_finite(array: Array, position: tuple[int, ...], subject: str) -> DataError:
-    return DataError(
-        f"{subject}: {_shown(position)}: expected a finite number, received {array[position]}"
-    )
 
 
 def _shown(position: tuple[int, ...]) -> str:
@@ -417,26 +392,22 @@ def as_annotations(annotations: Any, num_classes: int | None = None) -> Annotati
         columns = ", ".join(map(repr, list(frame.columns)[:8]))
         raise DataError(f"annotations: no column is a {missing} among {columns}. Pass {SHAPES}.")
     frame, names = split_names(frame, "annotations")
-    numeric = all(getattr(dtype, "kind", "O") in "iuf" for dtype in frame.dtypes)
-    if numeric:
+    cells = np.zeros(0)
+    if all(getattr(dtype, "kind", "O") in "iuf" for dtype in frame.dtypes):
         cells = frame.to_numpy(np.float64, na_value=np.nan)
-    else:
-        cells = np.zeros(0)
-    if numeric and not np.isnan(cells).any():
-        return Annotations.from_dense(
-            cells, num_classes=num_classes, instance_names=names, annotator_names=frame.columns
-        )
+        if not np.isnan(cells).any():
+            return Annotations.from_dense(
+                cells, num_classes=num_classes, instance_names=names, annotator_names=frame.columns
+            )
     if (cells == -1).any():
         raise DataError(
             "annotations: missing labels are both -1 and NaN. Use frame.replace(-1, np.nan), or"
             " Annotations.from_wide_frame(frame) if -1 is a class."
         )
     if frame.isna().to_numpy().any():
-        if names is None:
-            named = frame
-        else:
-            named = frame.set_axis(names, axis=0)
-        return Annotations.from_wide_frame(named)
+        if names is not None:
+            frame = frame.set_axis(names, axis=0)
+        return Annotations.from_wide_frame(frame)
     raise DataError(
         f"annotations: expected {SHAPES}, with -1 or NaN for missing labels; received columns"
         f" {', '.join(f'{name!r} of {dtype}' for name, dtype in list(frame.dtypes.items())[:8])}"
@@ -461,30 +432,23 @@ def align_annotations(
         DataError: annotations that cannot be matched with certainty.
     """
     crowd = as_annotations(annotations, num_classes)
-    tasks = crowd.instance_names
-    if crowd.named:
-        every = tasks.tolist()
-    else:
-        every = ()
-    table, rows = split_names(features, "features", columns, every)
+    tasks = crowd.instance_names.tolist() if crowd.named else ()
+    table, rows = split_names(features, "features", columns, tasks)
     return table, _aligned(crowd, rows, int(np.shape(table)[0]), annotations)
 
 
 def _aligned(crowd: Annotations, rows: Names, size: int, annotations: object) -> Annotations:
     """Returns the annotations of rows, see `align_annotations`."""
     tasks = crowd.instance_names
-    if crowd is annotations:
-        frame = None
-    else:
-        frame = as_frame(annotations)
+    frame = None if crowd is annotations else as_frame(annotations)
     if rows is None:
         long = frame is not None and all(roles_of(frame.columns).values())
         moved = crowd.named and tasks.tolist() != [*range(size)]
         if long or (moved and (frame is not None or {*tasks.tolist()} == {*range(size)})):
+            reading = "task k is row k" if long else "row i is instance i"
             warn(
-                "the rows of the features have no names, those of the annotations have: "
-                + ("task k is row k" if long else "row i is instance i")
-                + ". Pass a frame whose index names the tasks (in a Pipeline:"
+                "the rows of the features have no names, those of the annotations have:"
+                f" {reading}. Pass a frame whose index names the tasks (in a Pipeline:"
                 ' set_output(transform="pandas")), or Annotations in the order of the rows',
                 UserWarning,
                 stacklevel=5,

@@ -11,13 +11,9 @@ from neucrowd_tf.annotations import simulation
 from neucrowd_tf.annotations.core import Annotations
 from neucrowd_tf.errors import DataError
 
-# Streams of random numbers, of those of `simulation`: the one that takes labels away, and another.
+# Streams of random numbers: that of `simulation` which takes labels away, and a further one.
 _LIMIT = 7
 _FLIP = 10
-
-
-def _generator(seed: int, stream: int) -> np.random.Generator:
-    return np.random.default_rng([seed, 0x51A, stream])
 
 
 def keep_share(
@@ -49,7 +45,7 @@ def limit_labels(annotations: Annotations, most: int, seed: int) -> Annotations:
         raise DataError(f"labels_per_item: expected a number from 1, received {most}")
     if not annotations.has_identities:
         return _votes_of(limit_labels(_numbered_labels(annotations), most, seed))
-    order = _generator(seed, _LIMIT).permutation(annotations.num_annotations)
+    order = simulation.random_stream(seed, _LIMIT).permutation(annotations.num_annotations)
     order = order[np.argsort(annotations.instances[order], kind="stable")]
     instances = annotations.instances[order]
     earlier = np.arange(len(order)) - np.searchsorted(instances, instances)
@@ -70,12 +66,14 @@ def flip_labels(annotations: Annotations, share: float, seed: int) -> Annotation
         raise DataError(f"flip_labels: expected a share from 0 to 1, received {share}")
     if not annotations.has_identities:
         return _votes_of(flip_labels(_numbered_labels(annotations), share, seed))
-    generator = _generator(seed, _FLIP)
+    generator = simulation.random_stream(seed, _FLIP)
     flipped = generator.random(annotations.num_annotations) < share
     steps = generator.integers(1, annotations.num_classes, size=annotations.num_annotations)
     labels = (annotations.labels + flipped * steps) % annotations.num_classes
     return Annotations(
-        *(annotations.instances, annotations.annotators, labels),
+        annotations.instances,
+        annotations.annotators,
+        labels,
         instance_names=annotations.instance_names,
         annotator_names=annotations.annotator_names,
         class_names=annotations.class_names,
@@ -92,7 +90,9 @@ def _numbered_labels(annotations: Annotations) -> Annotations:
     labels = np.repeat(classes, counts)
     first = np.searchsorted(instances, instances)
     return Annotations(
-        *(instances, np.arange(len(instances)) - first, labels),
+        instances,
+        np.arange(len(instances)) - first,
+        labels,
         num_annotators=annotations.num_annotators,
         instance_names=annotations.instance_names,
         class_names=annotations.class_names,

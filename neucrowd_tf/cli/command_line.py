@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Annotated, TextIO, TypeVar
 
 from neucrowd_tf.declare.flag_parsing import HelpRequest
+from neucrowd_tf.declare.types import Entries
 from neucrowd_tf.errors import DataError, UsageError, one_line, printable
 from neucrowd_tf.io.files.atomic import FREE_SOME, FULL, atomic_path
 from neucrowd_tf.io.schema import ANNOTATIONS, FAMILY, MODEL_ANNOTATOR, TableOptions
@@ -39,8 +40,8 @@ class LabelFlags(TableOptions):
         "CSV task,label: true labels of some items. They are kept, and calibrate the"
         " probabilities; --method=auto also chooses by them.",
     ] = None
-    model_annotator: Annotated[tuple[str, ...], MODEL_ANNOTATOR] = ()
-    family: Annotated[tuple[str, ...], FAMILY] = ()
+    model_annotator: Annotated[Entries, MODEL_ANNOTATOR] = ()
+    family: Annotated[Entries, FAMILY] = ()
 
 
 def run(command: Callable[[], Iterable[str] | int | None]) -> int:
@@ -83,10 +84,7 @@ def _fail(line: str) -> int:
 
 def show_warning(message: Warning | str, *_: object) -> None:
     """Prints a warning on one line, without the place in the code, as `warnings.showwarning`."""
-    if isinstance(message, Warning):
-        warning = message
-    else:
-        warning = UserWarning(message)
+    warning = message if isinstance(message, Warning) else UserWarning(message)
     sys.stderr.write(f"warning: {one_line(warning)}\n")
 
 
@@ -100,20 +98,20 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path 
     Raises:
         UsageError: an output that is an input, lies in one or contains one, or is another output.
     """
-    read = {name: Path(os.path.realpath(path)) for name, path in inputs.items() if path is not None}
     written: dict[Path, str] = {}
     for name, path in outputs.items():
         if path is None:
             continue
         real = Path(os.path.realpath(path))
-        if real in written:
+        if written.setdefault(real, name) != name:
             raise UsageError(f"{name}={path}: {written[real]} writes to the same place.")
-        written[real] = name
-        for flag, source in read.items():
-            same = real == source or source in real.parents or real in source.parents
-            if same and path != STDOUT:
+        for flag, source in inputs.items():
+            if source is None or path == STDOUT:
+                continue
+            read = Path(os.path.realpath(source))
+            if real == read or read in real.parents or real in read.parents:
                 raise UsageError(
-                    f"{name}={path}: would overwrite {flag}={inputs[flag]}. Choose another place."
+                    f"{name}={path}: would overwrite {flag}={source}. Choose another place."
                 )
 
 
@@ -133,7 +131,7 @@ def standard_output() -> Iterator[TextIO]:
         # The rest is dropped; otherwise Python would try to write it when the process ends.
         with contextlib.suppress(OSError), open(os.devnull, "wb") as nowhere:
             os.dup2(nowhere.fileno(), sys.stdout.fileno())
-        reason = f"{error.strerror}{FREE_SOME if error.errno in FULL else ''}"
+        reason = f"{error.strerror}{FREE_SOME * (error.errno in FULL)}"
         raise OSError(error.errno, reason, "standard output") from None
 
 

@@ -47,10 +47,7 @@ def _end(number: int, _: FrameType | None) -> None:
     """Ends the process and those that it began."""
     for each in SIGNALS:
         signal.signal(each, signal.SIG_IGN)
-    if number == signal.SIGTERM:
-        text = "stopped (SIGTERM)"
-    else:
-        text = "interrupted"
+    text = "stopped (SIGTERM)" if number == signal.SIGTERM else "interrupted"
     with contextlib.suppress(OSError):  # there is no stderr
         os.write(_stderr, f"{text}{_hint}\n".encode())
     if "multiprocessing" in sys.modules:

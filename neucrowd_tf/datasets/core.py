@@ -123,13 +123,10 @@ class CrowdDataset:
 
         That is features, labels (as class names) and their kind, "truth" or "votes".
         """
-        if (held := self.validation) is None:
+        if (split := self.validation) is None:
             return None
-        if self.validation_is_truth:
-            kind = "truth"
-        else:
-            kind = "votes"
-        return held.features, self.class_names[held.labels], kind
+        kind = "truth" if self.validation_is_truth else "votes"
+        return split.features, self.class_names[split.labels], kind
 
     def test_pair(self) -> tuple[Array, Array]:
         """Returns what `score` takes: the test features and labels (as class names)."""

@@ -9,6 +9,7 @@ from typing import Annotated, Literal, Self
 
 from neucrowd_tf.declare.declarations import whole
 from neucrowd_tf.declare.flag_parsing import from_values
+from neucrowd_tf.declare.types import Entries
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.schema import ANNOTATIONS
 
@@ -34,7 +35,7 @@ class TableFiles:
         Literal["error", "drop"],
         "What happens to labels of items that --features does not contain.",
     ] = "error"
-    ignore_columns: Annotated[tuple[str, ...], "Columns of --features to leave out."] = ()
+    ignore_columns: Annotated[Entries, "Columns of --features to leave out."] = ()
 
     @classmethod
     def of(cls, **values: object) -> Self:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare.types import Array, Floats
+from neucrowd_tf.declare.types import Array, Floats, Texts
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.features import FeatureTable
 from neucrowd_tf.io.files.reading import ending
+from neucrowd_tf.names import positions
 
 MOST_CELLS = 100_000_000  # of features that are compared with votes
 ENOUGH = 10  # rows, before a column that equals the votes is no chance
@@ -30,17 +30,10 @@ def check_no_leak(table: FeatureTable, crowd: Annotations, path: Path) -> None:
     Raises:
         DataError: there is such a column.
     """
-    if ending(path) == ".npy":
-        names = []
-    else:
-        names = table.names
-    if crowd.annotator_names is None:
-        called = ()
-    else:
-        called = map(str, crowd.annotator_names)
-    annotators = {name for name in called if not name.isdigit()}
+    names = [] if ending(path) == ".npy" else table.names
+    annotators = set(map(str, crowd.annotator_names))
     for name in names:
-        if name in annotators:
+        if name in annotators and not name.isdigit():
             problem = f"column {name!r} is named as an annotator of the labels is"
             raise error("leak", path, problem=problem, advice=_advice(names, name))
     labelled = np.flatnonzero(crowd.annotated)
@@ -53,24 +46,15 @@ def check_no_leak(table: FeatureTable, crowd: Annotations, path: Path) -> None:
     most = (votes == votes.max(axis=1, keepdims=True)).astype(np.float64)
     voted = np.hstack([most, shares, votes])
     alike = np.abs(_standard(rows[labelled]).T @ _standard(voted))
-    equal = np.flatnonzero(alike.max(axis=1) > 1.0 - SAME)
-    if len(equal):
-        column = int(equal[0])
-        classes = votes.shape[1]
-        place = int(alike[column].argmax())
-        if place < classes:
-            meaning = "whether most labels are"
-        else:
-            meaning = "how many labels are"
-        if names:
-            shown = names[column]
-        else:
-            shown = str(column)
-        problem = f"column {shown!r} is {meaning} {str(crowd.class_names[place % classes])!r}"
+    for column in np.flatnonzero(alike.max(axis=1) > 1.0 - SAME).tolist():
+        kind, code = divmod(int(alike[column].argmax()), votes.shape[1])
+        meaning = "how many labels are" if kind else "whether most labels are"
+        shown = names[column] if names else str(column)
+        problem = f"column {shown!r} is {meaning} {str(crowd.class_names[code])!r}"
         raise error("leak", path, problem=f"{problem}, in every row", advice=_advice(names, shown))
 
 
-def _advice(names: Sequence[str], name: str) -> str:
+def _advice(names: Texts, name: str) -> str:
     if names:
         return f"Leave it out with --ignore_columns={shlex.quote(name)}"
     return "Remove it"
@@ -96,12 +80,11 @@ def check_apart(training: FeatureTable, test: FeatureTable, path: Path) -> None:
     """
     if ending(path) == ".npy":
         return
-    places = {item: row for row, item in enumerate(training.items.tolist())}
-    same = [
-        item
-        for row, item in enumerate(test.items.tolist())
-        if item in places and np.array_equal(test.rows[row], training.rows[places[item]])
-    ]
+    places = positions(training.items.tolist())
+    same = []
+    for item, values in zip(test.items.tolist(), test.rows, strict=True):
+        if item in places and np.array_equal(values, training.rows[places[item]]):
+            same.append(item)
     if same:
         problem = f"{len(same):,} test items are training items (the first is {same[0]!r})"
         raise error("leak", path, problem=problem, advice="Remove them from one of the files")

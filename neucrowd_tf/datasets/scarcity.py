@@ -64,18 +64,12 @@ class Scarcity:
             crowd = limit_labels(crowd, self.labels_per_item, seed)
         if self.flip_labels is not None:
             crowd = flip_labels(crowd, self.flip_labels, seed)
-        if self.drop_validation:
-            validation = None
-        else:
-            validation = dataset.validation
+        validation = None if self.drop_validation else dataset.validation
         return dataset.replace(annotations=crowd, validation=validation)
 
 
 def _of_rows(dataset: CrowdDataset, rows: Indices) -> CrowdDataset:
-    if dataset.truth is None:
-        truth = None
-    else:
-        truth = dataset.truth[rows]
+    truth = None if dataset.truth is None else dataset.truth[rows]
     crowd = dataset.annotations[rows]
     return dataset.replace(features=dataset.features[rows], annotations=crowd, truth=truth)
 
@@ -86,10 +80,8 @@ def long_tail_sizes(largest: int, num_classes: int, ratio: float) -> list[int]:
     References:
         DASC, section 4.1 (CIFAR10-H with ratio 5).
     """
-    return [
-        max(1, int(largest * ratio ** (-code / (num_classes - 1)) + 1e-9))
-        for code in range(num_classes)
-    ]
+    sizes = largest * ratio ** (-np.arange(num_classes) / (num_classes - 1)) + 1e-9
+    return np.maximum(1, sizes.astype(int)).tolist()
 
 
 def _long_tailed(dataset: CrowdDataset, ratio: float, seed: int) -> Indices:
@@ -103,5 +95,7 @@ def _long_tailed(dataset: CrowdDataset, ratio: float, seed: int) -> Indices:
     shuffled = np.random.default_rng([seed, 0xDA7A, 2]).permutation(len(truth))
     counts = np.bincount(truth, minlength=dataset.num_classes)
     sizes = long_tail_sizes(int(counts.min()), dataset.num_classes, ratio)
-    of_classes = (shuffled[truth[shuffled] == code] for code in range(dataset.num_classes))
-    return np.sort(np.concatenate([rows[:n] for rows, n in zip(of_classes, sizes, strict=True)]))
+    rows = []
+    for code, size in enumerate(sizes):
+        rows.append(shuffled[truth[shuffled] == code][:size])
+    return np.sort(np.concatenate(rows))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +14,9 @@ from neucrowd_tf.datasets.files import TableFiles
 from neucrowd_tf.datasets.leaks import check_apart, check_no_leak
 from neucrowd_tf.datasets.splits import stratified_sample
 from neucrowd_tf.declare.dataset_registration import register_dataset
-from neucrowd_tf.declare.types import Indices
+from neucrowd_tf.declare.types import Indices, Texts
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.column_names import without
 from neucrowd_tf.io.features import FeatureTable, read_features, read_texts
 from neucrowd_tf.io.gold import read_true_labels
 from neucrowd_tf.io.images import read_images
@@ -102,7 +102,7 @@ def _read(files: TableFiles, path: Path, options: TableOptions) -> FeatureTable:
 
 
 def _true_labels(
-    path: Path, items: Sequence[str], crowd: Annotations, options: TableOptions, files: TableFiles
+    path: Path, items: Texts, crowd: Annotations, options: TableOptions, files: TableFiles
 ) -> Indices:
     """Returns the class codes of true labels, -1 for items without one."""
     classes = list(map(str, crowd.class_names.tolist()))
@@ -113,10 +113,9 @@ def _check_two_classes(crowd: Annotations, path: Path) -> None:
     """Raises DataError for labels of fewer than two classes."""
     used = crowd.vote_counts().sum(axis=0) > 0
     if used.sum() < 2:
-        if used.any():
-            received = f"only {spelt(crowd.class_names[used][0])}"
-        else:
-            received = "no labels"
+        received = "no labels"
+        for name in crowd.class_names[used]:
+            received = f"only {spelt(name)}"
         raise DataError(f"{path}: expected labels of at least two classes, received {received}")
 
 
@@ -127,11 +126,11 @@ def _published_test(
     features = Path(getattr(files, f"test_{files.kind}"))
     truth = Path(str(files.test_truth))
     table = _read(files, features, options)
-    missing = [f"there is no column {name!r}" for name in training.names if name not in table.names]
-    extra = (name for name in table.names if name not in training.names)
-    missing += [f"column {name!r} is not among the training features" for name in extra]
-    if missing:
-        raise DataError(f"{features}: {missing[0]}. Give it the columns of the training features.")
+    problems = [f"there is no column {name!r}" for name in without(training.names, table.names)]
+    for name in without(table.names, training.names):
+        problems.append(f"column {name!r} is not among the training features")
+    if problems:
+        raise DataError(f"{features}: {problems[0]}. Give it the columns of the training features.")
     items = table.items.tolist()
     labels = _true_labels(truth, items, crowd, options, files)
     if (labels < 0).any():
@@ -139,7 +138,7 @@ def _published_test(
         raise DataError(f"{truth}: test item {item!r} has no true label. Add it.")
     rows = table.rows
     if files.kind == "features":
-        rows = rows[:, [table.names.index(name) for name in training.names]]
+        rows = rows[:, list(map(table.names.index, training.names))]
     check_apart(training, FeatureTable(table.items, rows, training.names), features)
     return Split(rows, labels, typed_names(items))
 

@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 from neucrowd_tf.datasets.core import CrowdDataset
 from neucrowd_tf.declare.registration import add
+from neucrowd_tf.declare.types import Texts
 
 Loader = TypeVar("Loader", bound=Callable[..., CrowdDataset])
 
@@ -54,7 +55,7 @@ class Suite:
     """
 
     name: str
-    make: Callable[..., Sequence[str]]
+    make: Callable[..., Texts]
     summary: str
     in_all: bool = True
     module: str = ""

@@ -28,6 +28,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import operator
 import sys
 import textwrap
 import types
@@ -96,7 +97,9 @@ def whole(least: int = 1, most: int | None = None) -> Constraint:
     def holds(value: Any) -> bool:
         return _is_whole(value) and value >= least and (most is None or value <= most)
 
-    words = f"a whole number from {least}" + (f" to {most}" if most is not None else "")
+    words = f"a whole number from {least}"
+    if most is not None:
+        words += f" to {most}"
     return Constraint(words, holds)
 
 
@@ -108,17 +111,20 @@ def number(
     most: float | None = None,
 ) -> Constraint:
     """Returns the constraint of finite numbers within the bounds."""
-    bounds = {"from": least, "above": above, "below": below, "at most": most}
-    words = [f"{word} {bound:g}" for word, bound in bounds.items() if bound is not None]
+    words = []
+    bounds = []
+    for word, holds_for, bound in (
+        ("from", operator.ge, least),
+        ("above", operator.gt, above),
+        ("below", operator.lt, below),
+        ("at most", operator.le, most),
+    ):
+        if bound is not None:
+            words.append(f"{word} {bound:g}")
+            bounds.append((holds_for, bound))
 
     def holds(value: Any) -> bool:
-        return (
-            _is_number(value)
-            and (least is None or value >= least)
-            and (above is None or value > above)
-            and (below is None or value < below)
-            and (most is None or value <= most)
-        )
+        return _is_number(value) and all(test(value, bound) for test, bound in bounds)
 
     return Constraint(f"a number {' and '.join(words)}".rstrip(), holds)
 
@@ -126,10 +132,7 @@ def number(
 def one_of(*choices: str) -> Constraint:
     """Returns the constraint of a few names."""
     *first, last = map(repr, choices)
-    if first:
-        spelt = f"{', '.join(first)} or {last}"
-    else:
-        spelt = last
+    spelt = " or ".join(filter(None, [", ".join(first), last]))
     return Constraint(spelt, lambda value: isinstance(value, str) and value in choices, choices)
 
 
@@ -216,20 +219,15 @@ def _declaration(kind: type, field: dataclasses.Field[object]) -> Declaration:
     """Returns a field's declaration: the nearest type, the nearest rule and meaning."""
     owners = [base for base in kind.__mro__ if field.name in inspect.get_annotations(base)]
     hints = [_types(base)[field.name] for base in owners]
-    annotated = [hint for hint in hints if typing.get_origin(hint) is Annotated]
-    if annotated:
-        metadata = annotated[0].__metadata__
-    else:
-        metadata = ()
-    if hints[0] in annotated:
-        nearest = hints[0].__origin__
-    else:
-        nearest = hints[0]
-    union = typing.get_origin(nearest) in (typing.Union, types.UnionType)
-    if union:
+    nearest = hints[0]
+    if typing.get_origin(nearest) is Annotated:
+        nearest = nearest.__origin__
+    metadata: tuple[Any, ...] = ()
+    for hint in reversed(hints):
+        metadata = getattr(hint, "__metadata__", metadata)
+    members = (nearest,)
+    if typing.get_origin(nearest) in (typing.Union, types.UnionType):
         members = typing.get_args(nearest)
-    else:
-        members = (nearest,)
     kinds = tuple(member for member in members if member is not types.NoneType)
     rule = next((item for item in metadata if isinstance(item, Constraint)), None)
     if metadata and rule is None:
@@ -265,7 +263,7 @@ def _documented(text: str, kind: object) -> str:
     lines = []
     for argument in declared(kind):
         lines += textwrap.wrap(
-            f"{argument.name}: {argument.meaning}" if argument.meaning else argument.name,
+            ": ".join(filter(None, [argument.name, argument.meaning])),
             96,
             initial_indent="    ",
             subsequent_indent="        ",
@@ -277,7 +275,7 @@ def _documented(text: str, kind: object) -> str:
     places = [place for place in map(text.find, sections) if place >= 0]
     cut = min(places, default=len(text))
     parts = [text[:cut].rstrip(), "Args:\n" + "\n".join(lines), text[cut:].strip("\n")]
-    return "\n\n".join(section for section in parts if section)
+    return "\n\n".join(filter(None, parts))
 
 
 def check_arguments(estimator: Estimator) -> None:
@@ -305,10 +303,7 @@ def _plain(value: Any, kinds: Sequence[Any] = ()) -> Any:
         return value.tolist()
     if type(value) in (list, tuple):
         plain = list(map(_plain, value))
-        same = all(new is old for new, old in zip(plain, value, strict=True))
-        if same:
-            return value
-        return type(value)(plain)
+        return value if all(map(operator.is_, plain, value)) else type(value)(plain)
     if isinstance(value, (np.integer, np.floating)):
         value = value.item()
     if float in kinds and int not in kinds and type(value) is int:

@@ -19,14 +19,14 @@ import json
 import os
 import re
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 from absl import flags as absl_flags
 
 from neucrowd_tf.declare.declarations import Constraint, Declaration, declared, number
-from neucrowd_tf.declare.types import NamedValues
+from neucrowd_tf.declare.types import NamedValues, Texts
 from neucrowd_tf.errors import UsageError
 
 Values = TypeVar("Values")
@@ -37,7 +37,7 @@ class HelpRequest(Exception):
     """`--help` was among the flags; the exception's text is the help."""
 
 
-def parse(kind: type[Values], argv: Sequence[str], command: str = "") -> Values:
+def parse(kind: type[Values], argv: Texts, command: str = "") -> Values:
     """Returns the values of a command line.
 
     Args:
@@ -50,7 +50,7 @@ def parse(kind: type[Values], argv: Sequence[str], command: str = "") -> Values:
             line.
         HelpRequest: `--help` is among the arguments.
     """
-    if any(item in _HELP for item in argv):
+    if not set(_HELP).isdisjoint(argv):
         raise HelpRequest(help_text(kind, command))
     values = _absl_flags(kind)
     try:
@@ -67,10 +67,7 @@ def parse(kind: type[Values], argv: Sequence[str], command: str = "") -> Values:
     for field in dataclasses.fields(kind):  # type: ignore[arg-type]
         value = values[field.name].value
         if value is not None:
-            if isinstance(value, list):
-                chosen[field.name] = tuple(value)
-            else:
-                chosen[field.name] = value
+            chosen[field.name] = tuple(value) if isinstance(value, list) else value
         elif field.default is dataclasses.MISSING:
             raise UsageError(f"--{field.name} is missing: {flags[field.name].meaning}")
     return kind(**chosen)
@@ -90,9 +87,7 @@ def help_text(kind: type, command: str) -> str:
 def described(kind: type) -> str:
     """Returns a class's docstring, "" without one: dataclasses then have a signature there."""
     text = inspect.cleandoc(kind.__doc__ or "")
-    if text.startswith(f"{kind.__name__}("):
-        return ""
-    return text
+    return "" if text.startswith(f"{kind.__name__}(") else text
 
 
 def flag_groups(kind: type) -> dict[str, dict[str, str]]:
@@ -100,13 +95,11 @@ def flag_groups(kind: type) -> dict[str, dict[str, str]]:
     flags = _by_name(kind)
     groups: dict[str, dict[str, str]] = {}
     for owner in kind.__mro__:
-        if owner is kind:
-            title = "Flags"
-        else:
-            title = described(owner).partition("\n")[0].rstrip(".")
-        names = [name for name in inspect.get_annotations(owner) if name in flags]
-        if names:
-            groups[title or owner.__name__] = {name: _meaning(flags.pop(name)) for name in names}
+        title = "Flags"
+        if owner is not kind:
+            title = described(owner).partition("\n")[0].rstrip(".") or owner.__name__
+        for name in filter(flags.__contains__, inspect.get_annotations(owner)):
+            groups.setdefault(title, {})[name] = _meaning(flags.pop(name))
     return groups
 
 
@@ -185,9 +178,11 @@ def _parser(flag: Declaration) -> absl_flags.ArgumentParser:
         if kind in flag.kinds:
             return _Parser(convert, rule if kind is bool else flag.rule or rule)
     entries = _entry_kinds(flag)
-    return _Parser(
-        _path if Path in flag.kinds else pair if tuple in entries else _entries if entries else str
-    )
+    if Path in flag.kinds:
+        return _Parser(_path)
+    if tuple in entries:
+        return _Parser(pair)
+    return _Parser(_entries if entries else str)
 
 
 def _path(text: str) -> Path:
@@ -202,17 +197,14 @@ def split_list(text: str) -> tuple[str, ...]:
     The text `"Smith, A.",bot` has two entries.
     """
     try:
-        if text:
-            (entries,) = csv.reader([text], skipinitialspace=True, strict=True)
-        else:
-            (entries,) = ([""],)
+        (entries,) = csv.reader([text], skipinitialspace=True, strict=True)
     except (csv.Error, ValueError):  # a quotation mark within an entry
         entries = text.split(",")
-    return tuple(entry.strip() for entry in entries)
+    return tuple(map(str.strip, entries or [""]))
 
 
 def _entries(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(entry for entry in split_list(text) if entry))
+    return tuple(dict.fromkeys(filter(None, split_list(text))))
 
 
 def pair(text: str) -> tuple[str, Any]:
@@ -248,9 +240,7 @@ def from_values(kind: type[Values], values: NamedValues) -> Values:
 def _convert(flag: Declaration, value: object) -> Any:
     entries = _entry_kinds(flag)
     if isinstance(value, list | tuple) and entries:
-        if float in entries:
-            return tuple(value)
-        return tuple(map(str, value))
+        return tuple(value if float in entries else map(str, value))
     if isinstance(value, bool):
         fits = bool in flag.kinds
     elif isinstance(value, int | float):
@@ -258,10 +248,7 @@ def _convert(flag: Declaration, value: object) -> Any:
     else:
         fits = isinstance(value, str | Path)
     if not fits:
-        if flag.rule:
-            choices = flag.rule.choices
-        else:
-            choices = ()
+        choices = flag.rule.choices if flag.rule else ()
         raise ValueError(f"must be {' or '.join(choices) or f'a value of type {_spelt(flag)}'}")
     return _parser(flag).parse(value if isinstance(value, bool) else str(value))
 

@@ -44,25 +44,20 @@ def nest(kind: object, values: Fields, presets: Fields | None = None) -> Fields:
     if not isinstance(merged.get("optimizer", ""), str) and "learning_rate" not in values:
         merged.pop("learning_rate", None)  # the optimizer has its own
     for name, kinds in getattr(kind, "nested", {}).items():
-        every = _options(kinds)
-        options = {option: merged.pop(option) for option in list(merged) if option in every}
+        options = {}
+        for option in filter(_options(kinds).__contains__, list(merged)):
+            options[option] = merged.pop(option)
         default = next(field.default for field in declared(kind) if field.name == name)
-        value = merged.get(name, default)
-        if callable(value):
-            unused = [option for option in options if option in values]
-            if unused:
-                raise UsageError(f"{unused[0]}: has no effect on {name}, which is an object")
+        config = merged.get(name, default)
+        if callable(config):
+            for option in filter(values.__contains__, options):
+                raise UsageError(f"{option}: has no effect on {name}, which is an object")
             continue
-        if isinstance(value, str):
-            config = {"name": value}
-        else:
-            config = dict(value)
-        chosen = kinds.get(config.get("name", next(iter(kinds))))
-        if chosen:
-            allowed = {field.name for field in declared(chosen)}
-        else:
-            allowed = set()
-        options = {o: v for o, v in options.items() if o in values or o in allowed}
+        if isinstance(config, str):
+            config = {"name": config}
+        chosen = config.get("name", next(iter(kinds)))
+        allowed = {*values, *_options({chosen: kinds[chosen]} if chosen in kinds else {})}
+        options = {option: options[option] for option in options if option in allowed}
         if options:
             merged[name] = {**config, **options}
     return merged

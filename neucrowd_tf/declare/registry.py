@@ -27,7 +27,7 @@ from neucrowd_tf.declare.nested import nest, nested_names
 from neucrowd_tf.declare.registration import Registered
 from neucrowd_tf.declare.registration import register_method as register_method
 from neucrowd_tf.declare.settings import frozen
-from neucrowd_tf.declare.types import Fields, NamedValues
+from neucrowd_tf.declare.types import Fields, NamedValues, Texts
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.names import did_you_mean
 
@@ -155,8 +155,11 @@ _INDEXED = _indexed()
 
 def _divided(options: NamedValues, names: Collection[str]) -> tuple[Fields, Fields]:
     """Returns the options that have none of these names, and those that have."""
-    others = {name: value for name, value in options.items() if name not in names}
-    return others, {name: value for name, value in options.items() if name in names}
+    others: Fields = {}
+    same: Fields = {}
+    for name, value in options.items():
+        (same if name in names else others)[name] = value
+    return others, same
 
 
 def register_suite_files(reader: Callable[[Path], Sequence[Suite]]) -> None:
@@ -243,7 +246,7 @@ def datasets() -> list[Dataset]:
     return list(map(dataset, sorted(entries("dataset"))))
 
 
-def chosen_suites(names: Sequence[str]) -> list[Suite]:
+def chosen_suites(names: Texts) -> list[Suite]:
     """Returns the suites of those names, each once.
 
     "all" is every one that `--list` shows; FILE.toml is those of a file.
@@ -254,13 +257,15 @@ def chosen_suites(names: Sequence[str]) -> list[Suite]:
     """
     chosen: dict[str, Suite] = {}
     for name in names:
-        if name == "all" or name.endswith(".toml"):
-            every = [_look_up("suite", each) for each in entries("suite")]
+        suites: Sequence[Suite] = []
+        if name == "all" or name.endswith(".toml"):  # which needs what suites register
+            suites = list(map(functools.partial(_look_up, "suite"), entries("suite")))
         if name.endswith(".toml") and _SUITE_FILES:
-            suites: Sequence[Suite] = _SUITE_FILES[0](Path(name))
-        elif name == "all" and every:
-            suites = [suite for suite in every if suite.in_all]
+            suites = _SUITE_FILES[0](Path(name))
+        elif name == "all" and suites:
+            suites = [suite for suite in suites if suite.in_all]
         else:
             suites = [_look_up("suite", name)]
-        chosen |= {suite.name: suite for suite in suites}
+        for suite in suites:
+            chosen[suite.name] = suite
     return list(chosen.values())

@@ -6,7 +6,7 @@ import them. Their objects are `Any` to a checker; the names say which objects a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -53,3 +53,11 @@ Axes: TypeAlias = Any
 Fields: TypeAlias = dict[str, Any]
 # Arguments of a constructor by name, which are read only.
 NamedValues: TypeAlias = Mapping[str, Any]
+# Texts in order: names of columns, items or classes, the cells of a column.
+Texts: TypeAlias = Sequence[str]
+# Objects of JSON, each after its place in the file: "record 2", "line 3".
+Records: TypeAlias = Iterator[tuple[str, Fields]]
+# The entries of a flag that takes several, separated by commas.
+Entries: TypeAlias = tuple[str, ...]
+# The values of a flag that takes name=value and may be repeated.
+Pairs: TypeAlias = tuple[tuple[str, Any], ...]

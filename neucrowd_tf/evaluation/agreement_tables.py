@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
 from neucrowd_tf.annotations import Annotations, agreement
 from neucrowd_tf.certainty.agreement_intervals import agreement_intervals, titles
-from neucrowd_tf.declare.types import Mask
+from neucrowd_tf.declare.types import Array
 from neucrowd_tf.io.tables.writing import cell, to_csv
 from neucrowd_tf.io.values import numbers_of
 
@@ -44,23 +44,19 @@ def pairs(annotations: Annotations, least: int = MANY_SHARED) -> list[Pair]:
     """
     busiest = np.argsort(-annotations.labels_per_annotator(), kind="stable")
     chosen = np.sort(busiest[:MOST_ANNOTATORS])
-    index = np.full(annotations.num_annotators, -1)
-    index[chosen] = np.arange(len(chosen))
-    compared = index[annotations.annotators] >= 0
-    rows = annotations.instances[compared]
-    columns = index[annotations.annotators[compared]]
-    labels = annotations.labels[compared]
-    shape = (annotations.num_instances, len(chosen))
+    crowd = annotations.select(np.isin(annotations.annotators, chosen))
+    columns = np.searchsorted(chosen, crowd.annotators)
+    shape = (crowd.num_instances, len(chosen))
 
-    def matrix(mask: Mask) -> csr_matrix:
-        return csr_matrix((np.ones(mask.sum()), (rows[mask], columns[mask])), shape=shape)
+    def matrix(weights: Array) -> csr_matrix:
+        return csr_matrix((weights.astype(float), (crowd.instances, columns)), shape=shape)
 
-    labelled = matrix(np.ones(len(rows), dtype=bool))
+    labelled = matrix(np.ones(len(columns)))
     shared = (labelled.T @ labelled).toarray()
     same = np.zeros_like(shared)
     chance = np.zeros_like(shared)
     for code in range(annotations.num_classes):
-        of_class = matrix(labels == code)
+        of_class = matrix(crowd.labels == code)
         same += (of_class.T @ of_class).toarray()
         of_both = (of_class.T @ labelled).toarray()  # [a, b]: a's labels where b has any
         chance += of_both * of_both.T
@@ -68,9 +64,9 @@ def pairs(annotations: Annotations, least: int = MANY_SHARED) -> list[Pair]:
     total = shared[first, second]
     observed = same[first, second] / total
     kappa = agreement.chance_corrected(observed, chance[first, second] / total**2)
-    who = (chosen[first].tolist(), chosen[second].tolist())
+    members = (chosen[first].tolist(), chosen[second].tolist())
     figures = (total.astype(int).tolist(), observed.tolist(), kappa.tolist())
-    result = list(map(Pair, *who, *figures))
+    result = list(map(Pair, *members, *figures))
     return sorted(result, key=lambda pair: (np.nan_to_num(pair.kappa, nan=2.0), -pair.shared))
 
 
@@ -106,16 +102,18 @@ def agreement_csvs(annotations: Annotations, scale: agreement.Scale = "nominal")
     coefficients_of = operator.itemgetter(*agreement.COEFFICIENTS)
     classes = [(*size, *coefficients_of(row)) for size, row in zip(sizes, by_class, strict=True)]
     columns = (annotations.instance_names.tolist(), votes.sum(axis=1).tolist(), items)
-    tables: dict[str, tuple[tuple[str, ...], Iterable[Sequence[Any]]]] = {
-        "coefficients.csv": (("coefficient", "scale", "value", "low", "high"), coefficients),
-        "classes.csv": (("class", "num_labels", *agreement.COEFFICIENTS), classes),
-        "items.csv": (("task", "num_labels", "percent"), zip(*columns, strict=True)),
+    texts = {
+        "coefficients.csv": _csv(("coefficient", "scale", "value", "low", "high"), coefficients),
+        "classes.csv": _csv(("class", "num_labels", *agreement.COEFFICIENTS), classes),
+        "items.csv": _csv(("task", "num_labels", "percent"), zip(*columns, strict=True)),
     }
     if annotations.has_identities:
-        people = annotations.annotator_names.tolist()
-        rows = ((people[p.first], people[p.second], *p[2:]) for p in pairs(annotations, 1))
-        tables["pairs.csv"] = (("annotator_1", "annotator_2", "items", "percent", "kappa"), rows)
-    texts: dict[str, str] = {}
-    for name, (header, lines) in tables.items():
-        texts[name] = to_csv(header, (map(cell, line) for line in lines))
+        annotators = annotations.annotator_names.tolist()
+        rows = ((annotators[p.first], annotators[p.second], *p[2:]) for p in pairs(annotations, 1))
+        header = ("annotator_1", "annotator_2", "items", "percent", "kappa")
+        texts["pairs.csv"] = _csv(header, rows)
     return texts
+
+
+def _csv(header: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
+    return to_csv(header, (map(cell, row) for row in rows))

@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from neucrowd_tf.aggregation.base import labelled_rows
 from neucrowd_tf.annotations import Annotations, as_annotations, statistics
 from neucrowd_tf.certainty.inference import Inference
 from neucrowd_tf.certainty.skills import relative_agreement
-from neucrowd_tf.declare.types import Array, Estimator, Fields, Indices
+from neucrowd_tf.declare.types import Array, Estimator, Indices
 from neucrowd_tf.io.tables.writing import columns_csv, to_csv
 
 HEADER = (
@@ -40,7 +41,7 @@ def rank_annotators(annotations: Annotations | ArrayLike) -> pd.DataFrame:
     crowd.require_identities("the ranking of annotators")
     crowd = crowd.observed()
     relative, overlap = relative_agreement(crowd)
-    columns: Fields = {
+    columns = {
         "num_labels": crowd.labels_per_annotator(),
         "overlap": overlap.astype(int),
         "agreement": statistics.leave_one_out_agreement(crowd),
@@ -76,7 +77,7 @@ def annotators_csv(inference: Inference, predicted: Indices, estimator: Estimato
         return to_csv(HEADER, [])
     size = crowd.num_annotators
     classes = crowd.num_classes
-    labels = np.where(crowd.annotated | (inference.gold >= 0), inference.labels, -1)
+    labels = np.where(labelled_rows(crowd, inference.gold), inference.labels, -1)
     columns: dict[str, Array] = {
         "annotator": crowd.annotator_names,
         "num_labels": crowd.labels_per_annotator().astype(int),

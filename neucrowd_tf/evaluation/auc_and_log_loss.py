@@ -30,7 +30,14 @@ def mean_roc_auc(codes: NDArray[np.integer], probabilities: NDArray[np.floating]
 
 
 def mean_log_loss(codes: NDArray[np.integer], probabilities: NDArray[np.floating]) -> float:
-    """Returns the mean negative log probability of the given class, in nats.
+    """Returns the mean of `log_losses`."""
+    return float(log_losses(codes, probabilities).mean())
+
+
+def log_losses(
+    codes: NDArray[np.integer], probabilities: NDArray[np.floating]
+) -> NDArray[np.float64]:
+    """Returns `[M]` negative log probabilities of the classes, in nats.
 
     Probabilities are clipped as in scikit-learn, at the smallest step of float64 beside 1.
 
@@ -41,4 +48,4 @@ def mean_log_loss(codes: NDArray[np.integer], probabilities: NDArray[np.floating
     scores = probabilities.astype(np.float64)
     likelihoods = scores[np.arange(len(codes)), codes] / scores.sum(axis=1)
     smallest = np.finfo(np.float64).eps
-    return float(-np.log(np.clip(likelihoods, smallest, 1.0 - smallest)).mean())
+    return -np.log(np.clip(likelihoods, smallest, 1.0 - smallest))

@@ -84,5 +84,5 @@ def certainty_without_gold(
     if gold is None:
         return certainty
     calibration = Calibration.learned(consensus_method(crowd, scale))
-    fitted = calibration.fitted(certainty.posteriors, certainty.votes, gold)
-    return fitted.apply(certainty.posteriors, certainty.votes)
+    recalibrated = calibration.fitted(certainty.posteriors, certainty.votes, gold)
+    return recalibrated.apply(certainty.posteriors, certainty.votes)

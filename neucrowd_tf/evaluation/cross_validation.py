@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 from collections.abc import Hashable, Sequence
 
 import numpy as np
@@ -40,22 +39,23 @@ def concatenate(parts: Sequence[Annotations]) -> Annotations:
     first = parts[0]
     if len(parts) == 1:
         return first
-    for crowd in parts[1:]:
-        if crowd.class_names.tolist() != first.class_names.tolist():
+    classes = first.class_names.tolist()
+    instances: list[Hashable] = []
+    annotators: dict[Hashable, None] = {}
+    for crowd in parts:
+        if crowd.class_names.tolist() != classes:
             raise DataError(
-                f"cross-validation: expected the classes {first.class_names.tolist()}, received"
+                f"cross-validation: expected the classes {classes}, received"
                 f" {crowd.class_names.tolist()}"
             )
-    of_parts = (crowd.instance_names.tolist() for crowd in parts)
-    names = as_name_array(list(itertools.chain.from_iterable(of_parts)))
-    if len(set(names.tolist())) != len(names):
+        instances += crowd.instance_names.tolist()
+        annotators |= dict.fromkeys(crowd.annotator_names.tolist())
+    names = as_name_array(instances)
+    if len(set(instances)) != len(names):
         raise DataError("cross-validation: expected each task in one part only")
     if not first.has_identities:
         votes = np.vstack([crowd.vote_counts() for crowd in parts])
         return Annotations.from_votes(votes, instance_names=names, class_names=first.class_names)
-    annotators: dict[Hashable, None] = {}
-    for crowd in parts:
-        annotators |= dict.fromkeys(crowd.annotator_names.tolist())
     table = pd.concat([crowd.to_frame() for crowd in parts])
     return Annotations.from_arrays(
         *(table[column] for column in table),
@@ -67,8 +67,11 @@ def concatenate(parts: Sequence[Annotations]) -> Annotations:
 
 def annotated_parts(dataset: CrowdDataset) -> list[Split]:
     """Returns those of the validation and the test split that have annotations."""
-    splits = [split for split in (dataset.validation, dataset.test) if split is not None]
-    return [split for split in splits if split.annotations is not None]
+    splits = []
+    for split in (dataset.validation, dataset.test):
+        if split is not None and split.annotations is not None:
+            splits.append(split)
+    return splits
 
 
 def whole_crowd(dataset: CrowdDataset) -> Annotations:
@@ -84,14 +87,13 @@ def whole_truth(dataset: CrowdDataset) -> Indices | None:
     """
     if dataset.truth is None:
         return None
-    real = {
-        id(dataset.validation): dataset.validation_is_truth,
-        id(dataset.test): dataset.test_is_truth,
-    }
-    labels = [
-        np.where(real[id(split)], split.labels, UNKNOWN) for split in annotated_parts(dataset)
-    ]
-    return np.concatenate([dataset.truth, *labels]).astype(np.int64)
+    labels = [dataset.truth]
+    for split in annotated_parts(dataset):
+        is_truth = dataset.test_is_truth
+        if split is dataset.validation:
+            is_truth = dataset.validation_is_truth
+        labels.append(np.where(is_truth, split.labels, UNKNOWN))
+    return np.concatenate(labels).astype(np.int64)
 
 
 def _test_rows(labels: Indices, folds: int, seed: int) -> list[NDArray[np.intp]]:
@@ -111,15 +113,12 @@ def _hold_out(votes: Indices, rows: NDArray[np.intp], rng: np.random.Generator) 
 
     At least one row of each class stays in training.
     """
-    chosen = []
-    for code in np.unique(votes[rows]):
+    chosen = [rows[:0]]
+    for code in np.unique(votes[rows[votes[rows] != UNKNOWN]]):
         of_class = rows[votes[rows] == code]
-        if code != UNKNOWN:
-            size = min(round(VALIDATION * len(of_class)), len(of_class) - 1)
-            chosen.append(rng.permutation(of_class)[:size])
-    if chosen:
-        return np.sort(np.concatenate(chosen))
-    return np.zeros(0, dtype=np.intp)
+        size = min(round(VALIDATION * len(of_class)), len(of_class) - 1)
+        chosen.append(rng.permutation(of_class)[:size])
+    return np.sort(np.concatenate(chosen))
 
 
 def fold_dataset(
@@ -157,27 +156,23 @@ def fold_dataset(
             "expected at least 2 folds, a fold from 0 to folds - 1 and a repeat from 0, received"
             f" folds={folds}, fold={fold}, repeat={repeat}"
         )
-    others = [split.features for split in annotated_parts(dataset)]
-    features = np.concatenate([dataset.features, *others])
+    further = [split.features for split in annotated_parts(dataset)]
+    features = np.concatenate([dataset.features, *further])
     crowd = whole_crowd(dataset)
     votes = np.where(crowd.annotated, majority_labels(crowd.vote_counts(), "random", seed), UNKNOWN)
     truth = whole_truth(dataset)
-    first = first_of_each(features)
-    features = features[first]
-    crowd = crowd[first]
-    votes = votes[first]
-    if truth is None:
-        labels = votes
-    else:
-        labels = truth[first]
+    distinct = first_of_each(features)
+    features = features[distinct]
+    crowd = crowd[distinct]
+    votes = votes[distinct]
+    labels = votes if truth is None else truth[distinct]
     shuffle = int(np.random.default_rng([seed, repeat, 1]).integers(2**31))
     test = _test_rows(labels, folds, shuffle)[fold]
     outside = np.setdiff1d(np.arange(len(labels)), test)
-    rng = np.random.default_rng([seed, repeat, fold, 2])
+    validation = outside[:0]
     if hold_out:
+        rng = np.random.default_rng([seed, repeat, fold, 2])
         validation = _hold_out(votes, outside, rng)
-    else:
-        validation = outside[:0]
     train = np.setdiff1d(outside, validation)
 
     def split(rows: NDArray[np.intp], codes: Indices) -> Split:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from neucrowd_tf.aggregation.base import Codes
+from neucrowd_tf.aggregation.base import Codes, apply_gold, with_gold
 from neucrowd_tf.aggregation.families import PEOPLE, Sources
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.statistics import top_classes
@@ -46,23 +46,21 @@ class InferredLabels:
 
     def columns(self) -> dict[str, Iterable[Any]]:
         """Returns the columns of labels.csv; votes are listed by class, the commonest first."""
-        names = np.array(list(map(str, self.crowd.class_names.tolist())), dtype=object)
+        names = self.crowd.class_names.astype(str).astype(object)
         votes = self.crowd.vote_counts()
         rows = np.arange(len(self.probas))
-        best = self.labels
-        model = self.model_labels
-        listed: list[str] = []
+        listed = []
         for counts, order in zip(votes, np.argsort(-votes, axis=1, kind="stable"), strict=True):
             listed.append("; ".join(f"{names[c]}: {counts[c]}" for c in order if counts[c]))
         return {
             "task": self.crowd.instance_names,
-            "label": names[best],
-            "probability": self.probas[rows, best],
+            "label": names[self.labels],
+            "probability": self.probas[rows, self.labels],
             "num_labels": votes.sum(axis=1),
             "num_tied": self.num_tied,
             "votes": listed,
-            "model_label": names[model],
-            "model_probability": self.model[rows, model],
+            "model_label": names[self.model_labels],
+            "model_probability": self.model[rows, self.model_labels],
             "model_held_out": np.where(self.held_out, "yes", "no"),
         }
 
@@ -100,11 +98,12 @@ def held_out_predictions(
     rows = getattr(estimator, "rows_", None)
     if folds is not None and rows is not None and len(rows) == len(folds):
         predicted = np.isfinite(folds).all(axis=1)
-        held_out[np.asarray(rows)[predicted]] = True
-        probas[np.asarray(rows)[predicted]] = np.asarray(folds)[predicted]
+        predicted_rows = np.asarray(rows)[predicted]
+        held_out[predicted_rows] = True
+        probas[predicted_rows] = np.asarray(folds)[predicted]
     splits = [split.features for split in annotated_parts(dataset) if len(split)]
-    others = [np.asarray(estimator.predict_proba(features)) for features in splits]
-    predictions = np.concatenate([probas, *others]).astype(np.float64)
+    further = [np.asarray(estimator.predict_proba(features)) for features in splits]
+    predictions = np.concatenate([probas, *further]).astype(np.float64)
     return predictions, np.pad(held_out, (0, len(predictions) - len(probas)), constant_values=True)
 
 
@@ -139,14 +138,13 @@ def infer_labels(
     if len(rows):
         certainty = certainty_without_gold(crowd, gold, sources, scale)
         probas[rows] = joint_probas(certainty, rows, model[rows])
-        if scale == "ordinal":
-            num_tied[rows] = 1
-        else:
+        num_tied[rows] = 1
+        if scale != "ordinal":
             num_tied[rows] = top_classes(probas[rows]).sum(axis=1)
     labels = probas.argmax(axis=1)
     labels[rows] = decided(probas[rows], scale)
+    labels = with_gold(labels, gold)
+    apply_gold(probas, gold)
     if gold is not None:
-        labels = np.where(gold >= 0, gold, labels)
-        probas[gold >= 0] = np.eye(crowd.num_classes)[gold[gold >= 0]]
         num_tied[gold >= 0] = 1
     return InferredLabels(crowd, probas, model, held_out, num_tied, labels, decided(model, scale))

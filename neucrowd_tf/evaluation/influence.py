@@ -8,6 +8,7 @@ import numpy as np
 
 from neucrowd_tf.aggregation.base import Codes
 from neucrowd_tf.declare.types import Floats, Mask
+from neucrowd_tf.evaluation.auc_and_log_loss import log_losses
 
 
 def instance_values(metric: str, truth: Codes, probabilities: Floats) -> Floats:
@@ -51,7 +52,7 @@ def _f1(truth: Codes, scores: Floats) -> Floats:
     occurs = total > 0
     score = np.divide(2 * both.sum(axis=0), total, out=np.zeros(size), where=occurs)
     influence = (2 * both - score * either)[:, occurs] / total[occurs]
-    return np.asarray(score[occurs].mean() + len(truth) * influence.mean(axis=1))
+    return score[occurs].mean() + len(truth) * influence.mean(axis=1)
 
 
 def _auc(truth: Codes, scores: Floats) -> Floats:
@@ -65,32 +66,24 @@ def _placements(positive: Mask, score: Floats) -> Floats:
     An instance's placement is the share of the other side that it is ordered correctly against.
     NaN if one side is empty.
     """
-    sides = np.sort(score[positive]), np.sort(score[~positive])
-    if not all(map(len, sides)):
+    sizes = np.where(positive, positive.sum(), (~positive).sum())
+    if positive.all() or not positive.any():
         return np.full(len(score), np.nan)
     placed = np.empty(len(score))
-    for members, opposite, sign in ((positive, sides[1], 1), (~positive, sides[0], -1)):
+    for members in (positive, ~positive):
+        opposite = np.sort(score[~members])
         ends = [np.searchsorted(opposite, score[members], side) for side in ("left", "right")]
-        below = np.mean(ends, axis=0) / len(opposite)  # ties count half
-        if sign > 0:
-            placed[members] = below
-        else:
-            placed[members] = 1.0 - below
+        placed[members] = np.mean(ends, axis=0) / len(opposite)  # ties count half
+    placed[~positive] = 1.0 - placed[~positive]
     area = float(placed[positive].mean())
-    weight = len(score) / np.where(positive, positive.sum(), (~positive).sum())
-    return np.asarray(area + weight * (placed - area))
-
-
-def _log_losses(truth: Codes, scores: Floats) -> Floats:
-    tiny = np.finfo(np.float64).eps  # as scikit-learn clips
-    likely = scores[np.arange(len(truth)), truth] / scores.sum(axis=1)
-    return -np.log(np.clip(likely, tiny, 1.0 - tiny))
+    weight = len(score) / sizes
+    return area + weight * (placed - area)
 
 
 def _brier_scores(truth: Codes, scores: Floats) -> Floats:
     size = scores.shape[1]
     squares = np.square(scores - np.eye(size)[truth]).sum(axis=1)
-    return np.asarray(squares / 2 if size == 2 else squares)
+    return squares / 2 if size == 2 else squares
 
 
 VALUES: dict[str, Callable[[Codes, Floats], Floats]] = {
@@ -98,6 +91,6 @@ VALUES: dict[str, Callable[[Codes, Floats], Floats]] = {
     "balanced_accuracy": _recalls,
     "f1": _f1,
     "auc": _auc,
-    "log_loss": _log_losses,
+    "log_loss": log_losses,
     "brier": _brier_scores,
 }

@@ -107,24 +107,22 @@ def crossed_interval(differences: ArrayLike) -> Interval:
     mean = table.mean()
     by_seed = table.mean(axis=1)
     by_instance = table.mean(axis=0)
-    of_instances = seeds * by_instance.var(ddof=1)
-    if seeds == 1:
-        squares = np.array([of_instances])
-        degrees = np.array([instances - 1])
-        signs = np.array([1.0])
-    else:
-        of_seeds = instances * by_seed.var(ddof=1)
+    # Mean squares of seeds, of instances and of the rest.
+    squares = np.zeros(3)
+    squares[1] = seeds * by_instance.var(ddof=1)
+    degrees = np.array([seeds - 1, instances - 1, (seeds - 1) * (instances - 1)])
+    signs = np.array([1.0, 1.0, -1.0])
+    choices = [[1]]
+    if seeds > 1:
         residuals = table - by_seed[:, None] - by_instance[None, :] + mean
-        freedom = np.array([seeds - 1, instances - 1, (seeds - 1) * (instances - 1)])
-        all_three = np.array([of_seeds, of_instances, np.square(residuals).sum() / freedom[2]])
-        signs = np.array([1.0, 1.0, -1.0])
-        choices = [(all_three, signs, freedom)]
-        choices += [(all_three[[i]], signs[[i]], freedom[[i]]) for i in (0, 1)]
-        squares, signs, degrees = max(choices, key=lambda choice: float(choice[0] @ choice[1]))
-    variance = float(squares @ signs)
+        squares[0] = instances * by_seed.var(ddof=1)
+        squares[2] = np.square(residuals).sum() / degrees[2]
+        choices = [[0, 1, 2], [0], [1]]
+    parts = max(choices, key=lambda parts: float(squares[parts] @ signs[parts]))
+    variance = float(squares[parts] @ signs[parts])
     if variance <= 0:
         return Interval(float(mean), float(mean), float(mean))
-    freedom_of_sum = variance**2 / float(np.sum(np.square(squares) / degrees))
+    freedom_of_sum = variance**2 / float(np.sum(np.square(squares[parts]) / degrees[parts]))
     error = float(np.sqrt(variance / (seeds * instances)))
     return _student(float(mean), error, freedom_of_sum, 0.95)
 

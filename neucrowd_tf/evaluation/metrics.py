@@ -136,13 +136,12 @@ def classification_metrics(
     result["log_loss"] = log_loss(truth, scores)
     result["brier"] = brier_score(truth, scores)
     result["ece"] = expected_calibration_error(truth, scores)
-    names = range(num_classes) if class_names is None else list(class_names)
+    names = range(num_classes) if class_names is None else class_names
     if len(names) != num_classes:
         raise DataError(f"metrics: expected {num_classes} class names, received {len(names)}")
-    per_class: Fields = {}
+    titles = ("precision", "recall", "f1", "support")
+    result["per_class"] = {}
     figures = (precision.tolist(), recall.tolist(), f1.tolist(), support.tolist())
     for name, *row in zip(names, *figures, strict=True):
-        titles = ("precision", "recall", "f1", "support")
-        per_class[str(name)] = dict(zip(titles, row, strict=True))
-    result["per_class"] = per_class
+        result["per_class"][str(name)] = dict(zip(titles, row, strict=True))
     return result

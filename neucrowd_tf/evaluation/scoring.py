@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 from scipy.stats import entropy
 
 from neucrowd_tf.aggregation.families import PEOPLE, Sources
@@ -59,20 +60,17 @@ def score_test(
     crowd = dataset.test.annotations
     soft = soft_scores(dataset, probabilities, estimator)
     if dataset.test_is_truth or crowd is None or not crowd.has_identities:
-        if dataset.test_is_truth:
-            basis = "truth"
-        else:
-            basis = "majority vote"
+        basis = "truth" if dataset.test_is_truth else "majority vote"
         scored = score_split(test, probabilities, dataset.class_names) | soft
         if dataset.test_is_truth and crowd is not None and crowd.annotated.all():
             majority = majority_labels(crowd.vote_counts(), "random", 0)
             scored["majority_accuracy"] = float((probabilities.argmax(axis=1) == majority).mean())
         return test.labels, {"test": scored, "test_labels": basis}
     rows = np.flatnonzero(crowd.annotated)
-    everyone = whole_crowd(dataset).observed()
-    places = everyone.num_instances - len(test) + rows  # test rows come last
+    whole = whole_crowd(dataset).observed()
+    places = whole.num_instances - len(test) + rows  # test rows come last
     metrics, posterior = score_without_truth(
-        everyone,
+        whole,
         places,
         probabilities[rows],
         gold=gold,
@@ -81,14 +79,8 @@ def score_test(
     )
     labels = np.full(len(test), UNKNOWN, dtype=np.int64)
     labels[rows] = posterior.argmax(axis=1)
-    if gold is None:
-        checked = 0
-    else:
-        checked = int((gold[places] >= 0).sum())
-    if checked < LEAST_GOLD:
-        meaning = MEANING
-    else:
-        meaning = GOLD_MEANING.format(checked)
+    checked = 0 if gold is None else int((gold[places] >= 0).sum())
+    meaning = MEANING if checked < LEAST_GOLD else GOLD_MEANING.format(checked)
     if checked:
         few = f"Of these items {checked} have gold labels; {LEAST_GOLD} would measure the accuracy."
         meaning = meaning.replace(NO_TRUTH, few)
@@ -109,15 +101,14 @@ def soft_scores(
     """
     crowd = dataset.test.annotations
     if crowd is None:
-        scores = {}
-    else:
-        scores = soft_label_scores(crowd.vote_counts(), probabilities)
+        return {}
+    scores = soft_label_scores(crowd.vote_counts(), probabilities)
     predict = getattr(estimator, "predict_annotators", None)
-    if not scores or crowd is None or not crowd.has_identities or not callable(predict):
+    if not scores or not crowd.has_identities or not callable(predict):
         return scores
     answers = np.asarray(predict(dataset.test.features))
-    names = {name: r for r, name in enumerate(dataset.annotations.annotator_names.tolist())}
-    codes = np.array([names.get(name, -1) for name in crowd.annotator_names.tolist()])
+    names = pd.Index(dataset.annotations.annotator_names)
+    codes = names.get_indexer(pd.Index(crowd.annotator_names))
     seen = codes[crowd.annotators] >= 0
     if seen.any() and answers.shape[1] == len(names):
         scores["perspectivist_error"] = perspectivist_error(crowd.select(seen), answers[:, codes])
@@ -151,11 +142,9 @@ def evaluate(
         votes = dataset.annotations.vote_counts()
         rows = rows[votes[rows].sum(axis=1) > 0]
         labels = majority_labels(votes, "random", seed)
-        right = labels[rows] == truth[rows]
+        figures["label_majority_vote"] = None
         if len(rows):
-            figures["label_majority_vote"] = float(right.mean())
-        else:
-            figures["label_majority_vote"] = None
+            figures["label_majority_vote"] = float((labels[rows] == truth[rows]).mean())
     if callable(getattr(estimator, "evaluation", None)):
         figures |= estimator.evaluation(dataset)
     return figures

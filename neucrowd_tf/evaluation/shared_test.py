@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -67,7 +66,7 @@ def _read(folder: Path) -> tuple[str, PredictionTable] | None:
 def _parse(folder: Path, changed: tuple[int, ...]) -> tuple[str, PredictionTable] | None:
     del changed  # only part of the cache's key
     try:
-        metrics: Any = read_json(folder / FINISHED)
+        metrics = read_json(folder / FINISHED)
         table = read_predictions(folder / PREDICTIONS)
     except DataError:
         return None

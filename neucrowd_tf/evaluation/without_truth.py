@@ -91,17 +91,17 @@ def scaled_predictions(likelihoods: Floats, probabilities: Array) -> Floats:
     size = likelihoods.shape[1]
     every = slice(None, None, -(-len(likelihoods) // MOST_FITTED))
     logs = np.log(np.clip(np.asarray(probabilities, dtype=np.float64), LEAST, 1.0))
-    likely = np.log(np.clip(likelihoods[every], 1e-300, None))
-    some = logs[every]
+    log_likelihoods = np.log(np.clip(likelihoods[every], 1e-300, None))
+    fitted_logs = logs[every]
 
     def shares(values: Floats, rows: Floats) -> Floats:
-        return np.asarray(log_softmax(np.exp(values[0]) * rows + values[1:], axis=1))
+        return log_softmax(np.exp(values[0]) * rows + values[1:], axis=1)
 
     def loss(values: Floats) -> tuple[float, Floats]:
-        model = shares(values, some)
-        joint = logsumexp(likely + model, axis=1)
-        pull = np.exp(likely + model - joint[:, None]) - np.exp(model)
-        slope = np.array([np.exp(values[0]) * (pull * some).sum(), *pull.sum(axis=0)])
+        model = shares(values, fitted_logs)
+        joint = logsumexp(log_likelihoods + model, axis=1)
+        pull = np.exp(log_likelihoods + model - joint[:, None]) - np.exp(model)
+        slope = np.array([np.exp(values[0]) * (pull * fitted_logs).sum(), *pull.sum(axis=0)])
         value = float(-joint.sum() + PENALTY * (values**2).sum())
         return value, -slope + 2 * PENALTY * values
 
@@ -124,11 +124,10 @@ def posteriors(certainty: Certainty, rows: Codes, probabilities: Array) -> Itera
     unlabelled = (certainty.votes[rows].sum(axis=1) == 0) & (certainty.gold[rows] < 0)
     for draw, shift in enumerate(certainty.shifts[:SHIFTS]):
         crowd = certainty.spread(certainty.right(shift))[rows]
+        shares = np.ones(crowd.shape[1])
         if not unlabelled.all():
-            labelled = crowd[~unlabelled]
-        else:
-            labelled = np.full((1, crowd.shape[1]), 1.0)
-        prior = np.maximum(labelled.mean(axis=0) / labelled.mean(axis=0).sum(), LEAST)
+            shares = crowd[~unlabelled].mean(axis=0)
+        prior = np.maximum(shares / shares.sum(), LEAST)
         crowd[unlabelled] = prior
         evidence = scaled_predictions(crowd / prior, probabilities) - np.log(prior)
         logs = np.log(np.maximum(crowd, 1e-12))
@@ -278,10 +277,7 @@ def score_without_truth(
         probable class. `accuracy_low` and `accuracy_high` are the accuracy's 80% interval.
     """
     certainty = certainty_without_gold(crowd, gold, sources)
-    if gold is None:
-        checked = None
-    else:
-        checked = gold[rows]
+    checked = None if gold is None else gold[rows]
     judgement = judge(certainty, rows, probabilities, gold=checked)
     accuracy = judgement.accuracy("model")
     metrics = classification_metrics(

@@ -4,33 +4,28 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Sequence
 
 import numpy as np
 
-from neucrowd_tf.io.column_names import is_id, is_missing, is_person, is_second
+from neucrowd_tf.declare.types import Texts
+from neucrowd_tf.io.column_names import is_id, is_missing, is_person, is_second, without
 from neucrowd_tf.io.column_values import is_mean, is_recoded
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table
 from neucrowd_tf.names import plain_integers
 
 MOST_WIDE = 40  # distinct values of all columns of a wide table
-FEWEST_ROWS = 6  # whose sums vary less than those of independent columns by more than chance
-ALIKE = 0.4  # share of the variance of independent columns' sums
-TOGETHER_SUMS = 1.2  # the same share, of annotators' columns
-FEWEST_AGREED = 30  # rows in which an annotator hardly agrees with nobody by chance
+FEWEST_ROWS = 6  # before the variance of the rows' sums says anything
+ALIKE = 0.4  # of the variance that sums of independent columns have: counts vary less
+TOGETHER_SUMS = 1.2  # of the same variance: annotators' columns vary more
+FEWEST_AGREED = 30  # rows, before it is no chance that an annotator agrees with nobody
 BY_CHANCE = 1.5  # standard deviations within which a column's agreement with the others is
 TOGETHER = 3.0  # standard deviations above chance of columns that agree
 WHOLE = re.compile(r"\d{1,6}")
 
 
 def groups_of(
-    table: Table,
-    options: TableOptions,
-    columns: Sequence[str],
-    *,
-    named: bool = False,
-    near: bool = False,
+    table: Table, options: TableOptions, columns: Texts, *, named: bool = False, near: bool = False
 ) -> list[list[str]]:
     """Returns groups of columns that may be an annotator each: linked by values they share.
 
@@ -50,9 +45,8 @@ def groups_of(
         if many or of_other_role or is_id(column):
             continue
         if near and plain_integers([*texts]):
-            numbers = list(map(int, texts))
-            for step in (-1, 1):
-                texts.update(str(number + step) for number in numbers)
+            for number in list(map(int, texts)):
+                texts |= {str(number - 1), str(number + 1)}
         for other, others in values.items():
             shared = not near and not texts.isdisjoint(others)
             if is_recoded(table, column, other, shared):
@@ -62,13 +56,11 @@ def groups_of(
     groups: list[list[str]] = []
     for column, texts in values.items():
         joined = [column]
-        rest = []
-        for group in groups:
+        for group in list(groups):
             if any(texts & values[other] for other in group):
+                groups.remove(group)
                 joined = group + joined
-            else:
-                rest.append(group)
-        groups = [*rest, joined]
+        groups.append(joined)
     alike = []
     for group in groups:
         group = _without_means(table, group, values, columns)
@@ -80,21 +72,24 @@ def groups_of(
 
 def _values_of(table: Table, options: TableOptions, column: str) -> set[str]:
     """Returns the labels that a column has; 1.0 is 1."""
-    texts = (text for text in table.distinct(column) if not is_missing(text, options))
-    return {re.sub(r"^(-?\d+)\.0+$", r"\1", text) for text in texts}
+    values = set()
+    for text in table.distinct(column):
+        if not is_missing(text, options):
+            values.add(re.sub(r"^(-?\d+)\.0+$", r"\1", text))
+    return values
 
 
 def _without_means(
-    table: Table, group: list[str], values: dict[str, set[str]], columns: Sequence[str]
+    table: Table, group: list[str], values: dict[str, set[str]], columns: Texts
 ) -> list[str]:
     """Returns a group in the table's order, without the means of its columns of whole numbers."""
     whole = [column for column in group if plain_integers([*values[column]])]
     if len(whole) > 1:
-        group = [c for c in group if c in whole or not is_mean(table, c, whole)]
-    return sorted(group, key=list(columns).index)
+        group = whole + [c for c in without(group, whole) if not is_mean(table, c, whole)]
+    return sorted(group, key=columns.index)
 
 
-def numbers_in(table: Table, columns: Sequence[str]) -> list[np.ndarray] | None:
+def numbers_in(table: Table, columns: Texts) -> list[np.ndarray] | None:
     """Returns the columns as whole numbers; None if a cell has another value."""
     numbers = []
     for column in columns:
@@ -105,7 +100,7 @@ def numbers_in(table: Table, columns: Sequence[str]) -> list[np.ndarray] | None:
     return numbers
 
 
-def are_persons(columns: Sequence[str]) -> bool:
+def are_persons(columns: Texts) -> bool:
     """Whether columns are named as one annotator each: `rater1, rater2`."""
     return all(is_person(re.sub(r"[\W\d_]+$", "", column)) for column in columns)
 
@@ -121,7 +116,7 @@ def sums_of(table: Table) -> tuple[str, list[str]]:
         if whole is not None:
             numbers[column] = whole[0]
     for total in numbers if len(table) > 1 else ():
-        names = [name for name in numbers if name != total]
+        names = without(numbers, [total])
         for first, name in enumerate(names):
             running = numbers[name]
             for last in range(first + 1, len(names)):
@@ -133,7 +128,7 @@ def sums_of(table: Table) -> tuple[str, list[str]]:
     return "", []
 
 
-def vary_together(table: Table, columns: Sequence[str]) -> bool:
+def vary_together(table: Table, columns: Texts) -> bool:
     """Whether columns of whole numbers are high in the same rows, as those of annotators are."""
     numbers = numbers_in(table, columns)
     if numbers is None or len(table) < FEWEST_ROWS:
@@ -142,7 +137,7 @@ def vary_together(table: Table, columns: Sequence[str]) -> bool:
     return bool(np.sum(numbers, axis=0).var() > TOGETHER_SUMS * alone)
 
 
-def exclude_each_other(table: Table, columns: Sequence[str]) -> str:
+def exclude_each_other(table: Table, columns: Texts) -> str:
     """Returns what says that columns of whole numbers are counts of votes or classes, or "".
 
     The columns of annotators vary together, so that their sums vary more than those of columns
@@ -161,7 +156,7 @@ def exclude_each_other(table: Table, columns: Sequence[str]) -> str:
     return ""
 
 
-def strays(table: Table, columns: Sequence[str]) -> list[str]:
+def strays(table: Table, columns: Texts) -> list[str]:
     """Returns the columns that agree with the others by chance alone, which agree with each other.
 
     They may be features of items that have the labels' values.
@@ -169,19 +164,17 @@ def strays(table: Table, columns: Sequence[str]) -> list[str]:
     size = len(columns)
     if len(table) < FEWEST_AGREED:
         return []
-    beyond_chance = np.zeros((size, size))  # agreements of two columns, less those by chance
-    variance = np.zeros((size, size))
+    upper = np.zeros((2, size, size))
     for one, other in itertools.combinations(range(size), 2):
-        pair = _agreement(table, columns[one], columns[other])
-        beyond_chance[one, other] = beyond_chance[other, one] = pair[0]
-        variance[one, other] = variance[other, one] = pair[1]
+        upper[:, one, other] = _agreement(table, columns[one], columns[other])
+    pairs = upper + upper.swapaxes(1, 2)
+    beyond_chance, variance = pairs
     stray = []
     for at, column in enumerate(columns):
         rest = np.arange(size) != at
-        others_agree = beyond_chance[rest][:, rest].sum() / 2
-        others_by_chance = np.sqrt(variance[rest][:, rest].sum() / 2)
+        others_agree, others_vary = pairs[:, rest][:, :, rest].sum(axis=(1, 2))
         alone = abs(beyond_chance[at].sum()) < BY_CHANCE * np.sqrt(variance[at]).sum()
-        if alone and others_agree > TOGETHER * others_by_chance:
+        if alone and others_agree / 2 > TOGETHER * np.sqrt(others_vary / 2):
             stray.append(column)
     return stray
 

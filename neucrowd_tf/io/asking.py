@@ -7,11 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 
+from neucrowd_tf.declare.types import Texts
 from neucrowd_tf.io.checks import Rejection, error
+from neucrowd_tf.io.column_names import without
 
 # The arguments of the command that reads tables, which a proposal repeats; the command sets them.
 RUNNING: ContextVar[tuple[str, ...]] = ContextVar("RUNNING", default=())
 WORDS = {"task": "item", "worker": "annotator", "label": "label"}
+ORDER = ("header", "task_column", "worker_column", "label_column")
 # Flags by name, with the texts that a user types.
 Proposal = Mapping[str, str]
 
@@ -32,10 +35,10 @@ class Asked(Rejection):
         words: Mapping[str, str],
         proposals: Sequence[Proposal] = (),
         alternatives: Mapping[str, Proposal] | None = None,
-        open_roles: Sequence[str] = (),
+        open_roles: Texts = (),
         flags: Proposal | None = None,
-        advice: Sequence[str] = (),
-        otherwise: Sequence[str] = (),
+        advice: Texts = (),
+        otherwise: Texts = (),
     ) -> None:
         """Asks.
 
@@ -66,17 +69,16 @@ class Asked(Rejection):
         Args:
             complete: returns a proposal with what it still lacks, or None if it cannot be read.
         """
-        whole = list(filter(None, map(complete, self.proposals)))
-        if whole:
-            lines = [f"  {self._command(whole[0])}"]
-        else:
-            lines = [*self.otherwise]
-        if not whole and self.open_roles:
+        whole = next(filter(None, map(complete, self.proposals)), None)
+        lines = [*self.otherwise]
+        if whole is not None:
+            lines = [f"  {self._command(whole)}"]
+        elif self.open_roles:
             capitals = {role: WORDS[role].upper() for role in self.open_roles}
             template = self._command({f"{role}_column": word for role, word in capitals.items()})
             lines = [f"Fill in {', '.join(capitals.values())}: {template}"]
         for purpose, proposal in self.alternatives.items():
-            if proposal not in whole[:1] and complete(proposal) is not None:
+            if proposal != whole and complete(proposal) is not None:
                 lines.append(f"{purpose}: {' '.join(_typed(proposal))}")
         advice = "".join(f"\n{line}" for line in (*lines, *self.advice))
         return error(self.check, self.path, advice=advice, **self.words)
@@ -86,25 +88,24 @@ class Asked(Rejection):
 
 
 def _typed(proposal: Proposal) -> list[str]:
-    """Returns flags as they are typed; those of roles come first."""
-    order = [f"{role}_column" for role in WORDS]
-    names = sorted(proposal, key=lambda name: order.index(name) if name in order else len(order))
-    if "header" in names:
-        names = ["header", *(name for name in names if name != "header")]
+    """Returns flags as they are typed; that of the header and those of roles come first."""
+    names = [*filter(proposal.__contains__, ORDER), *without(proposal, ORDER)]
     return [f"--{name}={shlex.quote(proposal[name])}" for name in names]
 
 
-def as_list(names: Sequence[str]) -> str:
+def as_list(names: Texts) -> str:
     """Returns names as a flag takes them, see `flags.split_list`."""
-    return ",".join(
-        '"{}"'.format(name.replace('"', '""')) if "," in name or name[:1] == '"' else name
-        for name in names
-    )
+    quoted = []
+    for name in names:
+        if "," in name or name.startswith('"'):
+            name = '"{}"'.format(name.replace('"', '""'))
+        quoted.append(name)
+    return ",".join(quoted)
 
 
-def command_line(path: Path, flags: Sequence[str]) -> str:
+def command_line(path: Path, flags: Texts) -> str:
     """Returns the command that is running with further flags, or `neucrowd aggregate` with them."""
-    typed: Sequence[str] = RUNNING.get()
+    typed: Texts = RUNNING.get()
     if not any(str(path) in argument for argument in typed):
         typed = ["aggregate", f"--annotations={path}"]
     names = tuple(text.partition("=")[0] + "=" for text in flags)

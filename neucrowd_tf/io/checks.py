@@ -61,11 +61,8 @@ def error(name: str, path: str | Path, place: str = "", /, **words: Any) -> Reje
     """
     check = catalogue()[name]
     first, *commands = f"{check.problem} {check.fix}".format_map(words).split("\n")
-    if place:
-        where = f"{path}: {place}: "
-    else:
-        where = f"{path}: "
-    return Rejection(name, "\n".join([f"{where}{first.strip()} [{name}]", *commands]))
+    line = ": ".join(filter(None, [str(path), place, f"{first.strip()} [{name}]"]))
+    return Rejection(name, "\n".join([line, *commands]))
 
 
 def broken(path: str | Path, problem: str, place: str = "") -> Rejection:

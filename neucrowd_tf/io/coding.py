@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations.codes import duplicates
+from neucrowd_tf.declare.types import Array, Floats, Indices, Mask
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.column_names import SHOWN, is_missing
 from neucrowd_tf.io.column_values import are_many, repeats
@@ -35,25 +35,25 @@ from neucrowd_tf.io.values import (
     split_cell,
     without_point,
 )
-from neucrowd_tf.names import encode
+from neucrowd_tf.names import encode, listed, positions
 
 
 class Coded(NamedTuple):
     """A column of `LabelColumns`: the different names, and the code of each label `[A]`."""
 
     names: list[Any]
-    codes: NDArray[np.int64]
+    codes: Indices
 
     @classmethod
     def of(cls, column: Any) -> Coded:
         """Returns a column as codes."""
         return cls(*(column if isinstance(column, tuple) else encode(column)))
 
-    def counts(self) -> NDArray[np.int64]:
+    def counts(self) -> Indices:
         """Returns how many labels each name has."""
         return np.bincount(self.codes, minlength=len(self.names))
 
-    def at(self, chosen: NDArray[Any], *, every: bool = False) -> Coded:
+    def at(self, chosen: Array, *, every: bool = False) -> Coded:
         """Returns some of the labels, with every name or those in use in order of appearance."""
         if every:
             return self._replace(codes=self.codes[chosen])
@@ -73,6 +73,7 @@ class CodedLabels:
         items, annotators, labels: the columns; without annotators if there are vote counts alone.
         rows: `[A]` where the file has each label.
         pairs: the item and the class of each item here, if cells had several labels.
+        sizes: how many labels, items and annotators the file has.
         notes: sentences to print.
     """
 
@@ -95,15 +96,22 @@ class CodedLabels:
         self._seconds = self._seconds_of_rows()
         if columns.counts is None:
             self._leave_out_missing()
-            self.sizes = len(self.labels.codes), len(self.items.names)
-            self.people = int((self.annotators.counts() > 0).sum())
+            people = int((self.annotators.counts() > 0).sum())
+            self.sizes = {
+                "label": len(self.labels.codes),
+                "item": len(self.items.names),
+                "annotator": people,
+            }
             self._check_repeats()
-            self._split()
+            if options.multi_label is None:
+                self._spell_labels()
+            else:
+                self._ask_for_each_class(options.multi_label)
             self._check()
             if columns.wrong is not None:
                 raise columns.wrong
 
-    def _seconds_of_rows(self) -> NDArray[np.float64] | None:
+    def _seconds_of_rows(self) -> Floats | None:
         if not len(self.columns.times):
             return None
         dated = Coded.of(self.columns.times)
@@ -113,7 +121,7 @@ class CodedLabels:
         return seconds[dated.codes]
 
     @property
-    def times(self) -> NDArray[np.float64] | None:
+    def times(self) -> Floats | None:
         """Seconds since 1970 of each label, NaN if it is missing; None if the file has none."""
         if self._seconds is None:
             return None
@@ -122,10 +130,15 @@ class CodedLabels:
     def _check_repeats(self) -> None:
         """Raises DataError if many labels would be dropped that a column tells apart."""
         if self.options.duplicates is None:
-            keys = self.items.codes * len(self.annotators.names) + self.annotators.codes
+            keys = self._keys
             counts = repeats(keys)
             if are_many(*counts):
                 self.columns.ask_about_repeats(keys, self.rows, counts)
+
+    @property
+    def _keys(self) -> Indices:
+        """A code for the item and annotator of each label."""
+        return self.items.codes * len(self.annotators.names) + self.annotators.codes
 
     def _one_label_cells(self) -> Any:
         """Returns the column of labels; a list of one label is the label."""
@@ -161,8 +174,8 @@ class CodedLabels:
         texts = [labels.names[at] for at in np.flatnonzero(missing)]
         used = ~missing[labels.codes]
         if not used.all() and not columns.annotators_in_columns:
-            listed = ", ".join(map(repr, texts))
-            self.notes.append(f"{int((~used).sum()):,} labels are missing ({listed}).")
+            shown = ", ".join(map(repr, texts))
+            self.notes.append(f"{int((~used).sum()):,} labels are missing ({shown}).")
         if options.missing is None and not options.bins:
             self.notes += nothing_said(labels.names, labels.counts(), list(filter(None, texts)))
         for side, word in ((self.items, "item"), (self.annotators, "annotator")):
@@ -185,59 +198,64 @@ class CodedLabels:
     def _say_numbers_written_twice(self, names: list[str], word: str) -> None:
         """Adds a note on ids that are one number; those above 2**53 are compared exactly."""
         numbers = numbers_of(names)
-        if numbers is not None and len(set(numbers)) < len(numbers):
-            twice = len(names) - len(set(map(Decimal, names)))
-            if twice:
-                line = f"{twice:,} more {word}s are numbers written in two ways (7, 7.0)."
-                self.notes.append(line)
+        if numbers is None or len(set(numbers)) == len(numbers):
+            return
+        if twice := len(names) - len(set(map(Decimal, names))):
+            self.notes.append(f"{twice:,} more {word}s are numbers written in two ways (7, 7.0).")
 
     def place(self, side: Coded) -> Callable[[int], str]:
         """Returns where the first label of a column's code is."""
 
         def place(code: int) -> str:
-            hits = np.flatnonzero(side.codes == code)
-            if len(hits):
-                return self.columns.place(int(self.rows[hits[0]]))
+            for row in self.rows[side.codes == code].tolist():
+                return self.columns.place(row)
             return ""
 
         return place
 
-    def _split(self) -> None:
-        """Makes bins of ratings, and a yes/no question of each class of several in a cell."""
-        options = self.options
+    def _spell_labels(self) -> None:
+        """Spells numbers in one way, and makes bins of ratings.
+
+        Raises:
+            DataError: cells of several labels, or ratings that have no bin.
+        """
+        points = decimal_points(self.labels.names)
+        if points != self.labels.names:
+            first = self.labels.names[0]
+            self.labels = self.labels.renamed(points)
+            self.notes.append(f"Commas are decimal: {first} is read as {points[0]}.")
+        cells = []
+        orders = []
+        for name in self.labels.names:
+            cells.append("" if self._is_one_label(name) else name)
+            if isinstance(name, tuple):
+                orders.append(name)
+        check_ranking(self.path, self.columns.layout, orders)
+        self.notes += check_several(self.path, cells, self.place(self.labels))
+        if not self.options.exact_names:
+            self.labels = self.labels.renamed(without_point(self.labels.names))
+        if self.options.bins:
+            binned = bin_names(self.path, self.labels.names, self.options.bins)
+            self.labels = self.labels.renamed(binned)
+
+    def _ask_for_each_class(self, sign: str) -> None:
+        """Makes a yes/no question of each class of those that cells have, parted by a sign."""
         place = self.place(self.labels)
-        layout = self.columns.layout
-        if options.multi_label is None:
-            points = decimal_points(self.labels.names)
-            if points != self.labels.names:
-                first = self.labels.names[0]
-                self.labels = self.labels.renamed(points)
-                self.notes.append(f"Commas are decimal: {first} is read as {points[0]}.")
-            names = self.labels.names
-            check_ranking(self.path, layout, [name for name in names if isinstance(name, tuple)])
-            cells = ["" if self._is_one_label(name) else name for name in names]
-            self.notes += check_several(self.path, cells, place)
-            if not options.exact_names:
-                self.labels = self.labels.renamed(without_point(names))
-            if options.bins:
-                binned = bin_names(self.path, self.labels.names, options.bins)
-                self.labels = self.labels.renamed(binned)
-            return
         parted = []
         for at, name in enumerate(self.labels.names):
             if name and self._is_one_label(name):
                 parted.append([name])
             else:
-                parted.append(split_cell(self.path, name, options.multi_label, place(at)))
-        check_ranking(self.path, layout, list(filter(None, parted)))
+                parted.append(split_cell(self.path, name, sign, place(at)))
+        check_ranking(self.path, self.columns.layout, list(filter(None, parted)))
         used = list(dict.fromkeys(itertools.chain.from_iterable(parted)))
-        check_names(self.path, "label", used, lambda at: "", options)
-        classes = classes_of(self.path, used, options, lambda at: "")
+        check_names(self.path, "label", used, lambda at: "", self.options)
+        classes = classes_of(self.path, used, self.options, lambda at: "")
         width = len(classes)
-        code_of = {name: code for code, name in enumerate(classes)}
+        code_of = positions(classes)
         ones = np.zeros((len(parted), width), dtype=np.int64)
         for row, cell in enumerate(parted):
-            ones[row, [code_of[name] for name in cell]] = 1
+            ones[row, list(map(code_of.__getitem__, cell))] = 1
         self.pairs = tuple(itertools.product(self.items.names, classes))
         self.items = Coded(
             [f"{item} [{name}]" for item, name in self.pairs],
@@ -247,9 +265,9 @@ class CodedLabels:
         self.annotators = self.annotators.at(repeated, every=True)
         self.rows = self.rows[repeated]
         self.labels = Coded(["no", "yes"], ones[self.labels.codes].ravel())
-        self.options = dataclasses.replace(options, classes=("no", "yes"))
-        listed = ", ".join(classes[:SHOWN]) + ", ..." * (width > SHOWN)
-        self.notes.append(f"Each of {width} classes is a yes/no question: {listed}.")
+        self.options = dataclasses.replace(self.options, classes=("no", "yes"))
+        shown = listed(classes, SHOWN)
+        self.notes.append(f"Each of {width} classes is a yes/no question: {shown}.")
 
     def _is_one_label(self, name: Any) -> bool:
         """Whether a cell is one label whatever is in it: in JSON a text is."""
@@ -262,36 +280,39 @@ class CodedLabels:
         names = self.labels.names
         items = self.items.names
         annotators = self.annotators.names
+        where = self.place(self.annotators)
         check_ids(path, "item", items, self.place(self.items))
-        check_names(path, "annotator", annotators, self.place(self.annotators), options)
-        check_ids(path, "annotator", annotators, self.place(self.annotators))
+        check_names(path, "annotator", annotators, where, options)
+        check_ids(path, "annotator", annotators, where)
         column = self.columns.roles.get("label", "label")
         self.notes += check_classes(path, column, names, self.labels.counts(), options)
         lines = [" ".join(n.split()) if self.columns.structured else n for n in names]
         check_names(path, "label", lines, self.place(self.labels), options)
         check_not_names(path, names, items, annotators)
 
-    def without_duplicates(self) -> NDArray[np.bool_]:
+    def without_duplicates(self) -> Mask:
         """Returns which labels count if an annotator labelled an item several times."""
         rule = self.options.duplicates or "last"
-        keys = self.items.codes * len(self.annotators.names) + self.annotators.codes
+        keys = self._keys
         counted = np.ones(len(keys), dtype=bool)
         extra = duplicates(keys, rule)
         used: str = rule
         if rule == "last" and len(extra) and self.times is not None:
-            oldest_first = np.argsort(
-                np.nan_to_num(self.times, nan=-np.inf), kind="stable"
-            )  # missing times come first
+            times = np.nan_to_num(self.times, nan=-np.inf)  # missing times come first
+            oldest_first = np.argsort(times, kind="stable")
             older = np.sort(oldest_first[duplicates(keys[oldest_first], rule)])
             if not np.array_equal(older, np.sort(extra)):
                 extra = older
                 used = f"the newest by {self.columns.roles.get('time', 'their times')}"
         if len(extra) and rule == "error":
             row = int(extra[0])
-            item = self.items.names[self.items.codes[row]]
-            annotator = self.annotators.names[self.annotators.codes[row]]
-            place = self.columns.place(int(self.rows[row]))
-            raise error("duplicate_pair", self.path, place, item=item, annotator=annotator)
+            raise error(
+                "duplicate_pair",
+                self.path,
+                self.columns.place(int(self.rows[row])),
+                item=self.items.names[self.items.codes[row]],
+                annotator=self.annotators.names[self.annotators.codes[row]],
+            )
         if len(extra):
             line = f"Duplicate (item, annotator) pairs: {len(extra):,}, {used} used (--duplicates)."
             if rule == "last" and self._times_problem:

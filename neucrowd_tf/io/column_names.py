@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import difflib
 import functools
+import itertools
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable
 from pathlib import Path
 
+from neucrowd_tf.declare.types import Texts
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table
-from neucrowd_tf.names import ROLES, SECOND_ITEM, folded, roles_of
+from neucrowd_tf.names import ROLES, SECOND_ITEM, folded, listed, roles_of
 
 SHOWN = 12
 # What a label's cell may be if there is none.
@@ -27,16 +29,17 @@ _AGAIN = [re.compile(pattern, re.IGNORECASE) for pattern in _WORDS["patterns"]["
 _TIMES = [re.compile(pattern) for pattern in _WORDS["patterns"]["time"]]
 
 
-def _bare(name: str) -> str:
-    return name.strip()
-
-
 def _in_words(name: str) -> str:
-    return re.sub(r"\W+", "_", _bare(name).lower())
+    return re.sub(r"\W+", "_", name.strip().lower())
 
 
 def _named(kind: str, form: Callable[[str], str] = folded) -> Callable[[str], bool]:
-    """Returns a function that says whether a name, in a form, is as a pattern of the file says."""
+    """Returns a test of names by a kind of patterns in the TOML file.
+
+    Args:
+        kind: the patterns' key.
+        form: what the patterns are compared with, made of a name.
+    """
     pattern = re.compile("|".join(_WORDS["patterns"][kind]))
 
     def is_named(name: str) -> bool:
@@ -48,8 +51,8 @@ def _named(kind: str, form: Callable[[str], str] = folded) -> Callable[[str], bo
 # Whether a column's name says
 is_status = _named("status")  # that it is about how a label was given
 is_gold = _named("gold", _in_words)  # that it has true labels
-is_summary = _named("summary", _bare)  # that it sums up the labels of a row
-is_id = _named("id", _bare)  # that it has ids or the row's number, or says nothing
+is_summary = _named("summary", str.strip)  # that it sums up the labels of a row
+is_id = _named("id", str.strip)  # that it has ids or the row's number, or says nothing
 is_which_model = _named("which_model")  # that it tells which model an output is of
 is_person = _named("person")  # that it names annotators
 is_question = _named("question")  # that it names questions
@@ -58,8 +61,8 @@ is_text = _named("text")  # that it has what is labelled
 is_part = _named("part")  # that it names a part of the items: a batch, a document
 # Whether the name of an item is that of a row that sums up those above, and of an annotator that of
 # a model.
-is_total = _named("total", _bare)
-is_model = _named("model", _bare)
+is_total = _named("total", str.strip)
+is_model = _named("model", str.strip)
 
 
 def answer_of(column: str) -> str:
@@ -68,7 +71,7 @@ def answer_of(column: str) -> str:
     return "".join(without(words, _COUNTS)) or folded(column)
 
 
-def are_answers(columns: Sequence[str]) -> bool:
+def are_answers(columns: Texts) -> bool:
     """Whether columns are named as answers of which one is the opposite of another: yes and no."""
     names = set(map(answer_of, columns))
     return any(names.issuperset(pair) for pair in _WORDS["answers"]["opposed"])
@@ -82,13 +85,11 @@ def is_judge(column: str) -> bool:
 @functools.lru_cache
 def time_columns(columns: tuple[str, ...]) -> list[str]:
     """Returns the columns that are named as times, those first that are used first."""
-    named = []
-    for pattern in _TIMES:
-        named += [column for column in columns if pattern.fullmatch(folded(column))]
-    return named
+    pairs = itertools.product(_TIMES, columns)
+    return [column for pattern, column in pairs if pattern.fullmatch(folded(column))]
 
 
-def unlike_names(names: Sequence[str]) -> list[str]:
+def unlike_names(names: Texts) -> list[str]:
     """Returns the names that are no annotators' beside numbered ones: `rater1, rater2, checked`."""
     forms = [re.sub(r"\d+|(?<=[\W_a-z])[A-Z]$", "#", name) for name in names]
     form, count = Counter(forms).most_common(1)[0]
@@ -96,26 +97,25 @@ def unlike_names(names: Sequence[str]) -> list[str]:
         return []
     stem = re.sub(r"[\W_]*#.*", "", form)
     unlike = []
-    for name, own in zip(names, forms, strict=True):
-        if own != form and name != stem and not is_person(name) and not is_model(name):
+    for name, other_form in zip(names, forms, strict=True):
+        named = name == stem or is_person(name) or is_model(name)
+        if other_form != form and not named:
             unlike.append(name)
     return unlike
 
 
-def repeated_codings(names: Sequence[str]) -> list[str]:
+def repeated_codings(names: Texts) -> list[str]:
     """Returns the names that are another one's with a word for a further coding: `ann_second`.
 
     A number is such a word only if another name has another start: `ann, ann_2, bob`.
     """
     again = []
     every = set(names)
-    for name in names:
-        for pattern in _AGAIN:
-            coding = pattern.fullmatch(name)
-            if coding is None or coding["name"] not in every:
-                continue
-            others = [other for other in names if not other.startswith(coding["name"])]
-            if others or not coding["word"].isdigit():
+    for name, pattern in itertools.product(names, _AGAIN):
+        coding = pattern.fullmatch(name)
+        if coding is not None and coding["name"] in every:
+            same_start = all(other.startswith(coding["name"]) for other in names)
+            if not same_start or not coding["word"].isdigit():
                 again.append(name)
     return again
 
@@ -151,18 +151,17 @@ def is_missing(text: str, options: TableOptions) -> bool:
 
 def is_known(column: str) -> bool:
     """Whether a column's name is that of a role, of true labels or of a status."""
-    hits = roles_of([column])
     second = any(is_second(column, role) for role in ROLES)
-    return second or any(hits.values()) or is_status(column) or is_gold(column)
+    return second or any(roles_of([column]).values()) or is_status(column) or is_gold(column)
 
 
-def few(names: Sequence[str], most: int = SHOWN) -> str:
+def few(names: Texts, most: int = SHOWN) -> str:
     """Returns the first of some names, and how many more there are."""
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
-def named_columns(path: Path, columns: Sequence[str], names: Sequence[str], flag: str) -> list[str]:
+def named_columns(path: Path, columns: Texts, names: Texts, flag: str) -> list[str]:
     """Returns the columns that a flag names: exactly, in other case, or by a pattern with `*`.
 
     Raises:
@@ -173,16 +172,11 @@ def named_columns(path: Path, columns: Sequence[str], names: Sequence[str], flag
     for name in names:
         pattern = re.compile(".*".join(map(re.escape, name.split("*"))))
         exact = name if name in columns else lower.get(name.casefold())
-        if exact is not None:
-            hits = [exact]
-        else:
-            hits = []
-        if not hits and "*" in name:
-            hits = [column for column in columns if pattern.fullmatch(column)]
+        hits = [exact] if exact is not None else list(filter(pattern.fullmatch, columns))
         if not hits:
             near = difflib.get_close_matches(name, columns, len(columns), 0.0)
-            listed = ", ".join(map(repr, near[:SHOWN])) + ", ..." * (len(near) > SHOWN)
-            raise error("no_column", path, column=name, flag=flag, columns=listed)
+            shown = listed(near, SHOWN, repr)
+            raise error("no_column", path, column=name, flag=flag, columns=shown)
         chosen += without(hits, chosen)
     return chosen
 
@@ -193,7 +187,7 @@ def flagged_columns(table: Table, options: TableOptions, role: str) -> list[str]
     return named_columns(table.path, table.columns, getattr(options, flag), flag)
 
 
-def crossed(columns: Sequence[str]) -> tuple[list[str], list[str]] | None:
+def crossed(columns: Texts) -> tuple[list[str], list[str]] | None:
     """Returns the first and the last parts of columns' names, if each pair of parts is a column.
 
     Such are `ann_tone,ann_topic,bob_tone,bob_topic`, and `ann,ann_conf,bob,bob_conf`, where a last
@@ -204,12 +198,12 @@ def crossed(columns: Sequence[str]) -> tuple[list[str], list[str]] | None:
         if not start:
             continue
         begins = re.compile(rf"{re.escape(start)}([\W_]|$)")
-        lasts = [name[len(start) :] for name in columns if begins.match(name)]
+        lasts = [name[len(start) :] for name in filter(begins.match, columns)]
         firsts = []
         names = []
         for name in columns:
             first = name[: len(name) - len(end)]
-            joined = [first + last for last in lasts]
+            joined = list(map(first.__add__, lasts))
             if name.endswith(end) and {*joined} <= {*columns}:
                 firsts.append(first)
                 names += joined

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from neucrowd_tf.declare.types import Indices, Texts
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.column_names import without
 from neucrowd_tf.io.table import Table
@@ -37,7 +36,7 @@ def check_free_text(path: Path, column: str, count: int, labels: int) -> None:
 
 
 def answers_of(
-    table: Table, item: Sequence[str], annotator: Sequence[str], columns: Sequence[str]
+    table: Table, item: Texts, annotator: Texts, columns: Texts
 ) -> tuple[list[str], list[str]]:
     """Returns the columns that can be answers, and those that name the questions of repeated rows.
 
@@ -60,11 +59,11 @@ def answers_of(
     for column in columns:
         texts, codes = table.codes(column)
         present = np.array([bool(text.strip()) for text in texts], dtype=bool)[codes]
-        if not 2 <= len(table.distinct(column)) <= MOST_ANSWERS:
+        if not 2 <= table.size(column) <= MOST_ANSWERS:
             continue
-        if _count(items[present] * len(texts) + codes[present]) == _count(items[present]):
+        if _count(table.within(items, column)[present]) == _count(items[present]):
             continue  # constant within each item
-        apart = _count(pair * len(texts) + codes) == len(codes)
+        apart = _count(table.within(pair, column)) == len(codes)
         if apart and len(codes) >= 1.5 * pairs:
             questions.append(column)
         elif size < len(codes) and not is_fact(table, annotator, column):
@@ -72,7 +71,7 @@ def answers_of(
     return answers, questions
 
 
-def repeats(keys: NDArray[np.int64]) -> tuple[int, int]:
+def repeats(keys: Indices) -> tuple[int, int]:
     """Returns how many keys occur several times, and how many there are."""
     _, counts = np.unique(keys, return_counts=True)
     return int((counts > 1).sum()), len(counts)
@@ -83,7 +82,7 @@ def are_many(repeated: int, size: int) -> bool:
     return repeated > size * MOST_REPEATED
 
 
-def telling_columns(table: Table, keys: NDArray[np.int64], rows: NDArray[np.int64]) -> list[str]:
+def telling_columns(table: Table, keys: Indices, rows: Indices) -> list[str]:
     """Returns the fewest columns that tell apart rows of one key, [] if none do.
 
     A column whose values are mostly different (an id, a text) tells all rows apart: it is not one.
@@ -93,67 +92,64 @@ def telling_columns(table: Table, keys: NDArray[np.int64], rows: NDArray[np.int6
         keys: `[L]` codes of the pairs of item and annotator.
         rows: `[L]` row of the table of each.
     """
-    codes = {}
-    for column in table.columns:
-        texts, coded = table.codes(column)
-        if 2 <= len(texts) <= len(table) / 2:
-            codes[column] = coded[rows], len(texts)
+    sizes = {column: len(table.codes(column)[0]) for column in table.columns}
+    possible = [column for column, size in sizes.items() if 2 <= size <= len(table) / 2]
 
-    def joined(columns: Sequence[str]) -> NDArray[np.int64]:
-        refined = np.unique(keys, return_inverse=True)[1]
+    def counts(columns: Texts) -> tuple[int, int]:
+        refined = keys
         for column in columns:
-            values, size = codes[column]
-            refined = np.unique(refined * size + values, return_inverse=True)[1]
-        return refined
+            _, refined = np.unique(refined, return_inverse=True)
+            refined = refined * sizes[column] + table.codes(column)[1][rows]
+        return repeats(refined)
 
-    def tell(columns: Sequence[str]) -> bool:
-        return not are_many(*repeats(joined(columns)))
+    def tell(columns: Texts) -> bool:
+        return not are_many(*counts(columns))
 
-    singles = [column for column in codes if tell([column])]
+    singles = [column for column in possible if tell([column])]
     if singles:
-        return [min(singles, key=lambda column: codes[column][1])]
+        return [min(singles, key=sizes.__getitem__)]
     chosen: list[str] = []
     while not tell(chosen):
-        sizes = {c: repeats(joined([*chosen, c]))[1] for c in codes if c not in chosen}
-        best = max(sizes, key=sizes.__getitem__, default="")
-        if len(chosen) == MOST_JOINED or not best or sizes[best] == repeats(joined(chosen))[1]:
+        parts = {column: counts([*chosen, column])[1] for column in without(possible, chosen)}
+        best = max(parts, key=parts.__getitem__, default="")
+        if len(chosen) == MOST_JOINED or not best or parts[best] == counts(chosen)[1]:
             return []
         chosen.append(best)
     needed = [column for column in chosen if not tell(without(chosen, [column]))]
-    return [c for c in table.columns if c in (needed if tell(needed) else chosen)]
+    if tell(needed):
+        chosen = needed
+    return list(filter(chosen.__contains__, table.columns))
 
 
-def is_constant(table: Table, key: Sequence[str], column: str) -> bool:
+def is_constant(table: Table, key: Texts, column: str) -> bool:
     """Whether a column never differs within an item or annotator, and some have several rows."""
     _, items = table.coded(key)
-    texts, codes = table.codes(column)
     count = _count(items)
-    return count < len(codes) and _count(items * len(texts) + codes) == count
+    return count < len(items) and _count(table.within(items, column)) == count
 
 
-def is_fact(table: Table, annotator: Sequence[str], column: str) -> bool:
+def is_fact(table: Table, annotator: Texts, column: str) -> bool:
     """Whether a column never differs within an annotator, of whom there are several."""
     annotators, _ = table.coded(annotator)
     return len(annotators) > FEW and is_constant(table, annotator, column)
 
 
-def split_items(table: Table, item: Sequence[str], column: str) -> tuple[int, int]:
+def split_items(table: Table, item: Texts, column: str) -> tuple[int, int]:
     """Returns of how many items a column parts the rows, and how many items there are."""
     names, items = table.coded(item)
-    texts, codes = table.codes(column)
+    texts, _ = table.codes(column)
     if len(texts) < 2:
         return 0, len(names)
-    return repeats(np.unique(items * len(texts) + codes) // len(texts))
+    return repeats(np.unique(table.within(items, column)) // len(texts))
 
 
-def parts_classes(table: Table, column: str, label: Sequence[str]) -> bool:
+def parts_classes(table: Table, column: str, label: Texts) -> bool:
     """Whether rows with different values of a column have different labels, several for a value."""
     texts, codes = table.codes(column)
     names, labels = table.coded(label)
     if not 2 <= len(texts) <= MOST_ANSWERS or not len(texts) < len(names) <= MOST_CLASSES:
         return False
-    pairs = np.bincount(codes * len(names) + labels, minlength=len(texts) * len(names))
-    return bool((pairs.reshape(len(texts), len(names)) > 0).sum() == len(names))
+    return _count(codes * len(names) + labels) == len(names)
 
 
 def is_recoded(table: Table, column: str, other: str, shared: bool) -> bool:
@@ -173,13 +169,16 @@ def is_recoded(table: Table, column: str, other: str, shared: bool) -> bool:
     return len(texts) > 1 and (named or (shared and len(pairs) == len(texts) <= len(table) / 3))
 
 
-def is_mean(table: Table, column: str, others: Sequence[str]) -> bool:
+def is_mean(table: Table, column: str, others: Texts) -> bool:
     """Whether a column has fractions, and in every row the others' mean, exact or rounded."""
     numbers = []
     for name in (column, *others):
         texts, codes = table.codes(name)
-        cells = [x if re.fullmatch(r"-?\d+(\.\d+)?", x) else "nan" for x in texts]
-        numbers.append(np.array(cells, dtype=np.float64)[codes])
+        values = np.full(len(texts), np.nan)
+        for at, text in enumerate(texts):
+            if re.fullmatch(r"-?\d+(\.\d+)?", text):
+                values[at] = float(text)
+        numbers.append(values[codes])
     known = np.isfinite(numbers)
     rows = known[0] & known[1:].any(axis=0)
     values = numbers[0][rows]
@@ -187,9 +186,7 @@ def is_mean(table: Table, column: str, others: Sequence[str]) -> bool:
     return bool((values % 1 > 0).any() and np.abs(values - means).max() < ROUNDED)
 
 
-def are_several_classes(
-    table: Table, keys: NDArray[np.int64], rows: NDArray[np.int64], label: str
-) -> bool:
+def are_several_classes(table: Table, keys: Indices, rows: Indices, label: str) -> bool:
     """Whether no key has a label twice, and keys have different sets of labels.
 
     An annotator who labels an item again mostly repeats the label. Keys with all labels each are of
@@ -207,7 +204,7 @@ def _count(keys: Any) -> int:
     return int((ordered[1:] != ordered[:-1]).sum()) + (len(keys) > 0)
 
 
-def one_hot_groups(table: Table, columns: Sequence[str]) -> list[str]:
+def one_hot_groups(table: Table, columns: Texts) -> list[str]:
     """Returns patterns of columns of 0 and 1 of which exactly one is 1 in each row."""
     groups: dict[str, list[str]] = defaultdict(list)
     for column in columns:
@@ -216,14 +213,7 @@ def one_hot_groups(table: Table, columns: Sequence[str]) -> list[str]:
             groups[named[1]].append(column)
     chosen = []
     for start, names in groups.items():
-        if len(names) > 1 and is_one_hot(table, names):
+        rows = zip(*map(table.__getitem__, names), strict=True)
+        if len(names) > 1 and len(table) and all(row.count("1") == 1 for row in rows):
             chosen.append(f"{start}*")
     return chosen
-
-
-def is_one_hot(table: Table, columns: Sequence[str]) -> bool:
-    """Whether columns have 0 and 1 only, and exactly one of them is 1 in each row."""
-    if not len(table) or any(not {*table.distinct(column)} <= {"0", "1"} for column in columns):
-        return False
-    rows = zip(*(table[column] for column in columns), strict=True)
-    return all(row.count("1") == 1 for row in rows)

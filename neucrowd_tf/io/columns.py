@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from neucrowd_tf.declare.types import Texts
 from neucrowd_tf.errors import DataError
 
 # Texts in the order of the file, or the different texts and the code of each place.
-Column = Sequence[str] | tuple[list[str], Any]
+Column = Texts | tuple[list[str], Any]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,6 +68,6 @@ class LabelColumns:
     structured: bool = False
     rows_are_answers: bool = False
     coded: bool = False
-    rows: Sequence[str] = ()
+    rows: Texts = ()
     wrong: DataError | None = None
     ask_about_repeats: Callable[[Any, Any, tuple[int, int]], None] = lambda *_: None

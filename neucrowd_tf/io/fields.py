@@ -10,6 +10,7 @@ beside each other (`users`, `labels`) become a row per entry.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 import tomllib
 from collections import Counter
@@ -17,8 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
+from neucrowd_tf.declare.types import Fields, NamedValues, Texts
 from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_names import few, is_id, is_person, is_second, without
 from neucrowd_tf.io.columns import LabelColumns
@@ -35,8 +35,8 @@ MOST_DEPTH = 8  # of fields that are looked for
 FALSE = (None, False, 0, "", "false")  # values of keys that were not chosen
 ABSENT = object()  # the value of a key that a record does not have
 LAYOUTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-Record = Mapping[str, Any]
-Row = dict[str, Any]
+Record = NamedValues
+Row = Fields
 Paths = Mapping[str, tuple[str, ...]]
 
 
@@ -91,19 +91,15 @@ class _Reader:
         Raises:
             ValueError: lists of different lengths beside each other.
         """
-        at_end = not any(paths.values()) or set(paths.values()) == {(VALUE,)}
-        if at_end and value is ABSENT:
-            return [dict.fromkeys(paths)]
-        if at_end:
+        if not any(paths.values()) or set(paths.values()) == {(VALUE,)}:
+            if value is ABSENT:
+                return [dict.fromkeys(paths)]
             self.seen.update(paths)
-        spread = isinstance(value, list) and not (at_end and self.names.isdisjoint(paths))
-        if at_end:
-            return [dict.fromkeys(paths, entry) for entry in (value if spread else [value])]
-        rows: list[Row] = []
-        if spread:
-            for entry in value:
-                rows += self.rows(entry, paths)
-            return rows
+            if not isinstance(value, list) or self.names.isdisjoint(paths):
+                value = [value]
+            return [dict.fromkeys(paths, entry) for entry in value]
+        if isinstance(value, list):
+            return list(itertools.chain.from_iterable(self.rows(entry, paths) for entry in value))
         keyed = value if isinstance(value, dict) else {}
         groups = []
         for key, within in _grouped(keyed, paths).items():
@@ -188,14 +184,16 @@ def columns_of_fields(
     for role, names in flagged.items():
         for name in names:
             if name not in reader.seen:
-                listed = few(list(map(_path, fields)))
-                raise error("no_column", path, column=name, flag=f"{role}_column", columns=listed)
+                shown = few(list(map(_path, fields)))
+                raise error("no_column", path, column=name, flag=f"{role}_column", columns=shown)
     if len(flagged["label"]) == 1 and not flagged["worker"]:
         votes = _votes(rows, flagged["task"], *flagged["label"])
         if votes is not None:
             return votes
     for row in rows:
-        row.update(zip(row, map(_only, row.values()), strict=True))
+        for name, value in row.items():
+            if isinstance(value, list) and len(value) == 1:
+                row[name] = value[0]
     return table_of_records(path, rows)
 
 
@@ -226,15 +224,16 @@ def _last_key(field: Field) -> str:
     return field.path.rpartition(".")[2]
 
 
-def _keys(named: Sequence[str]) -> list[str]:
+def _keys(named: Texts) -> list[str]:
     """Returns the paths of the keys that `*` stands for within other paths."""
-    keys = []
+    keys: dict[str, None] = {}
     for name in named:
-        keys += [name[: at.end() - 1] for at in re.finditer(r"(?<=\.)\*\.", name)]
-    return without(dict.fromkeys(keys), named)
+        for at in re.finditer(r"(?<=\.)\*\.", name):
+            keys[name[: at.end() - 1]] = None
+    return without(keys, named)
 
 
-def _beside(named: Sequence[str], fields: Sequence[Field]) -> list[str]:
+def _beside(named: Texts, fields: Sequence[Field]) -> list[str]:
     """Returns further fields with one value for each row that the named fields make.
 
     They may be items, and tell apart what would otherwise be two labels of one item and annotator.
@@ -244,19 +243,12 @@ def _beside(named: Sequence[str], fields: Sequence[Field]) -> list[str]:
     beside = []
     for path, in_lists, is_list in fields:
         single = in_lists in lists and not is_list
-        if single and path not in named and not path.startswith(starts):
+        if single and not f"{path}.".startswith(starts):
             beside.append(path)
-    return beside
+    return without(beside, named)
 
 
-def _only(value: Any) -> Any:
-    """Returns the entry of a list of one."""
-    if isinstance(value, list) and len(value) == 1:
-        return value[0]
-    return value
-
-
-def _votes(rows: Sequence[Row], task: Sequence[str], label: str) -> LabelColumns | None:
+def _votes(rows: Sequence[Row], task: Texts, label: str) -> LabelColumns | None:
     """Returns the votes of each row, None if it has labels.
 
     A list of which no label occurs twice may be what one annotator chose, and is no votes.
@@ -265,23 +257,26 @@ def _votes(rows: Sequence[Row], task: Sequence[str], label: str) -> LabelColumns
     kinds = set(map(type, values))
     if kinds not in ({dict}, {list}):
         return None
-    items = []
+    names = []
+    items: list[str] = []
     labels: list[str] = []
     counts: list[int] = []
+    record_of: list[int] = []
     for number, row in enumerate(rows):
         votes = row[label] or {}
         if kinds == {list}:
             votes = Counter(filter(None, map(cell_text, votes)))
         labels += map(str, votes)
         counts += map(int, votes.values())
-        item = JOINT.join(cell_text(row[name]) for name in task) if task else str(number)
-        items.append((item, len(votes)))
+        names.append(str(number))
+        if task:
+            names[-1] = JOINT.join(cell_text(row[name]) for name in task)
+        items += names[-1:] * len(votes)
+        record_of += [number] * len(votes)
     if kinds == {list} and max(counts, default=1) == 1:
         return None
-    record_of = np.repeat(range(len(rows)), [size for _, size in items]).tolist()
-    names = [item for item, _ in items]
     return LabelColumns(
-        items=[names[record] for record in record_of],
+        items=items,
         annotators=[],
         labels=labels,
         place=lambda row: f"record {record_of[row] + 1}",
@@ -302,30 +297,23 @@ def proposals_of(fields: Sequence[Field]) -> list[dict[str, str]]:
             if "question" in layout:
                 proposals.append({**flags, "question": layout["question"]})
             proposals.append(flags)
-    tasks: list[Field] = []
-    ids: list[Field] = []
-    people: list[Field] = []
-    workers: list[Field] = []
-    labels: list[Field] = []
+    named: dict[str, list[Field]] = {role: [] for role in (*ROLES, "person", "id")}
     for field in fields:
         name = _last_key(field)
         if field.is_list:
             name = name.removesuffix("s")
-        roles = roles_of([name])
-        for role, chosen in (("task", tasks), ("worker", workers), ("label", labels)):
-            if roles[role] or is_second(name, role):
-                chosen.append(field)
+        for role, aliases in roles_of([name]).items():
+            if aliases or is_second(name, role):
+                named[role].append(field)
         if is_person(name):
-            people.append(field)
+            named["person"].append(field)
         elif is_id(name):
-            ids.append(field)
-    by_depth = sorted(dict.fromkeys([*tasks, *ids]), key=_depth)
-    for worker in dict.fromkeys([*people, *workers]):
-        for task in by_depth:
-            for label in labels:
-                if len({task, worker, label}) == 3 and _along(worker, label):
-                    paths = zip(FLAGS, map(_path, (task, worker, label)), strict=True)
-                    proposals.append(dict(paths))
+            named["id"].append(field)
+    workers = dict.fromkeys(named["person"] + named["worker"])
+    tasks = sorted(dict.fromkeys(named["task"] + named["id"]), key=_depth)
+    for worker, task, label in itertools.product(workers, tasks, named["label"]):
+        if len({task, worker, label}) == 3 and _along(worker, label):
+            proposals.append(dict(zip(FLAGS, map(_path, (task, worker, label)), strict=True)))
     return proposals
 
 

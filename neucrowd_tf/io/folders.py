@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
-import itertools
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.io.checks import error
+from neucrowd_tf.io.coding import Coded
 from neucrowd_tf.io.columns import Column, LabelColumns
-from neucrowd_tf.names import encode
 
 ENDINGS = (".parquet", ".csv")
 
 
 def tables_in(folder: Path) -> list[Path]:
     """Returns the tables in a folder and in its folders that are not hidden."""
-    return [
-        file
-        for file in sorted(folder.rglob("*"))
-        if file.suffix.lower() in ENDINGS and not file.name.startswith((".", "_"))
-    ]
+    tables = []
+    for file in sorted(folder.rglob("*")):
+        if file.suffix.lower() in ENDINGS and not file.name.startswith((".", "_")):
+            tables.append(file)
+    return tables
 
 
 def joined(folder: Path, files: Sequence[Path], parts: Sequence[LabelColumns]) -> LabelColumns:
@@ -45,45 +44,45 @@ def joined(folder: Path, files: Sequence[Path], parts: Sequence[LabelColumns]) -
             problem = "several files are read only as long tables"
             advice = "Write a row per label: task, worker, label."
             raise error("unknown_layout", file, problem=problem, advice=advice)
-    items = [_coded(part.items) for part in parts]
-    starts = np.cumsum([0, *(len(codes) for _, codes in items)])
+    starts = [0]
+    for part in parts:
+        starts.append(starts[-1] + len(Coded.of(part.items).codes))
 
     def place(row: int) -> str:
-        at = int(np.searchsorted(starts, row, side="right")) - 1
+        at = bisect.bisect_right(starts, row) - 1
         name = files[at].relative_to(folder).as_posix()
-        return f"{name}: {parts[at].place(row - int(starts[at]))}"
+        return f"{name}: {parts[at].place(row - starts[at])}"
 
     times: Column = ()
     if all(len(part.times) for part in parts):
-        times = _concatenated([_coded(part.times) for part in parts])
-    wrong = [part.wrong for part in parts if part.wrong is not None]
+        times = _concatenated(parts, "times")
+    notes: dict[str, None] = {}
+    left_out: Counter[str] = Counter()
+    for part in parts:
+        notes |= dict.fromkeys(part.notes)
+        left_out += part.left_out
     return dataclasses.replace(
         first,
-        items=_concatenated(items),
-        annotators=_concatenated([_coded(part.annotators) for part in parts]),
-        labels=_concatenated([_coded(part.labels) for part in parts]),
+        items=_concatenated(parts, "items"),
+        annotators=_concatenated(parts, "annotators"),
+        labels=_concatenated(parts, "labels"),
         times=times,
         place=place,
-        notes=tuple(dict.fromkeys(itertools.chain.from_iterable(part.notes for part in parts))),
-        left_out=sum((part.left_out for part in parts), Counter()),
+        notes=tuple(notes),
+        left_out=left_out,
         structured=any(part.structured for part in parts),
-        wrong=wrong[0] if wrong else None,
+        wrong=next(filter(None, (part.wrong for part in parts)), None),
         gold={},
         texts={},
     )
 
 
-def _coded(column: Any) -> tuple[list[Any], NDArray[np.int64]]:
-    if isinstance(column, tuple):
-        return column
-    return encode(column)
-
-
-def _concatenated(columns: Sequence[tuple[list[Any], NDArray[np.int64]]]) -> Column:
-    """Returns columns of codes as one, with the names in order of appearance."""
+def _concatenated(parts: Sequence[LabelColumns], field: str) -> Column:
+    """Returns a column of all parts as codes, with the names in order of appearance."""
     names: dict[Any, int] = {}
     codes = []
-    for texts, part in columns:
+    for part in parts:
+        texts, of_part = Coded.of(getattr(part, field))
         codes_of = [names.setdefault(text, len(names)) for text in texts]
-        codes.append(np.array(codes_of, dtype=np.int64)[part])
+        codes.append(np.array(codes_of, dtype=np.int64)[of_part])
     return list(names), np.concatenate(codes)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.types import Indices, Texts
 from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_names import (
     few,
@@ -24,7 +23,7 @@ from neucrowd_tf.io.schema import DEFAULTS, TableOptions
 from neucrowd_tf.io.table import Table
 from neucrowd_tf.io.tables.writing import name_of
 from neucrowd_tf.io.values import binned
-from neucrowd_tf.names import roles_of
+from neucrowd_tf.names import positions, roles_of
 
 DRAWN = "drawn"  # the column that says how the command `gold` drew an item
 RANDOM = "random"
@@ -32,12 +31,12 @@ RANDOM = "random"
 
 def read_true_labels(
     path: Path,
-    items: Sequence[str],
-    classes: Sequence[str],
+    items: Texts,
+    classes: Texts,
     options: TableOptions = DEFAULTS,
     *,
     drop: bool = False,
-) -> NDArray[np.int64]:
+) -> Indices:
     """Reads a table with items and their true labels.
 
     Args:
@@ -64,18 +63,19 @@ def read_true_labels(
                 f"{path.name}: items were drawn by {', '.join(others)}, not at random: accuracy and"
                 " class shares are those of such items, and not of the others."
             )
-    codes = {name: code for code, name in enumerate(classes)}
+    codes = positions(classes)
     rows: list[int] = []
     labels: list[str] = []
-    for row, cell in enumerate(table[column]):
+    names: list[str] = []
+    exact = set(items)
+    for row, (item, cell) in enumerate(zip(ids, table[column], strict=True)):
         label = name_of(cell, codes)
         if options.bins and label not in codes:
             label = binned(label, classes)
         if label in codes or not is_missing(label, options):
             rows.append(row)
             labels.append(label)
-    exact = set(items)
-    names = [name_of(ids[row], exact) for row in rows]
+            names.append(name_of(item, exact))
     other = "the labels or features"
     indices = matched(path, names, items, lambda at: table.place(rows[at]), drop=drop, other=other)
     truth = np.full(len(items), -1, dtype=np.int64)
@@ -103,11 +103,15 @@ def read_true_labels(
 
 def _true_labels_column(table: Table, options: TableOptions) -> str:
     """Returns the column of true labels: named, an alias, or a likely one."""
-    columns = flagged_columns(table, options, "label") or roles_of(table.columns)["label"]
-    if not columns and "true_label" in table.columns:
-        columns = ["true_label"]
-    columns = columns or list(filter(is_gold, table.columns))
-    return only_column(table, columns or second_tier(table.columns, "label"), "label", "label")
+    names = table.columns
+    columns = (
+        flagged_columns(table, options, "label")
+        or roles_of(names)["label"]
+        or list(filter("true_label".__eq__, names))
+        or list(filter(is_gold, names))
+        or second_tier(names, "label")
+    )
+    return only_column(table, columns, "label", "label")
 
 
 def read_gold(
@@ -123,6 +127,6 @@ def read_gold(
     """
     items = annotations.instance_names.tolist()
     classes = annotations.class_names.tolist()
-    names = [str(item) for item in items], [str(name) for name in classes]
-    true = read_true_labels(path, *names, options, drop=True)
+    names = list(map(str, items))
+    true = read_true_labels(path, names, list(map(str, classes)), options, drop=True)
     return {items[at]: classes[true[at]] for at in np.flatnonzero(true >= 0).tolist()}

@@ -11,13 +11,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from neucrowd_tf.declare.types import Fields, Records
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.checks import broken, error, unreadable
 from neucrowd_tf.io.files.json import parse_json
 from neucrowd_tf.io.files.reading import (
-    UTF16,
     check_readable,
     check_regular,
+    encoding_of,
     ending,
     open_bytes,
     read_text,
@@ -34,7 +35,7 @@ from neucrowd_tf.io.table import (
     separator_of,
     table_of_records,
 )
-from neucrowd_tf.names import roles_of
+from neucrowd_tf.names import num_roles
 
 SAMPLE = 1 << 20  # bytes that are looked at
 LINES = (".jsonl", ".ndjson")  # endings of JSON line by line, if there is one line only
@@ -64,13 +65,13 @@ class Head:
         self.path = path
         self.options = options
         self.columns: tuple[str, ...] = ()
-        self.first: dict[str, Any] | None = None
+        self.first: Fields | None = None
         self.keys: tuple[str, ...] = ()
         self.names: tuple[str, ...] = ()
         if path.is_dir():
             self.kind = "folder"
-            files = (file.relative_to(path) for file in path.rglob("*") if file.is_file())
-            self.names = visible(sorted(file.as_posix() for file in files))
+            files = filter(Path.is_file, path.rglob("*"))
+            self.names = visible(sorted(file.relative_to(path).as_posix() for file in files))
             self._look_at_members()
             return
         check_regular(path, folders=False)
@@ -105,11 +106,7 @@ class Head:
         with open_bytes(self.path) as stream:
             start = stream.read(SAMPLE)
         check_readable(self.path, start)
-        if start.startswith(UTF16):
-            encoding = "utf-16"
-        else:
-            encoding = "utf-8-sig"
-        text = start.decode(encoding, "replace").lstrip()
+        text = start.decode(encoding_of(start), "replace").lstrip()
         if text[:1] not in ("{", "[") or self.options.header == "none":
             self.kind = "table"
             line = text.split("\n", 1)[0].rstrip("\r")
@@ -126,19 +123,18 @@ class Head:
             self.kind = "lines"
         else:
             self.kind = "json"
-        if self.kind == "json":
-            first = self.value
-            if isinstance(first, dict):
-                self.keys = tuple(first)
-            if isinstance(first, dict):
-                values = first.values()
-            else:
-                values = first
+            values = self.value
+            if isinstance(values, dict):
+                self.keys = tuple(values)
+                values = values.values()
             first = next(iter(values), None)
         if isinstance(first, dict):
             self.first = first
-        else:
-            self.first = None
+
+    @property
+    def has_members(self) -> bool:
+        """Whether it is of several files: an archive or a folder."""
+        return self.kind in ("zip", "folder")
 
     @property
     def has_records(self) -> bool:
@@ -150,7 +146,7 @@ class Head:
         """Whether the records are no rows of a table."""
         if self.first is None:
             return True
-        return bool(self.keys) or any(isinstance(v, (dict, list)) for v in self.first.values())
+        return bool(self.keys) or not {dict, list}.isdisjoint(map(type, self.first.values()))
 
     @cached_property
     def text(self) -> str:
@@ -172,7 +168,7 @@ class Head:
             return table_of_records(self.path, [record for _, record in self.records()])
         return read_table(self.path, self.options, strict=strict)
 
-    def records(self) -> Iterator[tuple[str, dict[str, Any]]]:
+    def records(self) -> Records:
         """Yields the place ("record 2", "line 2") and each object of a list, of lines or alone.
 
         Those of an archive or a folder are in its files.
@@ -180,7 +176,7 @@ class Head:
         Raises:
             DataError: what is not JSON, or is not an object.
         """
-        if self.kind in ("zip", "folder"):
+        if self.has_members:
             return self._records_of_members()
         if self.kind == "parquet":
             return parquet_records(self.path)
@@ -188,7 +184,12 @@ class Head:
             return records_of_lines(self.text, self.path)
         return records_of(self.value, self.path)
 
-    def _records_of_members(self) -> Iterator[tuple[str, dict[str, Any]]]:
+    def keyed(self) -> Iterator[tuple[str, tuple[str, Any]]]:
+        """Yields the place, and each key with its value, of the object at the top."""
+        for key, value in self.value.items():
+            yield f"item {key!r}", (key, value)
+
+    def _records_of_members(self) -> Records:
         for name, text in self.members((".json", "")):
             value = parse_json(text, self.path / name)
             for place, record in records_of(value, self.path):
@@ -222,21 +223,17 @@ class Head:
             raise unreadable(self.path, problem, "Pack it again") from None
 
 
-def records_of(value: Any, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def records_of(value: Any, path: Path) -> Records:
     """Yields the place ("record 2") and each object of a list of JSON, or the only one.
 
     Raises:
         DataError: a value that is not an object.
     """
-    if isinstance(value, list):
-        values = value
-    else:
-        values = [value]
-    for number, record in enumerate(values, 1):
+    for number, record in enumerate(value if isinstance(value, list) else [value], 1):
         yield _with_object(path, f"record {number}", record)
 
 
-def records_of_lines(text: str, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def records_of_lines(text: str, path: Path) -> Records:
     """Yields the place ("line 2") and the object of each line of JSON.
 
     Raises:
@@ -247,7 +244,7 @@ def records_of_lines(text: str, path: Path) -> Iterator[tuple[str, dict[str, Any
             yield _with_object(path, f"line {number}", parse_json(line, path, number))
 
 
-def _with_object(path: Path, place: str, value: Any) -> tuple[str, dict[str, Any]]:
+def _with_object(path: Path, place: str, value: Any) -> tuple[str, Fields]:
     if not isinstance(value, dict):
         raise broken(path, f"expected an object, received {type(value).__name__}", place)
     return place, value
@@ -270,18 +267,19 @@ def unwrapped(value: Any) -> Any:
         return value
     if value.keys() in ({"columns", "index", "data"}, {"columns", "data"}):
         return [dict(zip(value["columns"], row, strict=False)) for row in value["data"]]
-    lists = [key for key, of in value.items() if isinstance(of, list) and of]
+    lists = [key for key, entries in value.items() if isinstance(entries, list) and entries]
     if len(lists) == 1 and lists[0] in WRAPPERS and isinstance(value[lists[0]][0], dict):
         return value[lists[0]]
     columns = list(value.values())
-    roles = sum(bool(names) for names in roles_of(list(value)).values())
-    if roles > 1 and all(isinstance(of, dict) and of.keys() == columns[0].keys() for of in columns):
-        rows = zip(*map(dict.values, columns), strict=True)
-        return [dict(zip(value, row, strict=True)) for row in rows]
-    return value
+    if num_roles(value) < 2 or {*map(type, columns)} != {dict}:
+        return value
+    if any(column.keys() != columns[0].keys() for column in columns):
+        return value
+    rows = zip(*map(dict.values, columns), strict=True)
+    return [dict(zip(value, row, strict=True)) for row in rows]
 
 
 def unknown_keys(head: Head) -> str:
     """Returns the keys of records of an unknown layout, in words."""
-    keys = list(head.keys or head.first or ())[:8]
-    return f"its keys are {', '.join(repr(str(key)[:40]) for key in keys) or 'none'}"
+    keys = [repr(str(key)[:40]) for key in head.keys or head.first or ()]
+    return f"its keys are {', '.join(keys[:8]) or 'none'}"

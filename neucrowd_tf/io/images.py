@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from neucrowd_tf.declare.types import Array, Floats32
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.checks import broken, unreadable
 from neucrowd_tf.io.files.reading import check_regular, of_kinds
@@ -19,7 +19,7 @@ DEEP = 65535.0  # the white of 16 bits
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
 
 
-def read_images(folder: Path, size: int | None = None) -> tuple[NDArray[Any], NDArray[np.float32]]:
+def read_images(folder: Path, size: int | None = None) -> tuple[Array, Floats32]:
     """Reads a folder of images as features; the files' names without endings are the ids.
 
     Args:
@@ -41,8 +41,9 @@ def read_images(folder: Path, size: int | None = None) -> tuple[NDArray[Any], ND
     for row, path in enumerate(files):
         pixels = read_image(path, size)
         if pixels.shape != shape:
-            sizes = ["x".join(map(str, each[:2])) for each in (pixels.shape, shape)]
-            problem = f"the image has {sizes[0]} pixels, the first one {sizes[1]}"
+            height, width, _ = pixels.shape
+            first = f"the first one {shape[0]}x{shape[1]}"
+            problem = f"the image has {height}x{width} pixels, {first}"
             raise unreadable(path, problem, "Scale all images with --image_size")
         rows[row] = pixels
     return as_name_array([path.stem for path in files]), rows
@@ -61,7 +62,7 @@ def image_files(folder: Path) -> list[Path]:
     return files
 
 
-def read_image(path: Path, size: int | None = None) -> NDArray[np.float32]:
+def read_image(path: Path, size: int | None = None) -> Floats32:
     """Returns an image `[height, width, 3]` from 0 to 1.
 
     The image is as it is shown: turned as its camera says, on white if it is transparent, the

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from neucrowd_tf.declare.types import Fields, Indices, Texts
 from neucrowd_tf.io.checks import broken, error
-from neucrowd_tf.io.column_names import called_id, flagged_columns, is_second
+from neucrowd_tf.io.column_names import SHOWN, called_id, flagged_columns, second_tier
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table, head_of, read_table
-from neucrowd_tf.names import roles_of
+from neucrowd_tf.names import listed, positions, roles_of
 
 
 def options_beside(path: Path, options: TableOptions) -> TableOptions:
@@ -24,13 +23,12 @@ def options_beside(path: Path, options: TableOptions) -> TableOptions:
     A column counts if the file has one of that name, and the separator is that of the header.
     """
     options = dataclasses.replace(options, header="first", separator=None)
-    columns = head_of(path, options, 1).columns
-    lower = {column.strip().casefold() for column in columns}
-    absent: dict[str, Any] = {}
+    lower = {column.strip().casefold() for column in head_of(path, options, 1).columns}
     for flag in ("task_column", "worker_column", "label_column"):
-        if not {*map(str.casefold, getattr(options, flag))} <= lower:
-            absent[flag] = ()
-    return dataclasses.replace(options, **absent)
+        if not lower.issuperset(map(str.casefold, getattr(options, flag))):
+            absent: Fields = {flag: ()}
+            options = dataclasses.replace(options, **absent)
+    return options
 
 
 def read_beside(path: Path, options: TableOptions) -> tuple[Table, TableOptions]:
@@ -53,25 +51,27 @@ def item_columns(table: Table, options: TableOptions) -> list[str]:
     """
     if options.task_column:
         return flagged_columns(table, options, "task")
-    named = roles_of(table.columns)["task"]
-    likely = called_id(table.columns) or [c for c in table.columns if is_second(c, "task")]
-    return [only_column(table, named or likely, "task", "item")]
+    columns = table.columns
+    likely = roles_of(columns)["task"] or called_id(columns) or second_tier(columns, "task")
+    return [only_column(table, likely, "task", "item")]
 
 
-def only_column(table: Table, columns: Sequence[str], role: str, noun: str) -> str:
+def only_column(table: Table, columns: Texts, role: str, noun: str) -> str:
     """Returns the only column of a role.
 
     Raises:
         DataError: none, or two.
     """
-    listed = "Columns: " + ", ".join(table.columns[:12]) + ", ..." * (len(table.columns) > 12)
-    advice = f"Name it with --{role}_column"
+    words = {
+        "columns": f"Columns: {listed(table.columns, SHOWN)}",
+        "advice": f"Name it with --{role}_column",
+    }
     if not columns:
-        raise error("missing_role", table.path, roles=noun, columns=listed, advice=advice)
-    if len(columns) > 1:
-        details = {"first": columns[0], "second": columns[1], "role": noun}
-        raise error("two_columns", table.path, columns=listed, advice=advice, **details)
-    return columns[0]
+        raise error("missing_role", table.path, roles=noun, **words)
+    first, *others = columns
+    if others:
+        raise error("two_columns", table.path, first=first, second=others[0], role=noun, **words)
+    return first
 
 
 def item_ids(table: Table, options: TableOptions) -> list[str]:
@@ -82,29 +82,21 @@ def item_ids(table: Table, options: TableOptions) -> list[str]:
     """
     ids = table.joined(item_columns(table, options))
     if not options.exact_names:
-        ids = [item.strip() for item in ids]
+        ids = list(map(str.strip, ids))
     if not ids:
         raise broken(table.path, "the file has no rows")
     seen: dict[str, int] = {}
     for row, item in enumerate(ids):
-        if not item.strip() or seen.setdefault(item, row) != row:
-            if item.strip():
-                problem = f"item {item!r} occurs twice"
-            else:
-                problem = "the item has no id"
-            raise broken(table.path, problem, table.place(row))
+        if not item.strip():
+            raise broken(table.path, "the item has no id", table.place(row))
+        if seen.setdefault(item, row) != row:
+            raise broken(table.path, f"item {item!r} occurs twice", table.place(row))
     return ids
 
 
 def matched(
-    path: Path,
-    names: Sequence[str],
-    items: Sequence[str],
-    place: Callable[[int], str],
-    *,
-    drop: bool,
-    other: str,
-) -> NDArray[np.int64]:
+    path: Path, names: Texts, items: Texts, place: Callable[[int], str], *, drop: bool, other: str
+) -> Indices:
     """Returns where each item of a file is among the items of another, see `match_items`.
 
     Args:
@@ -119,36 +111,41 @@ def matched(
         DataError: a further item, if they are not dropped, or no item of the other file.
     """
     places = match_items(names, items)
-    unmatched = np.flatnonzero(places < 0)
-    if len(unmatched) and (not drop or len(unmatched) == len(places)):
+    unmatched = np.flatnonzero(places < 0).tolist()
+    none_matches = len(unmatched) == len(places)
+    if unmatched and (not drop or none_matches):
         advice = "Leave such items out with --unmatched=drop"
-        if len(unmatched) == len(places):
-            if items:
-                advice = f"Ids there look like {items[0]!r}"
-            else:
-                advice = "There are no ids"
-        details = {"item": names[int(unmatched[0])], "count": len(items), "other": other}
-        raise error("unmatched_item", path, place(int(unmatched[0])), advice=advice, **details)
+        if none_matches:
+            advice = f"Ids there look like {items[0]!r}" if items else "There are no ids"
+        raise error(
+            "unmatched_item",
+            path,
+            place(unmatched[0]),
+            advice=advice,
+            item=names[unmatched[0]],
+            count=len(items),
+            other=other,
+        )
     return places
 
 
-def match_items(names: Sequence[str], items: Sequence[str]) -> NDArray[np.int64]:
+def match_items(names: Texts, items: Texts) -> Indices:
     """Returns where each name is among `items`, -1 if it is not.
 
     Names match with and without a file's ending if that is unique: `a.jpg` and `a`.
     """
-    index_of = {item: place for place, item in enumerate(items)}
-    positions = np.array([index_of.get(name, -1) for name in names], dtype=np.int64)
-    if (positions >= 0).all():
-        return positions
-    stems = Counter(map(_stem, items))
+    place_of = positions(items)
+    places = np.array([place_of.get(name, -1) for name in names], dtype=np.int64)
+    if (places >= 0).all():
+        return places
+    counts = Counter(map(_stem, items))
     uses = Counter(map(_stem, names))
-    place_of = {_stem(item): place for place, item in enumerate(items)}
-    for at in np.flatnonzero(positions < 0).tolist():
+    place_of = positions(map(_stem, items))
+    for at in np.flatnonzero(places < 0).tolist():
         stem = _stem(names[at])
-        if stems[stem] == uses[stem] == 1:
-            positions[at] = place_of[stem]
-    return positions
+        if counts[stem] == uses[stem] == 1:
+            places[at] = place_of[stem]
+    return places
 
 
 def _stem(name: str) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.types import Array, Floats, Indices, Texts
 from neucrowd_tf.errors import DataError, UsageError, printable
 from neucrowd_tf.io.asking import Asked, Proposal
 from neucrowd_tf.io.checks import broken, error, unreadable
@@ -32,8 +32,9 @@ from neucrowd_tf.io.items import matched
 from neucrowd_tf.io.layouts import MOST_TRIED, columns_of, completed, of_matrix
 from neucrowd_tf.io.lines import class_line, lines_of
 from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.io.table import Table
 from neucrowd_tf.io.values import check_ids, classes_of
-from neucrowd_tf.names import typed_names
+from neucrowd_tf.names import positions, typed_names
 
 __all__ = ["Reading", "class_line", "read_annotations", "read_columns", "report_on_stderr"]
 
@@ -60,7 +61,7 @@ class Reading:
     gold: Mapping[str, str]
     texts: Mapping[str, str]
     pairs: tuple[tuple[str, str], ...] | None = None
-    times: NDArray[np.float64] | None = None
+    times: Floats | None = None
 
 
 def report_on_stderr(line: str) -> None:
@@ -72,7 +73,7 @@ def read_annotations(
     path: str | Path,
     options: TableOptions | None = None,
     *,
-    items: Sequence[str] | NDArray[Any] | None = None,
+    items: Texts | Array | None = None,
     unmatched: Literal["error", "drop"] = "error",
     report: Callable[[str], None] = report_on_stderr,
 ) -> Reading:
@@ -116,17 +117,15 @@ def read_columns(path: Path, options: TableOptions) -> LabelColumns:
         return of_matrix(read_npy(path, MOST_CELLS), path)
     if options.votes_columns and peerannot.matches(head):
         return columns_of(peerannot.counts_of(head), options)
-    if options.header == "none" or options.votes_columns:
-        importer = None
-    else:
-        importer = find(head)
     by_path = any("." in name for name in (*options.task_column, *options.worker_column))
-    if importer is not None and not (by_path and head.has_records):
-        return importer.read(head, options)  # type: ignore[no-any-return]
-    if head.kind in ("zip", "folder") and head.first is None:
-        problem = f"no known tool writes {'this archive' if head.kind == 'zip' else 'this folder'}"
-        raise unreadable(path, problem, "Name a file of labels")
-    if head.kind in ("zip", "folder") or (head.has_records and head.is_nested):
+    if options.header == "first" and not options.votes_columns:
+        importer = find(head)
+        if importer is not None and not (by_path and head.has_records):
+            return importer.read(head, options)  # type: ignore[no-any-return]
+    if head.has_members and head.first is None:
+        noun = {"zip": "archive"}.get(head.kind, head.kind)
+        raise unreadable(path, f"no known tool writes this {noun}", "Name a file of labels")
+    if head.has_members or (head.has_records and head.is_nested):
         return _by_path(head, options)
     if options.first:
         raise UsageError(f"--first: {path} is a table, not a tool's export. Remove the flag.")
@@ -139,16 +138,13 @@ def _by_path(head: Head, options: TableOptions) -> LabelColumns:
     Raises:
         DataError: no fields are named; it proposes fields with which the records can be read.
     """
-    if head.keys:
-        records = [("file", head.value)]
-    else:
-        records = list(head.records())
+    records = [("file", head.value)] if head.keys else list(head.records())
     if options.task_column or options.worker_column or options.label_column:
         options = with_keys_as_annotators(records, options)
         table = columns_of_fields(head.path, records, options)
-        if isinstance(table, LabelColumns):
-            return table
-        return columns_of(table, options)
+        if isinstance(table, Table):
+            return columns_of(table, options)
+        return table
 
     def complete(proposal: Proposal) -> Proposal | None:
         flags = TableOptions.of(**proposal)
@@ -156,9 +152,9 @@ def _by_path(head: Head, options: TableOptions) -> LabelColumns:
             table = columns_of_fields(head.path, records[:MOST_TRIED], flags)
         except DataError:
             return None
-        if isinstance(table, LabelColumns):
-            return proposal
-        return completed(table, flags, proposal)
+        if isinstance(table, Table):
+            return completed(table, flags, proposal)
+        return proposal
 
     fields = fields_of(records)
     otherwise = (
@@ -176,8 +172,8 @@ def _reading(coded: CodedLabels, items: list[str] | None, unmatched: str) -> Rea
     names = coded.labels.names
     columns = coded.columns
     classes = classes_of(path, names, coded.options, coded.place(coded.labels))
-    order = {name: code for code, name in enumerate(classes)}
-    labels = np.array([order[name] for name in names], dtype=np.int64)[coded.labels.codes]
+    code_of = positions(classes)
+    labels = np.array(list(map(code_of.__getitem__, names)), dtype=np.int64)[coded.labels.codes]
     texts = columns.texts
     times = None
     if columns.counts is None:
@@ -185,7 +181,9 @@ def _reading(coded: CodedLabels, items: list[str] | None, unmatched: str) -> Rea
         instances, tasks = _instances(coded, items, unmatched)
         counted &= instances >= 0
         crowd = Annotations(
-            *(codes[counted] for codes in (instances, coded.annotators.codes, labels)),
+            instances[counted],
+            coded.annotators.codes[counted],
+            labels[counted],
             instance_names=tasks,
             annotator_names=typed_names(coded.annotators.names),
             class_names=typed_names(classes),
@@ -216,7 +214,7 @@ def _reading(coded: CodedLabels, items: list[str] | None, unmatched: str) -> Rea
 
 def _instances(
     coded: CodedLabels, items: list[str] | None, unmatched: str
-) -> tuple[NDArray[np.int64], NDArray[Any]]:
+) -> tuple[Indices, Array]:
     """Returns the instance of each label, -1 if it is left out, and the instances' names."""
     names = coded.items.names
     rows = coded.columns.rows
@@ -225,7 +223,7 @@ def _instances(
     if rows:
         if len(rows) != len(items):
             raise broken(coded.path, f"{len(rows):,} rows without ids for {len(items):,} items")
-        places = np.array([int(item) for item in names], dtype=np.int64)
+        places = np.array(list(map(int, names)))
     elif coded.pairs is not None:
         raise UsageError("--multi_label: training uses one question per item. Remove it.")
     else:

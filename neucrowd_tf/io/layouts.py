@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import itertools
 import os
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from neucrowd_tf.declare.types import Array, Indices, Texts
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.asking import Asked, Proposal, as_list
 from neucrowd_tf.io.checks import Rejection, broken, error
@@ -55,19 +55,19 @@ def columns_of(table: Table, options: TableOptions) -> LabelColumns:
         DataError: roles that have to be named, with what can be read, or rows that are not those of
             a table.
     """
-    try:
+    with _answered(table, options):
         columns = _columns_of(table, options)
+    ask = columns.ask_about_repeats
+    return dataclasses.replace(columns, ask_about_repeats=_answered(table, options)(ask))
+
+
+@contextlib.contextmanager
+def _answered(table: Table, options: TableOptions) -> Iterator[None]:
+    """Within, or in a function that it decorates, a question has the proposals that are read."""
+    try:
+        yield
     except Asked as asked:
         raise asked.answered(functools.partial(completed, table, options)) from None
-    ask = columns.ask_about_repeats
-
-    def answered(*repeats: Any) -> None:
-        try:
-            ask(*repeats)
-        except Asked as asked:
-            raise asked.answered(functools.partial(completed, table, options)) from None
-
-    return dataclasses.replace(columns, ask_about_repeats=answered)
 
 
 def settle(table: Table, options: TableOptions) -> Roles | None:
@@ -102,25 +102,21 @@ def completed(
     tried = dataclasses.replace(options, **{name: getattr(flags, name) for name in proposal})
     start = table.start(MOST_TRIED)
     try:
-        if flags.header == "first":
-            read = start
-        else:
-            read = start.without_header()
-        CodedLabels(_columns_of(read, tried), tried, table.path)
+        if flags.header == "none":
+            start = start.without_header()
+        CodedLabels(_columns_of(start, tried), tried, table.path)
     except Asked as asked:
         for further in asked.proposals if depth else ():
             whole = completed(table, options, {**proposal, **further}, depth - 1)
             if whole is not None:
                 return whole
-        if asked.check == "which_label":
-            return proposal
-        return None
+        if asked.check != "which_label":
+            return None
     except UsageError:
         return None
     except Rejection as rejection:
-        if rejection.check in OF_VALUES:
-            return proposal
-        return None
+        if rejection.check not in OF_VALUES:
+            return None
     return proposal
 
 
@@ -137,38 +133,37 @@ def _columns_of(table: Table, options: TableOptions) -> LabelColumns:
     roles = decide(table, options)
     check_header_again(table)
     role_columns = {"task": ",".join(roles.task) or "the row's number"}
-    if roles.layout in ("long", "one_hot"):
-        long = roles.layout == "long"
-        labels = table.coded(roles.label) if long else _one_hot(table, roles, options)
+    others = without(table.columns, {*roles.task, *roles.worker, *roles.label})
+    empty = list(itertools.filterfalse(table.size, others))
+    unused = without(others, empty)
+    if empty:
+        notes += (f"Columns without values: {few(empty)}.",)
+    times: Column = ()
+    width = 1
+    row_is_answer = roles.layout in ("long", "one_hot")
+    if row_is_answer:
+        labels = _one_hot(table, roles, options)
         items = table.coded(roles.task)
         annotators = table.coded(roles.worker)
         columns = LabelColumns(items, annotators, labels, table.place)
         role_columns["worker"] = ",".join(roles.worker)
+        ask_about_questions(table, options, roles)
+        notes += _restarts(table, roles)
+        timed, is_read = time_column(table, others, (roles.task, roles.worker))
+        if timed is not None:
+            times = table.codes(timed)
+            role_columns["time"] = timed
+            unused = without(unused, [timed] * is_read)
     else:
         columns = _of_cells(table, roles)
+        width = len(roles.label)
     if roles.layout == "respondents":
         columns = dataclasses.replace(columns, items=columns.annotators, annotators=columns.items)
         role_columns = {"task": "the column", "worker": ",".join(roles.worker)}
-    if roles.layout in ("long", "one_hot", "votes"):
+    if row_is_answer or roles.layout == "votes":
         role_columns["label"] = ",".join(roles.label)
-    used = {*roles.task, *roles.worker, *roles.label}
-    if empty := [name for name in table.columns if name not in used and not table.distinct(name)]:
-        notes += (f"Columns without values: {few(empty)}.",)
-    times: Column = ()
-    others = without(table.columns, used)
-    if roles.layout in ("long", "one_hot"):
-        ask_about_questions(table, options, roles)
-        notes += _restarts(table, roles)
-        width = 1
-        timed, is_read = time_column(table, others, (roles.task, roles.worker))
-        if timed is not None:
-            used |= {timed} if is_read else set()
-            times = table.codes(timed)
-            role_columns["time"] = timed
-    else:
-        width = len(roles.label)
 
-    def ask(keys: NDArray[np.int64], places: NDArray[np.int64], counts: tuple[int, int]) -> None:
+    def ask(keys: Indices, places: Indices, counts: tuple[int, int]) -> None:
         ask_about_repeats(table, options, roles, keys, places // width, counts)
 
     return dataclasses.replace(
@@ -176,11 +171,11 @@ def _columns_of(table: Table, options: TableOptions) -> LabelColumns:
         texts=_texts(table, roles.task, others),
         times=times,
         ask_about_repeats=ask,
-        rows_are_answers=roles.layout in ("long", "one_hot"),
+        rows_are_answers=row_is_answer,
         layout=LAYOUTS[roles.layout],
         roles=role_columns,
         reason=roles.reason,
-        unused=tuple(name for name in table.columns if name not in {*used, *empty}),
+        unused=tuple(unused),
         notes=notes,
         wrong=table.wrong,
     )
@@ -192,10 +187,8 @@ def _restarts(table: Table, roles: Roles) -> tuple[str, ...]:
     Then one id is of several items, each with annotators of its own.
     """
     notes = []
-    used = {*roles.task, *roles.worker, *roles.label}
-    for column in table.columns:
-        if column in used or not is_part(column):
-            continue
+    others = without(table.columns, {*roles.task, *roles.worker, *roles.label})
+    for column in filter(is_part, others):
         split, size = split_items(table, roles.task, column)
         if are_many(split, size) and is_fact(table, roles.worker, column):
             flag = f"--task_column={shlex.quote(as_list([column, *roles.task]))}"
@@ -204,27 +197,25 @@ def _restarts(table: Table, roles: Roles) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _texts(table: Table, task: Sequence[str], columns: Sequence[str]) -> dict[str, str]:
+def _texts(table: Table, task: Texts, columns: Texts) -> dict[str, str]:
     """Returns what was labelled by item: a column called text, url or so, or one of long texts."""
+    names = list(map(str, range(len(table))))
+    items = np.arange(len(table))
     if task:
         names, items = table.coded(task)
-    else:
-        names, items = ([], np.arange(len(table)))
-    size = len(names) or len(table)
     lengths: dict[str, float] = {}
     for column in columns:
-        texts, codes = table.codes(column)
-        several = len(texts) - texts.count("") > 1
-        if several and len(np.unique(items * len(texts) + codes)) == size:  # one for each item
+        texts, _ = table.codes(column)
+        one_of_each = len(np.unique(table.within(items, column))) == len(names)
+        if one_of_each and table.size(column) > 1:
             length = sum(map(len, texts)) / len(texts)
             if length >= LONG_TEXT or is_text(column):
                 lengths[column] = length
     if not lengths:
         return {}
-    named = list(filter(is_text, lengths))
-    cells = table[named[0] if named else max(lengths, key=lengths.__getitem__)]
-    ids = table.joined(task) if task else map(str, range(len(table)))
-    return {item: text for item, text in zip(ids, cells, strict=True) if text}
+    named = next(filter(is_text, lengths), max(lengths, key=lengths.__getitem__))
+    rows = zip(items.tolist(), table[named], strict=True)
+    return {names[item]: text for item, text in rows if text}
 
 
 def _without_extra_rows(table: Table, options: TableOptions) -> tuple[Table, tuple[str, ...]]:
@@ -232,10 +223,9 @@ def _without_extra_rows(table: Table, options: TableOptions) -> tuple[Table, tup
 
     A note says what was left out.
     """
-    columns = table.columns
-    rows = [*range(len(table))]
+    columns = list(table.columns)
     headers = _further_headers(table)
-    rows = rows[headers:]
+    rows = [*range(headers, len(table))]
     notes: tuple[str, ...] = ()
     if headers:
         notes = (f"Further headers are left out: {', '.join(map(table.place, range(headers)))}.",)
@@ -248,10 +238,9 @@ def _without_extra_rows(table: Table, options: TableOptions) -> tuple[Table, tup
         if column not in columns or value not in table.distinct(column):
             raise UsageError(f"--question: {table.path}: write it as column=value.")
         cells = table[column]
-        names = [name for name in columns if name != column]
         rows = [row for row in rows if cells[row] == value]
-        columns = tuple(names)
-    if len(rows) == len(table) and columns == table.columns:
+        columns.remove(column)
+    if len(rows) == len(table) and len(columns) == len(table.columns):
         return table, notes
     return table.rows(rows).only(columns), notes
 
@@ -265,13 +254,9 @@ def _is_of_sums(table: Table, row: int) -> bool:
     names, codes = table.codes(item)
     if not others or len(names) < len(codes) or not is_total(names[codes[row]]):
         return False
-    above: set[str] = set()
-    cells = []
-    for column in others:
-        *texts, cell = table[column][: row + 1]
-        above |= {*texts}
-        cells += [cell] if cell else []
-    return numbers_of(cells) is not None and not above.issuperset(cells)
+    *above, cells = zip(*(table[column][: row + 1] for column in others), strict=True)
+    numbers = list(filter(None, cells))
+    return numbers_of(numbers) is not None and not set().union(*above).issuperset(numbers)
 
 
 def _further_headers(table: Table) -> int:
@@ -290,11 +275,11 @@ def _further_headers(table: Table) -> int:
         text = texts[codes[0]]
         if text and (codes[1:] == codes[0]).any():
             return 0
-        others = [other for at, other in enumerate(texts) if at != codes[0]]
+        others = without(texts, [text])
         repeating |= bool(text) and 0 < len(others) <= (len(table) - 1) / 2
-        filled = all(others) and not (codes[1:] == codes[0]).any()
+        filled = bool(others) and all(others) and not (codes[1:] == codes[0]).any()
         numbers = numbers_of(others) is not None and numbers_of([text]) is None
-        unlike |= filled and bool(others) and (not text or numbers)
+        unlike |= filled and (not text or numbers)
     return int(repeating and unlike)
 
 
@@ -303,12 +288,9 @@ def _of_cells(table: Table, roles: Roles) -> LabelColumns:
     width = len(roles.label)
     counts = None
     ids = roles.worker if roles.layout == "respondents" else roles.task
-    if ids:
-        items = table.joined(ids)
-    else:
-        items = list(map(str, range(len(table))))
+    items: Texts = table.joined(ids) if ids else list(map(str, range(len(table))))
     cells = _interleaved(table, roles.label)
-    annotators: Sequence[str] = list(roles.label) * len(table)
+    annotators: Texts = list(roles.label) * len(table)
 
     def place(at: int) -> str:
         return f"{table.place(at // width)}, column {roles.label[at % width]!r}"
@@ -335,13 +317,13 @@ def _of_cells(table: Table, roles: Roles) -> LabelColumns:
     )
 
 
-def _interleaved(table: Table, columns: Sequence[str]) -> list[str]:
+def _interleaved(table: Table, columns: Texts) -> list[str]:
     """Returns the cells of several columns, row by row."""
     rows = zip(*map(table.__getitem__, columns), strict=True)
     return list(itertools.chain.from_iterable(rows))
 
 
-def _class_of(column: str, columns: Sequence[str]) -> str:
+def _class_of(column: str, columns: Texts) -> str:
     """Returns the class that a column of counts or of 0 and 1 is about, without a common start."""
     start = os.path.commonprefix([*columns])  # noqa: RUF071
     cut = max(start.rfind(sign) for sign in "._ :") + 1
@@ -350,11 +332,15 @@ def _class_of(column: str, columns: Sequence[str]) -> str:
     return column
 
 
-def _one_hot(table: Table, roles: Roles, options: TableOptions) -> list[str] | list[list[str]]:
-    """Returns the class of which the column is 1 in each row."""
-    names = [_class_of(column, roles.label) for column in roles.label]
+def _one_hot(
+    table: Table, roles: Roles, options: TableOptions
+) -> Column | Sequence[str | list[str]]:
+    """Returns the labels of a column, or the class of which the column is 1 in each row."""
+    if roles.layout == "long":
+        return table.coded(roles.label)
     chosen: list[list[str]] = [[] for _ in range(len(table))]
-    for name, column in zip(names, roles.label, strict=True):
+    for column in roles.label:
+        name = _class_of(column, roles.label)
         for cell, of_row in zip(table[column], chosen, strict=True):
             if cell.strip().lower() in ONES:
                 of_row.append(name)
@@ -367,7 +353,7 @@ def _one_hot(table: Table, roles: Roles, options: TableOptions) -> list[str] | l
     return list(itertools.chain.from_iterable(chosen))
 
 
-def of_matrix(matrix: NDArray[Any], path: Path) -> LabelColumns:
+def of_matrix(matrix: Array, path: Path) -> LabelColumns:
     """Returns the labels of an `[N, R]` array of class codes; -1 is missing."""
     if matrix.ndim != 2 or matrix.dtype.kind not in "iu":
         problem = f"expected a matrix of whole numbers, received shape {matrix.shape}"

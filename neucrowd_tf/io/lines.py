@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.types import Array
 from neucrowd_tf.io.coding import CodedLabels
 from neucrowd_tf.io.column_names import SHOWN, few, is_model, repeated_codings
 from neucrowd_tf.io.roles import RUNNING, WORDS
@@ -17,7 +18,7 @@ from neucrowd_tf.io.roles import RUNNING, WORDS
 RAREST = 5  # classes that are shown besides the most frequent ones
 
 
-def lines_of(coded: CodedLabels, crowd: Annotations, counts: NDArray[Any]) -> tuple[str, ...]:
+def lines_of(coded: CodedLabels, crowd: Annotations, counts: Array) -> tuple[str, ...]:
     """Returns the lines.
 
     Args:
@@ -26,27 +27,30 @@ def lines_of(coded: CodedLabels, crowd: Annotations, counts: NDArray[Any]) -> tu
         counts: `[C]` how many labels each class has in the file.
     """
     columns = coded.columns
-    name = f"{coded.path.name}: {coded.columns.layout}, "
+    name = f"{coded.path.name}: {columns.layout}, "
     if columns.counts is not None:
         first = (
             f"{name}{sum(columns.counts):,} votes on {len(coded.items.names):,} items"
             f"; item {columns.roles['task']}"
         )
     else:
-        sizes = zip((*coded.sizes, coded.people), ("label", "item", "annotator"), strict=True)
-        labels, items, annotators = (
-            f"{size:,} {word}{'' if size == 1 else 's'}" for size, word in sizes
-        )
-        roles = ", ".join(
-            f"{word} {columns.roles[role]}" for role, word in WORDS.items() if role in columns.roles
-        )
-        first = f"{name}{labels} of {items} by {annotators}" + (f"; {roles}" if roles else "")
+        labels, items, annotators = itertools.starmap(_counted, coded.sizes.items())
+        first = f"{name}{labels} of {items} by {annotators}"
+        sign = ";"
+        for role, word in WORDS.items():
+            if role in columns.roles:
+                first += f"{sign} {word} {columns.roles[role]}"
+                sign = ","
         if columns.reason:
             first += f" ({columns.reason})"
     return first, " ".join(_sentences(coded, crowd, counts)), *columns.notes
 
 
-def _sentences(coded: CodedLabels, crowd: Annotations, counts: NDArray[Any]) -> Iterator[str]:
+def _counted(word: str, size: int) -> str:
+    return f"{size:,} {word}{'s' * (size != 1)}"
+
+
+def _sentences(coded: CodedLabels, crowd: Annotations, counts: Array) -> Iterator[str]:
     """Yields the sentences of the second line."""
     columns = coded.columns
     annotators = coded.annotators.names
@@ -57,16 +61,16 @@ def _sentences(coded: CodedLabels, crowd: Annotations, counts: NDArray[Any]) -> 
         yield f"Times: {columns.roles['time']}."
     if columns.unused:
         yield f"Unused columns: {few(columns.unused)}."
-    named = any(text.startswith("--model_annotator") for text in RUNNING.get())
-    if not named and (models := list(filter(is_model, annotators))):
+    models = list(filter(is_model, annotators))
+    if models and "--model_annotator" not in " ".join(RUNNING.get()):
         flag = f"--model_annotator={shlex.quote(','.join(models))}"
         yield f"Annotators with names of models: {few(models)}."
         yield f"They count as people without {flag}."
     if again := repeated_codings(annotators):
         yield f"Annotators who may be further codings by others: {few(again)}."
     if columns.left_out:
-        out = ", ".join(f"{count:,} {reason}" for reason, count in columns.left_out.items())
-        yield f"Left out: {out}."
+        counts_of = (f"{count:,} {reason}" for reason, count in columns.left_out.items())
+        yield f"Left out: {', '.join(counts_of)}."
     yield from coded.notes
     if columns.counts is None:
         if len(annotators) == 1:
@@ -77,11 +81,11 @@ def _sentences(coded: CodedLabels, crowd: Annotations, counts: NDArray[Any]) -> 
             yield "All labels are the same."
 
 
-def class_line(names: Sequence[Any], counts: NDArray[Any]) -> str:
+def class_line(names: Sequence[Any], counts: Array) -> str:
     """Returns the classes with their counts: up to 12, otherwise 12 and the five rarest."""
-    order = np.argsort(-counts, kind="stable").tolist()
-    texts = [" ".join(str(name).split()) for name in names]
-    classes = [f"{texts[code]} ({int(counts[code]):,})" for code in order]
+    classes = []
+    for code in np.argsort(-counts, kind="stable").tolist():
+        classes.append(f"{' '.join(str(names[code]).split())} ({int(counts[code]):,})")
     if len(classes) <= SHOWN + RAREST:
         return f"classes: {', '.join(classes)}."
     rare = f"; rarest: {', '.join(classes[-RAREST:])}; {len(classes) - SHOWN - RAREST} others"

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from neucrowd_tf.declare.types import Array, Floats, Indices
 from neucrowd_tf.errors import DataError, one_line
-from neucrowd_tf.io.tables.writing import number_cell, text_cell, to_csv
+from neucrowd_tf.io.tables.writing import columns_csv, text_cell
+from neucrowd_tf.names import positions
 
-TRUE = "true_label"  # the latter is the crowd's
-LIKELY = "likely_label"
-HEADERS = [["task", name, "predicted"] for name in (TRUE, LIKELY, "label")]  # the last is of 0.1
+TRUE = "true_label"
+LIKELY = "likely_label"  # the class that is most probable by the crowd's labels
+# How a file begins; the last is that of version 0.1.
+HEADERS = [["task", name, "predicted"] for name in (TRUE, LIKELY, "label")]
 ROUNDED = 0.02  # what probabilities in bfloat16 are off one together
 
 
@@ -30,16 +32,16 @@ class PredictionTable:
     """
 
     tasks: tuple[str, ...]
-    labels: NDArray[np.int64]
-    probabilities: NDArray[np.float64]
+    labels: Indices
+    probabilities: Floats
 
 
 def predictions_csv(
-    tasks: NDArray[Any],
-    labels: NDArray[np.int64],
-    predicted: NDArray[np.int64],
-    probabilities: NDArray[Any],
-    class_names: NDArray[Any],
+    tasks: Array,
+    labels: Indices,
+    predicted: Indices,
+    probabilities: Array,
+    class_names: Array,
     column: str = TRUE,
 ) -> str:
     """Returns `task,true_label,predicted,p_<class>...`, in the dataset's order.
@@ -52,14 +54,15 @@ def predictions_csv(
         class_names: `[C]`.
         column: the labels' name: `TRUE`, or `LIKELY` if the crowd's most probable classes stand in.
     """
-    names = [text_cell(name) for name in class_names.tolist()]
-    columns = (tasks, labels, predicted, probabilities)
-    rows = []
-    for task, label, best, row in zip(*map(np.ndarray.tolist, columns), strict=True):
-        true = "" if label < 0 else names[label]
-        rows.append([text_cell(task), true, names[best], *map(number_cell, row)])
-    shares = (f"p_{name}" for name in class_names.tolist())
-    return to_csv(["task", column, "predicted", *shares], rows)
+    names = np.append(class_names.astype(object), "")  # the last one is that of -1
+    rows = [("task", tasks), (column, names[labels]), ("predicted", class_names[predicted])]
+    return columns_csv([*rows, *probability_columns(class_names, probabilities)])
+
+
+def probability_columns(class_names: Array, probabilities: Array) -> Iterator[tuple[str, Array]]:
+    """Yields the title and the values of the column of each class."""
+    for name, of_class in zip(class_names.tolist(), probabilities.T, strict=True):
+        yield f"p_{name}", of_class
 
 
 def read_predictions(path: Path) -> PredictionTable:
@@ -75,11 +78,10 @@ def read_predictions(path: Path) -> PredictionTable:
         header = table.columns.tolist()
         if header[:3] not in HEADERS or not all(name.startswith("p_") for name in header[3:]):
             raise ValueError(f"its columns are {', '.join(header)}"[:80])
-        names = [name.removeprefix("p_") for name in table.columns[3:]]
+        names = table.columns[3:].str.removeprefix("p_")
         # The header has a class as it is; the cells have it as `text_cell` writes it.
-        codes = {name: code for code, name in enumerate(names)}
-        codes |= {text_cell(name): code for code, name in enumerate(names)} | {"": -1}
-        labels = np.array([codes[label] for label in table.iloc[:, 1]], dtype=np.int64)
+        codes = positions(names) | positions(map(text_cell, names)) | {"": -1}
+        labels = np.array(list(map(codes.__getitem__, table.iloc[:, 1])), dtype=np.int64)
         probabilities = table.iloc[:, 3:].to_numpy(dtype=float)
     except (OSError, ValueError, KeyError, pd.errors.ParserWarning) as error:
         raise DataError(f"{path}: not the predictions of a run ({one_line(error)})") from None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Any
 
+from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.io.files.reading import digest
 from neucrowd_tf.io.files.records import Record
 from neucrowd_tf.io.images import IMAGES
@@ -27,8 +27,18 @@ LABELS = "labels.csv"  # only with --dataset=table
 OUT_OF_FOLD = "oof.csv"  # only of methods that hold out every training item, as auto does
 REPORT = "report.html"
 FILES = (
-    *(FINISHED, CONFIG, STATUS, HISTORY, EVALUATION, CURVES, PREDICTIONS, ANNOTATORS, TUNING),
-    *(LABELS, OUT_OF_FOLD, REPORT),
+    FINISHED,
+    CONFIG,
+    STATUS,
+    HISTORY,
+    EVALUATION,
+    CURVES,
+    PREDICTIONS,
+    ANNOTATORS,
+    TUNING,
+    LABELS,
+    OUT_OF_FOLD,
+    REPORT,
 )
 FOLDERS = (CHECKPOINTS, TENSORBOARD, SAVED_MODEL)
 
@@ -45,8 +55,8 @@ class Config(Record):
 
     REMEDY = "Remove the folder to make the run again."
 
-    settings: dict[str, Any] = dataclasses.field(default_factory=dict)
-    parameters: dict[str, Any] = dataclasses.field(default_factory=dict)
+    settings: Fields = dataclasses.field(default_factory=dict)
+    parameters: Fields = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -60,8 +70,8 @@ class Metrics(Record):
 
     REMEDY = "Remove it to make the run again."
 
-    test: dict[str, Any]
-    timings: dict[str, Any] = dataclasses.field(default_factory=dict)
+    test: Fields
+    timings: Fields = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

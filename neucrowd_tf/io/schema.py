@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from neucrowd_tf.declare.declarations import declared
 from neucrowd_tf.declare.flag_parsing import from_values, split_list
+from neucrowd_tf.declare.types import Entries, Fields
 from neucrowd_tf.errors import UsageError
 
 ANNOTATIONS = (
@@ -66,19 +67,18 @@ class TableOptions:
         " numbered from 1.",
     ] = "first"
     task_column: Annotated[
-        tuple[str, ...], "Column of items. Several columns are joined: `topicID,docID`."
+        Entries, "Column of items. Several columns are joined: `topicID,docID`."
     ] = ()
     worker_column: Annotated[
-        tuple[str, ...],
-        "Column of annotators. Several columns are joined, or a pattern: `TurkId*`.",
+        Entries, "Column of annotators. Several columns are joined, or a pattern: `TurkId*`."
     ] = ()
     label_column: Annotated[
-        tuple[str, ...],
+        Entries,
         "Column of labels. Several columns, or a pattern such as `Answer.*`, are one-hot"
         " classes if there is a column of annotators, otherwise one column per annotator.",
     ] = ()
     missing: Annotated[
-        tuple[str, ...] | None,
+        Entries | None,
         "Texts that are missing labels, separated by commas; empty for no text. Default: NA,"
         " N/A, NaN, null and #N/A. An empty cell is always missing.",
     ] = None
@@ -89,7 +89,7 @@ class TableOptions:
         " tells them apart, or items repeat in a wide table: then the command asks.",
     ] = None
     classes: Annotated[
-        tuple[str, ...],
+        Entries,
         "All classes in their order, separated by commas. Default: those in use, sorted. `all`"
         " accepts any number of different numbers as classes.",
     ] = ()
@@ -107,7 +107,7 @@ class TableOptions:
         " becomes a yes/no question.",
     ] = None
     votes_columns: Annotated[
-        tuple[str, ...], "Columns of vote counts, one per class, separated by commas."
+        Entries, "Columns of vote counts, one per class, separated by commas."
     ] = ()
     question: Annotated[
         str | None,
@@ -139,7 +139,7 @@ class TableOptions:
                 )
             names.add(name.casefold())
 
-    def changed(self) -> dict[str, Any]:
+    def changed(self) -> Fields:
         """Returns the options that differ from their defaults, by name."""
         values = {field: getattr(self, field.name) for field in dataclasses.fields(TableOptions)}
         return {field.name: x for field, x in values.items() if x != field.default}

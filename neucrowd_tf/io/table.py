@@ -17,6 +17,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from neucrowd_tf.declare.types import Fields, Indices, Records, Texts
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.files.reading import (
@@ -69,11 +70,9 @@ class Table:
     )
 
     def __len__(self) -> int:
-        if self.cells:
-            first = self.cells[0]
-        else:
-            first = []
-        return len(first[1] if isinstance(first, tuple) else first)
+        for cells in self.cells:
+            return len(cells[1] if isinstance(cells, tuple) else cells)
+        return 0
 
     def __getitem__(self, column: str) -> list[str]:
         cells = self.cells[self.columns.index(column)]
@@ -81,14 +80,14 @@ class Table:
             return list(np.array(cells[0], dtype=object)[cells[1]])
         return cells
 
-    def joined(self, columns: Sequence[str]) -> list[str]:
+    def joined(self, columns: Texts) -> list[str]:
         """Returns the cells of a column, or of several joined by commas ("" if one is empty)."""
         if len(columns) == 1:
             return self[columns[0]]
         rows = zip(*(self[column] for column in columns), strict=True)
         return [JOINT.join(row) if all(row) else "" for row in rows]
 
-    def only(self, columns: Sequence[str]) -> Table:
+    def only(self, columns: Texts) -> Table:
         """Returns the table with these columns, each once."""
         names = tuple(dict.fromkeys(columns))
         cells = [self.cells[self.columns.index(name)] for name in names]
@@ -102,10 +101,9 @@ class Table:
                 cells.append((column[0], column[1][rows]))
             else:
                 cells.append([column[row] for row in rows])
-        if self.lines is None:
-            lines = None
-        else:
-            lines = [self.lines[row] for row in rows]
+        lines = self.lines
+        if lines is not None:
+            lines = [lines[row] for row in rows]
         return dataclasses.replace(self, cells=cells, lines=lines)
 
     def start(self, rows: int) -> Table:
@@ -117,8 +115,7 @@ class Table:
     def without_header(self) -> Table:
         """Returns the table with the header as the first row, and columns numbered from 1."""
         cells = [[name, *self[name]] for name in self.columns]
-        names = tuple(str(number) for number in range(1, len(cells) + 1))
-        return Table(self.path, names, cells, header=False)
+        return Table(self.path, numbers_from_1(len(cells)), cells, header=False)
 
     def place(self, row: int) -> str:
         """Returns where row i (from 0) is: "line 3"."""
@@ -136,22 +133,27 @@ class Table:
                 self._codes[column] = encode(cells)
         return self._codes[column]
 
-    def coded(self, columns: Sequence[str]) -> tuple[list[str], Any]:
+    def coded(self, columns: Texts) -> tuple[list[str], Any]:
         """Returns `codes` of a column, or of several that are joined."""
         if len(columns) == 1:
             return self.codes(columns[0])
         return encode(self.joined(columns))
 
+    def within(self, keys: Indices, column: str) -> Indices:
+        """Returns a code for each row's key and text in a column, in the order of the keys."""
+        texts, codes = self.codes(column)
+        return keys * len(texts) + codes
+
     def distinct(self, column: str) -> list[str]:
         """Returns the different texts of a column that are not empty."""
-        return [text for text in self.codes(column)[0] if text]
+        return list(filter(None, self.codes(column)[0]))
 
     def size(self, column: str) -> int:
         """Returns how many different texts a column has that are not empty."""
         texts, _ = self.codes(column)
         return len(texts) - texts.count("")
 
-    def is_unique(self, columns: Sequence[str]) -> bool:
+    def is_unique(self, columns: Texts) -> bool:
         """Whether every row has another text in a column, or in several that are joined."""
         return len(set(self.joined(columns))) == len(self)
 
@@ -167,10 +169,19 @@ def separator_of(path: Path, line: str, options: TableOptions) -> str:
         return "\t"
     bare = re.sub(r'"[^"]*"', "", line)
     best = max(SIGNS, key=bare.count)
-    return best if best in bare else " " if " " in bare.strip() else ","
+    if best in bare:
+        return best
+    if " " in bare.strip():
+        return " "
+    return ","
 
 
-def column_names(cells: Sequence[str]) -> tuple[str, ...]:
+def numbers_from_1(size: int) -> tuple[str, ...]:
+    """Returns the names of columns that have none."""
+    return tuple(map(str, range(1, size + 1)))
+
+
+def column_names(cells: Texts) -> tuple[str, ...]:
     """Returns the names of a header; a column without one is called by its place."""
     return tuple(cell.strip() or f"column {place}" for place, cell in enumerate(cells, 1))
 
@@ -198,11 +209,8 @@ class _Parts:
             raise broken(path, "this is not a text", "line 1")
         if re.fullmatch(r'"?sep=."?[\s,;|]*', first, re.IGNORECASE):
             raise broken(path, f"{first.strip()!r} is a line of Excel's; remove it", "line 1")
-        if first:
-            lines = [first]
-        else:
-            lines = []
-        while lines and lines[-1].startswith("#") and len(lines) < MOST_COMMENTS:
+        lines = [first]
+        while lines[-1].startswith("#") and len(lines) < MOST_COMMENTS:
             lines.append(stream.readline(LONGEST_LINE))
         _check_comments(path, lines, options)
         self.path = path
@@ -228,9 +236,7 @@ class _Parts:
             if first is None:
                 raise error("no_labels", self.path, problem="; the file is empty")
             self._begin(first)
-            if self.named:
-                block = []
-            else:
+            if not self.named:
                 block = [first]
             line = self.reader.line_num - len(block)
             while True:
@@ -251,7 +257,7 @@ class _Parts:
         """Sets the columns' names."""
         names = column_names(first)
         if not self.named:
-            self.columns = tuple(str(number) for number in range(1, len(names) + 1))
+            self.columns = numbers_from_1(len(names))
             return
         for place, name in enumerate(names):
             if name in names[:place]:
@@ -262,20 +268,24 @@ class _Parts:
         """Returns rows as a table; `before` is the number of the line before the first."""
         lines: Sequence[int] = range(before + 1, before + len(block) + 1)
         if self.reader.line_num != before + len(block):
-            lines = list(itertools.accumulate((_height(row) for row in block), initial=before + 1))
+            lines = list(itertools.accumulate(map(_height, block), initial=before + 1))
             self._check_quotes(block, lines)
         width = len(self.columns)
         if set(map(len, block)) - {width} or not all(row[0] for row in block):
-            filled = [at for at, row in enumerate(block) if any(map(str.strip, row))]
-            for at in filled:
-                self._check_length(len(block[at]), lines[at])
-            filled = [at for at in filled if len(block[at]) <= width]
-            pad = [""] * width
-            lines = [lines[at] for at in filled]
-            block = [(block[at] + pad)[:width] for at in filled]
-        cells = [list(column) for column in zip(*block, strict=True)] or [[] for _ in self.columns]
-        last = next((at for at in range(width, 0, -1) if any(cells[at - 1])), 0)
-        self.filled = max(self.filled, last)
+            filled = []
+            of_filled = []
+            for row, line in zip(block, lines, strict=False):  # lines may have one more
+                if any(map(str.strip, row)):
+                    self._check_length(len(row), line)
+                    if len(row) <= width:
+                        filled.append(row + [""] * (width - len(row)))
+                        of_filled.append(line)
+            block = filled
+            lines = of_filled
+        cells = list(map(list, zip(*block, strict=True))) or [[] for _ in self.columns]
+        for at, column in enumerate(cells, 1):
+            if any(column):
+                self.filled = max(self.filled, at)
         if self.shortest is not None and self.shortest[0] < self.filled:
             self.wrong = self.wrong or self._wrong_length(*self.shortest)
         return Table(self.path, self.columns, cells, lines, self.named, self.wrong)
@@ -318,7 +328,7 @@ class _Parts:
         return error("row_length", self.path, f"line {line}", **details)
 
 
-def _check_comments(path: Path, lines: Sequence[str], options: TableOptions) -> None:
+def _check_comments(path: Path, lines: Texts, options: TableOptions) -> None:
     """Raises DataError if the lines before the header begin with #.
 
     A header that begins with # has as many cells as the line that follows.
@@ -363,19 +373,18 @@ def head_of(path: Path, options: TableOptions, rows: int = HEAD) -> Table:
     if ending(path) not in PARQUET:
         return next(csv_parts(path, options, rows))
     with _parquet(path) as file:
-        batch = next(file.iter_batches(rows), None)
-        names = file.schema_arrow.names
-    if batch is None:
-        return Table(path, tuple(names), [[] for _ in names])
-    return _of_arrow(path, names, batch.columns)
+        import pyarrow as pa
+
+        first = itertools.islice(file.iter_batches(rows), 1)
+        return _of_arrow(path, pa.Table.from_batches(first, file.schema_arrow))
 
 
 def arrow_batches(
     path: Path,
-    columns: Sequence[str],
+    columns: Texts,
     options: TableOptions,
     *,
-    groups: Sequence[int] | None = None,
+    groups: list[int] | None = None,
     plain: bool = True,
 ) -> Iterator[Any]:
     """Yields columns of a CSV or Parquet file as Arrow's record batches.
@@ -396,11 +405,7 @@ def arrow_batches(
 
     if ending(path) in PARQUET:
         with _parquet(path) as file:
-            if groups is None:
-                use = list(range(file.num_row_groups))
-            else:
-                use = list(groups)
-            yield from file.iter_batches(1 << 18, use, list(columns), use_threads=False)
+            yield from file.iter_batches(1 << 18, groups, list(columns), use_threads=False)
     elif plain and is_plain(path):
         head = next(csv_parts(path, options, 1))
         yield from _open_plain(head, columns, options, pa.string())
@@ -413,7 +418,7 @@ def arrow_batches(
             yield pa.record_batch(texts, names=list(columns))
 
 
-def _open_plain(head: Table, columns: Sequence[str], options: TableOptions, kind: Any) -> Any:
+def _open_plain(head: Table, columns: Texts, options: TableOptions, kind: Any) -> Any:
     """Opens a plain CSV with the columns of `head` as a stream of Arrow's batches of a type."""
     import pyarrow.csv as pa_csv
 
@@ -514,7 +519,7 @@ def open_parquet(path: Path) -> Any:
             raise broken(path, f"the Parquet file is damaged ({bad})") from None
 
 
-def first_record(path: Path) -> dict[str, Any] | None:
+def first_record(path: Path) -> Fields | None:
     """Returns the first row of a Parquet file with lists, objects or names of classes; or None."""
     with _parquet(path) as file:
         schema = file.schema_arrow
@@ -527,7 +532,7 @@ def first_record(path: Path) -> dict[str, Any] | None:
     return _named(batch.to_pylist()[0], _features(schema))
 
 
-def parquet_records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def parquet_records(path: Path) -> Records:
     """Yields the place and each row of a Parquet file as JSON would have it."""
     table = open_parquet(path)
     features = _features(table.schema)
@@ -538,15 +543,13 @@ def parquet_records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             yield f"row {row}", _named(record, features)
 
 
-def _features(schema: Any) -> dict[str, Any]:
+def _features(schema: Any) -> Fields:
     """Returns Hugging Face's features, {} if none of them has names of classes."""
     text = (schema.metadata or {}).get(b"huggingface", b"{}").decode()
     if CLASS_LABEL in text:
-        features = json.loads(text).get("info", {}).get("features", {})
-    else:
-        features = {}
-    if isinstance(features, dict):
-        return features
+        features = json.loads(text).get("info", {}).get("features")
+        if isinstance(features, dict):
+            return features
     return {}
 
 
@@ -578,10 +581,10 @@ def _listed(feature: Any, value: Any) -> Any:
     return feature
 
 
-def _of_arrow(path: Path, names: Sequence[str], columns: Sequence[Any]) -> Table:
-    """Returns columns as text; whole numbers lose no digit, NULL becomes ""."""
-    cells = [_cells_of_arrow(column) for column in columns]
-    return Table(path, tuple(name.strip() for name in names), cells)
+def _of_arrow(path: Path, table: Any) -> Table:
+    """Returns a table of Arrow's as text; whole numbers lose no digit, NULL becomes ""."""
+    names = map(str.strip, table.column_names)
+    return Table(path, tuple(names), list(map(_cells_of_arrow, table.columns)))
 
 
 def _cells_of_arrow(column: Any) -> Column:
@@ -593,12 +596,7 @@ def _cells_of_arrow(column: Any) -> Column:
         pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)
     ):
         return [cell_text(value) for value in column.to_pylist()]
-    if isinstance(column, pa.ChunkedArray):
-        chunks = column.chunks
-    else:
-        chunks = [column]
-    coded = pa.chunked_array(chunks, kind).dictionary_encode(null_encoding="encode")
-    coded = coded.unify_dictionaries()
+    coded = column.dictionary_encode(null_encoding="encode").unify_dictionaries()
     if not coded.num_chunks:
         return []
     texts = [cell_text(value) for value in coded.chunk(0).dictionary.to_pylist()]
@@ -622,7 +620,7 @@ def cell_text(value: Any) -> str:
     return str(value)
 
 
-def table_of_records(path: Path, records: Sequence[dict[str, Any]]) -> Table:
+def table_of_records(path: Path, records: Sequence[Fields]) -> Table:
     """Returns flat records of JSON as a table; see `cell_text`."""
     columns = dict.fromkeys(map(str, itertools.chain.from_iterable(records)))
     cells: list[Column] = []
@@ -643,8 +641,7 @@ def read_table(path: Path, options: TableOptions, *, strict: bool = True) -> Tab
         DataError: what is not a table.
     """
     if ending(path) in PARQUET:
-        arrow = open_parquet(path)
-        return _of_arrow(path, arrow.column_names, arrow.columns)
+        return _of_arrow(path, open_parquet(path))
     table = _arrow_table(path, options) or next(csv_parts(path, options, sys.maxsize))
     if strict:
         if table.wrong is not None:

@@ -9,8 +9,8 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from neucrowd_tf.declare.types import Floats, Texts
 from neucrowd_tf.io.column_names import MISSING, time_columns, without
 from neucrowd_tf.io.column_values import is_constant, is_fact
 from neucrowd_tf.io.table import Table
@@ -38,27 +38,29 @@ ZONES = {"UTC": 0, "GMT": 0, "EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": 
 _ZONE = re.compile(rf"\b({'|'.join(ZONES)})\b")
 
 
-def time_column(
-    table: Table, columns: Sequence[str], roles: Sequence[Sequence[str]]
-) -> tuple[str | None, bool]:
+def time_column(table: Table, columns: Texts, roles: Sequence[Texts]) -> tuple[str | None, bool]:
     """Returns the column of times: the first, by the rank of its name, whose cells are times.
 
     A column with another name has times if its cells are written as times, not as numbers, and
-    differ within items and within annotators. If no column can be read, the one that has times by
-    its name or but for the order of day and month. The second value is whether it can be read.
+    differ within items and within annotators. If no column can be read, it is the first that is
+    named as times, or whose order of day and month is not known.
 
     Args:
         table: with a row per label.
         columns: those without another role.
         roles: the columns of items, and those of annotators.
+
+    Returns:
+        the column, and whether it can be read.
     """
     named = time_columns(tuple(columns))
     others = []
     for column in without(columns, named):
         texts = table.distinct(column)
-        if len(texts) > 1 and all(map(LIKE_TIME.fullmatch, texts[:START])):
-            fact = is_constant(table, roles[0], column) or is_fact(table, roles[1], column)
-            others += [] if fact else [column]
+        if len(texts) < 2 or not all(map(LIKE_TIME.fullmatch, texts[:START])):
+            continue
+        if not is_constant(table, roles[0], column) and not is_fact(table, roles[1], column):
+            others.append(column)
     unread = None
     for column in (*named, *others):
         seconds, problem = read_times(table.codes(column)[0])
@@ -69,7 +71,7 @@ def time_column(
     return unread, False
 
 
-def read_times(texts: Sequence[str]) -> tuple[NDArray[np.float64] | None, str]:
+def read_times(texts: Texts) -> tuple[Floats | None, str]:
     """Returns texts as seconds since 1970, and why they cannot be read ("" if they can).
 
     Times are written in one form: as ISO 8601 has them (UTC unless they say otherwise), as seconds
@@ -78,25 +80,29 @@ def read_times(texts: Sequence[str]) -> tuple[NDArray[np.float64] | None, str]:
     the month, they are not read.
     """
     bare = list(map(str.strip, texts))
-    filled = [text for text in bare if text.lower() not in MISSING]
+    filled = _filled(bare)
     if not filled:
         return np.full(len(bare), math.nan), ""
     least = NEARLY_ALL * len(filled)
-    if any(_seconds(text) is not None for text in filled[:START]):
-        values = [_seconds(text) for text in bare]
+    if {*map(_seconds, filled[:START])} - {None}:
+        values = list(map(_seconds, bare))
         if len(bare) - values.count(None) >= least:
             return np.array(values, dtype=np.float64), ""
     zoned = [_ZONE.sub(lambda zone: f"{ZONES[zone[1]] * 100:+05d}", text) for text in bare]
-    start = [text for text in zoned if text.lower() not in MISSING][:START]
-    readings = [_in_form(zoned, form) for form in FORMS if any(_fits(text, form) for text in start)]
-    counts = [int(np.isfinite(reading).sum()) for reading in readings]
-    if max(counts, default=0) < least:
+    start = _filled(zoned)[:START]
+    forms = [form for form in FORMS if any(_fits(text, form) for text in start)]
+    readings = np.array([_in_form(zoned, form) for form in forms]).reshape(-1, len(bare))
+    counts = np.isfinite(readings).sum(axis=1)
+    if counts.max(initial=0) < least:
         return None, f"{filled[0]!r} is not read as a time; write 2026-01-31 09:00"
-    paired = zip(readings, counts, strict=True)
-    best = [reading for reading, count in paired if count == max(counts)]
-    if all(np.array_equal(best[0], other, equal_nan=True) for other in best[1:]):
-        return best[0], ""
+    best, *others = readings[counts == counts.max()]
+    if all(np.array_equal(best, other, equal_nan=True) for other in others):
+        return best, ""
     return None, f"{filled[0]!r} {AMBIGUOUS}; write 2026-01-31"
+
+
+def _filled(texts: Texts) -> list[str]:
+    return [text for text in texts if text.lower() not in MISSING]
 
 
 def _fits(text: str, form: str) -> bool:
@@ -107,7 +113,7 @@ def _fits(text: str, form: str) -> bool:
     return True
 
 
-def _in_form(texts: Sequence[str], form: str) -> NDArray[np.float64]:
+def _in_form(texts: Texts, form: str) -> Floats:
     """Returns texts of a form as seconds since 1970, NaN for others."""
     import pandas as pd
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.declare.flag_parsing import parse_value
+from neucrowd_tf.declare.types import Array, Texts
 from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_values import MOST_ANSWERS, check_free_text
 from neucrowd_tf.io.schema import TableOptions
@@ -27,16 +27,14 @@ _NAMES = re.compile(r"\[.+,.+\]")  # two entries of a list at least
 _ENTRY = re.compile(r"""'([^']*)'|"([^"]*)\"""")
 _ABUT = re.compile(r"""(['"])\s+\1""")
 # What may say that there is no label: a code, texts of Python and pandas, and signs for a blank
-# cell. They are classes, but with a line; signs are not beside "+", whose opposite "-" is.
+# cell. They are classes, but a line names them. Beside "+", a "-" is its opposite.
 NOTHING = ("-1", "None", "<NA>", "NaT", "-", "--", "?", ".")
 _COMMA = re.compile(r"[+-]?\d+,\d+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffd\ud800-\udfff]")
 Place = Callable[[int], str]
 
 
-def check_names(
-    path: Path, kind: str, names: Sequence[str], place: Place, options: TableOptions
-) -> None:
+def check_names(path: Path, kind: str, names: Texts, place: Place, options: TableOptions) -> None:
     """Raises DataError for names that differ only in case, spaces or Unicode form, or are broken.
 
     Args:
@@ -54,22 +52,20 @@ def check_names(
     check_characters(path, kind, names, place)
 
 
-def check_characters(path: Path, kind: str, names: Sequence[str], place: Place) -> None:
+def check_characters(path: Path, kind: str, names: Texts, place: Place) -> None:
     """Raises DataError for a name with control characters or U+FFFD; see `check_names`."""
     text = "".join(names)
     if text.isprintable() and "\ufffd" not in text:
         return
     for at, name in enumerate(names):
         if (bad := _CONTROL.search(name)) is not None:
-            code = ord(bad[0])
-            if code == 0xFFFD:
+            mark = "a control character"
+            if bad[0] == "\ufffd":
                 mark = "the replacement character U+FFFD"
-            else:
-                mark = "a control character"
             raise error("bad_characters", path, place(at), kind=kind, name=name, characters=mark)
 
 
-def check_ids(path: Path, kind: str, names: Sequence[str], place: Place) -> None:
+def check_ids(path: Path, kind: str, names: Texts, place: Place) -> None:
     """Raises DataError for an id that a spreadsheet rounded; see `check_names`."""
     check_characters(path, kind, names, place)
     if names and all(_NAMES.fullmatch(name) for name in names):
@@ -96,9 +92,8 @@ def check_several(
     for sign in JOINTS if numbers_of(used) is None else ():
         joined = [n for n in used if sign in n and used.issuperset(map(str.strip, n.split(sign)))]
         if joined:
-            if len(joined) == 1:
-                subject = "1 class is"
-            else:
+            subject = "1 class is"
+            if len(joined) > 1:
                 subject = f"{len(joined)} classes are"
             yield f"{subject} made of other classes: --multi_label={sign!r}."
             break
@@ -109,18 +104,18 @@ def has_no_class(name: str | tuple[str, ...]) -> bool:
     return not name or (isinstance(name, str) and name.strip() in ("", "[]"))
 
 
-def check_ranking(path: Path, layout: str, cells: Sequence[Sequence[str]]) -> None:
+def check_ranking(path: Path, layout: str, cells: Sequence[Texts]) -> None:
     """Raises DataError if every cell of several labels is an order of all classes."""
-    orders = {tuple(cell) for cell in cells}
+    orders = set(map(tuple, cells))
     names = sorted(set().union(*orders))
-    if len(orders) < 2 or any(sorted(order) != names for order in orders) or len(names) < 2:
+    if len(orders) < 2 or len(names) < 2 or any(sorted(order) != names for order in orders):
         return
     reason = f"every answer is an order of all of {', '.join(names)} (a ranking)"
     advice = "Use the first choices alone: --first for a tool's export, else a column of their own"
     raise error("nothing_to_aggregate", path, tool=layout, reason=reason, advice=advice)
 
 
-def nothing_said(names: Sequence[Any], counts: NDArray[Any], missing: Sequence[str]) -> list[str]:
+def nothing_said(names: Sequence[Any], counts: Array, missing: Texts) -> list[str]:
     """Returns a line about texts that may mean that there is no label, and are read as classes.
 
     Args:
@@ -128,11 +123,12 @@ def nothing_said(names: Sequence[Any], counts: NDArray[Any], missing: Sequence[s
         counts: how many labels have each name.
         missing: those that are missing.
     """
-    texts = [name for name in names if isinstance(name, str) and name.strip() not in ("", *missing)]
-    absent = [name for name in NOTHING if name in texts and ("+" not in texts or "-" not in name)]
+    absent = [name for name in NOTHING if name in names and name not in missing]
+    if "+" in names:
+        absent = [name for name in absent if "-" not in name]
     if not absent:
         return []
-    count = int(counts[[at for at, name in enumerate(names) if name in absent]].sum())
+    count = sum(int(counts[names.index(name)]) for name in absent)
     command = f"--missing={shlex.quote(','.join([*missing, *absent]))}"
     return [
         f"{count:,} labels are {', '.join(absent)}, read as a class ({command} leaves them out)."
@@ -143,7 +139,9 @@ def _sign_of(name: str | tuple[str, ...]) -> str:
     """Returns the value of --multi_label for a cell, "" if it has one label."""
     if isinstance(name, tuple) or (name[:1] == "[" and name.rstrip()[-1:] == "]"):
         return "list"
-    return "newline" if "\n" in name.strip() else "'|'" if "|" in name else ""
+    if "\n" in name.strip():
+        return "newline"
+    return "'|'" * ("|" in name)
 
 
 def split_cell(path: Path, name: str | tuple[str, ...], sign: str, place: str) -> list[str]:
@@ -166,18 +164,16 @@ def split_cell(path: Path, name: str | tuple[str, ...], sign: str, place: str) -
         text = name.strip()
         values = parse_value(text)  # as JSON or Python spells a list
         if text[:1] == "[" and (not isinstance(values, list) or _ABUT.search(text)):
-            listed = _LIST.fullmatch(text) is not None
-            if listed:
-                values = [a or b for a, b in _ENTRY.findall(text)]
-            else:
-                values = [[]]
+            values = [[]]
+            if _LIST.fullmatch(text) is not None:
+                values = list(map("".join, _ENTRY.findall(text)))
         if not isinstance(values, list):
             values = [values]
-        if any(isinstance(value, (dict, list)) for value in values):
+        if not {dict, list}.isdisjoint(map(type, values)):
             raise broken(path, f"{name[:60]!r} is not a list of classes", place)
-        return [str(value) for value in values]
+        return list(map(str, values))
     pieces = name.split("\n" if sign == "newline" else sign)
-    return [piece.strip() for piece in pieces if piece.strip()]
+    return list(filter(None, map(str.strip, pieces)))
 
 
 def numbers_of(names: Iterable[Any]) -> list[float] | None:
@@ -191,7 +187,7 @@ def numbers_of(names: Iterable[Any]) -> list[float] | None:
     return None
 
 
-def without_point(names: Sequence[str]) -> list[str]:
+def without_point(names: Texts) -> list[str]:
     """Returns the names, numbers without `.0` if all are numbers: 1.0 and 1 are one class.
 
     Tables with missing cells are often written with whole numbers as 1.0.
@@ -209,7 +205,7 @@ def decimal_points(names: Sequence[Any]) -> list[Any]:
 
 
 def check_classes(
-    path: Path, column: str, names: Sequence[str], counts: Any, options: TableOptions
+    path: Path, column: str, names: Texts, counts: Any, options: TableOptions
 ) -> list[str]:
     """Returns lines about the classes that occur.
 
@@ -226,20 +222,19 @@ def check_classes(
     lines = []
     numbers = numbers_of(names)
     if numbers is not None and not options.classes:
-        if len(names) > MOST_ANSWERS:
-            low = min(numbers)
-            high = max(numbers)
-            raise error("ratings", path, count=len(names), low=low, high=high)
-        if len(names) > FEW:
+        count = len(names)
+        if count > MOST_ANSWERS:
+            raise error("ratings", path, count=count, low=min(numbers), high=max(numbers))
+        if count > FEW:
             lines.append(
-                f"{len(names)} different numbers are read as classes (--bins makes fewer of them)."
+                f"{count} different numbers are read as classes (--bins makes fewer of them)."
             )
     elif not options.classes:
         check_free_text(path, column, len(names), int(np.sum(counts)))
     return lines
 
 
-def bin_names(path: Path, names: Sequence[str], bins: Sequence[float]) -> list[str]:
+def bin_names(path: Path, names: Texts, bins: Sequence[float]) -> list[str]:
     """Returns the bin of each rating, as the text of its range.
 
     Args:
@@ -257,17 +252,14 @@ def bin_names(path: Path, names: Sequence[str], bins: Sequence[float]) -> list[s
     edges = np.asarray(bins)
     if len(bins) == 1:
         edges = np.linspace(min(numbers), max(numbers), int(bins[0]) + 1)
-    if min(numbers) < edges[0] or max(numbers) > edges[-1]:
-        if min(numbers) < edges[0]:
-            other = min(numbers)
-        else:
-            other = max(numbers)
-        raise error("unknown_class", path, label=f"{other:g}", classes=f"the bins {list(bins)}")
+    for other in (min(numbers), max(numbers)):
+        if not edges[0] <= other <= edges[-1]:
+            raise error("unknown_class", path, label=f"{other:g}", classes=f"the bins {list(bins)}")
     place = np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, len(edges) - 2)
     return [f"{edges[at]:g} to {edges[at + 1]:g}" for at in place.tolist()]
 
 
-def binned(text: str, classes: Sequence[str]) -> str:
+def binned(text: str, classes: Texts) -> str:
     """Returns the class of `bin_names` that has a rating, or the text if none has it."""
     value = numbers_of([text])
     for name in classes if value else ():
@@ -277,7 +269,7 @@ def binned(text: str, classes: Sequence[str]) -> str:
     return text
 
 
-def class_order(names: Sequence[str]) -> list[str]:
+def class_order(names: Texts) -> list[str]:
     """Returns class names sorted: as numbers if all are, otherwise as text."""
     if plain_integers(names):
         return sorted(names, key=int)
@@ -288,7 +280,7 @@ def class_order(names: Sequence[str]) -> list[str]:
     return sorted(names, key=lambda name: (natural_key(name), name))
 
 
-def classes_of(path: Path, names: Sequence[str], options: TableOptions, place: Place) -> list[str]:
+def classes_of(path: Path, names: Texts, options: TableOptions, place: Place) -> list[str]:
     """Returns all classes in their order: those that the user lists, or those in use, sorted.
 
     Raises:
@@ -303,9 +295,7 @@ def classes_of(path: Path, names: Sequence[str], options: TableOptions, place: P
     return list(options.classes)
 
 
-def check_not_names(
-    path: Path, classes: Sequence[str], items: Sequence[str], annotators: Sequence[str]
-) -> None:
+def check_not_names(path: Path, classes: Texts, items: Texts, annotators: Texts) -> None:
     """Raises DataError if all labels are names of annotators or of items, and not numbers."""
     if len(classes) < 2 or plain_integers(classes):
         return

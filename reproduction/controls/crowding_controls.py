@@ -11,7 +11,7 @@ import tensorflow as tf
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.types import Fields, Floats32, Indices, Tensor
 from neucrowd_tf.methods.crowding.game import Game
-from neucrowd_tf.methods.crowding.networks import fold, label_cooccurrence, pair_noise
+from neucrowd_tf.methods.crowding.networks import fold, label_cooccurrence, pair_noise, with_loops
 from neucrowd_tf.methods.crowding.objectives import authentic_loss
 from neucrowd_tf.methods.crowding.records import Logged, Pairs, Purpose
 from neucrowd_tf.methods.crowding.turns import (
@@ -90,7 +90,8 @@ class AuthenticClassifier(Game):
         self, inputs: Tensor, authentic: Tensor, seed: Tensor, count: Tensor
     ) -> Tensor:
         """Updates the classifier on the likelihood of authentic annotations; returns the loss."""
-        (features, identities), variables = inputs, self.classifier.trainable_variables
+        features, identities = inputs
+        variables = self.classifier.trainable_variables
         size = tf.size(authentic[0])
 
         @unconverted
@@ -121,11 +122,7 @@ class Frequency(Game):
         """Returns the matrix of the discriminator's graph convolution, `[C, C]`."""
         labels = annotations.observed().vote_counts().sum(axis=1).astype(np.float64)
         pairs = float((labels * (labels - 1.0)).sum())
-        adjacency = label_cooccurrence(annotations) / max(1.0, pairs) + np.eye(
-            annotations.num_classes
-        )
-        scale = 1.0 / np.sqrt(adjacency.sum(axis=1))
-        return (scale[:, None] * adjacency * scale[None, :]).astype(np.float32)
+        return with_loops(label_cooccurrence(annotations) / max(1.0, pairs))
 
 
 class HeldOut(Game):

@@ -123,15 +123,14 @@ class SeparateNorm(Game):
     def latent_answers(self, encoded: Tensor, batch: Pairs) -> Tensor:
         """Returns log Q of each annotation, `[P, C]`."""
         v, u, matrices = encoded
-        sides = [tf.where(side)[:, 0] for side in (batch.authentic, ~batch.authentic)]
-        answers = [
-            self.auxiliary.some_pairs(
-                *(tf.gather(v, side), u, matrices),
-                *(tf.gather(batch.annotators, side), tf.gather(batch.labels, side)),
-            )
-            for side in sides
-        ]
-        return tf.dynamic_stitch([tf.cast(side, tf.int32) for side in sides], answers)
+        positions = []
+        answers = []
+        for side in (batch.authentic, ~batch.authentic):
+            rows = tf.where(side)[:, 0]
+            pairs = tf.gather(batch.annotators, rows), tf.gather(batch.labels, rows)
+            answers.append(self.auxiliary.some_pairs(tf.gather(v, rows), u, matrices, *pairs))
+            positions.append(tf.cast(rows, tf.int32))
+        return tf.dynamic_stitch(positions, answers)
 
 
 class Unpretrained(Game):

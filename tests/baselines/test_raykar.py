@@ -49,9 +49,9 @@ def test_soft_regression_is_scikit_learns_on_certain_labels(classes: int) -> Non
     np.testing.assert_allclose(gradient, numeric, atol=1e-3)
     model.m_step(probas)
     expected = fit_logistic(x, truth, classes, Cs=(0.3,)).predict_proba(x)
-    np.testing.assert_allclose(np.exp(model.log_probabilities()), expected, atol=2e-3)
+    np.testing.assert_allclose(np.exp(model.log_probabilities(model.weights)), expected, atol=2e-3)
     np.testing.assert_allclose(
-        model.head.predict_proba(x), np.exp(model.log_probabilities()), atol=1e-9
+        model.head.predict_proba(x), np.exp(model.log_probabilities(model.weights)), atol=1e-9
     )
 
 

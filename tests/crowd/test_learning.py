@@ -94,6 +94,21 @@ def test_a_fit_that_loses_a_class_starts_again(skilled):
         assert model.fits == 1 and not (model.predict(features) == 3).any()
 
 
+@pytest.mark.filterwarnings("error")
+def test_instances_with_pseudo_annotations_only_are_not_of_the_first_class(skilled):
+    features, annotations, _ = skilled
+    truth = annotations.vote_counts().argmax(axis=1)
+    # Few instances of class 0; half of the others have no label of an annotator.
+    chosen = np.flatnonzero((truth > 0) | (np.cumsum(truth == 0) <= 12))
+    pseudo = (truth[chosen] > 0) & (np.arange(len(chosen)) % 2 == 0)
+    dense = np.where(pseudo[:, None], -1, annotations.to_dense()[chosen])
+    rows, annotators = np.nonzero(pseudo[:, None] & (np.arange(12) < 2))
+    crowd = Annotations.from_dense(dense, num_classes=4)
+    crowd = crowd.with_generated(rows, annotators, truth[chosen[rows]])
+    model = CrowdLayer(**SMALL).fit(features[chosen], crowd)
+    assert 8 < np.sum(model.predict(features[chosen]) == 0) < 0.2 * np.sum(pseudo)
+
+
 def test_lost_classes_by_hand():
     from neucrowd_tf.methods.crowd_layers.common.estimator import lost_classes
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.evaluation.intervals import crossed_interval
-from reproduction import catalogue, maps
+from reproduction import catalogue, map_cells, map_pictures, map_sentences, maps
+from reproduction.map_cells import Cell
 from reproduction.suite import Case, Suite
 
 SUITE = """
@@ -56,7 +57,7 @@ def test_the_interval_is_the_crossed_one_if_all_runs_share_their_instances() -> 
     effects = generator.normal(size=(6, 1)) + generator.normal(size=(1, 40))
     table = effects + generator.normal(size=(6, 40))
     runs, instances = np.indices(table.shape).reshape(2, -1)
-    ours = maps.interval_of_runs(runs, instances, table.ravel())
+    ours = map_cells.interval_of_runs(runs, instances, table.ravel())
     theirs = crossed_interval(table)
     assert ours.estimate == pytest.approx(theirs.estimate)
     # The same variance, of fewer degrees of freedom.
@@ -70,13 +71,14 @@ def test_the_interval_covers_the_mean_of_cross_validated_runs() -> None:
         instances = np.concatenate([generator.permutation(60) for _ in range(4)])
         runs = np.repeat(np.arange(20), 12)
         values = generator.normal(size=60)[instances] + 0.3 * generator.normal(size=20)[runs]
-        interval = maps.interval_of_runs(runs, instances, values + generator.normal(size=240))
+        interval = map_cells.interval_of_runs(runs, instances, values + generator.normal(size=240))
         covered += interval.low < 0 < interval.high
     assert 180 <= covered <= 199
 
 
 def test_one_run_has_no_interval() -> None:
-    interval = maps.interval_of_runs(np.zeros(4, dtype=int), np.arange(4), np.array([1.0, 0, 0, 1]))
+    runs, values = np.zeros(4, dtype=int), np.array([1.0, 0, 0, 1])
+    interval = map_cells.interval_of_runs(runs, np.arange(4), values)
     assert interval.estimate == 0.5 and math.isnan(interval.low)
 
 
@@ -98,7 +100,7 @@ def finish(root: Path, case: Case, method: str, share: float, runs: int) -> None
 def test_cells_are_compared_with_the_best_rival_and_merged(
     suite: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(maps, "Figure", None)  # pictures take time
+    monkeypatch.setattr(map_pictures, "Figure", None)  # pictures take time
     root = tmp_path / "out"
     for case in suite.cases[:3]:
         for method, share in {"plain": 0.6, "other": 0.7, "ours": 0.8, "ablation": 0.5}.items():
@@ -108,37 +110,39 @@ def test_cells_are_compared_with_the_best_rival_and_merged(
     by_name = {(row["items"], row["noise"], row["method"]): row for row in table}
     assert len(by_name) == len(table) == 7
     clean = by_name["10", "0", "ours"]
-    assert clean["rival"] == "other" and maps.outcome(clean) == 1 and maps.is_complete(clean)
-    assert maps.outcome(by_name["10", "0", "ablation"]) == -1
+    assert clean["rival"] == "other" and Cell.of(clean).outcome == 1 and Cell.of(clean).is_complete
+    assert Cell.of(by_name["10", "0", "ablation"]).outcome == -1
     control = by_name["10", "0", "ours, one step"]
-    assert control["rival"] == "ours" and maps.outcome(control) == -1
-    assert not maps.is_complete(by_name["10", "0.3", "ours"])  # three of five runs
+    assert control["rival"] == "ours" and Cell.of(control).outcome == -1
+    assert not Cell.of(by_name["10", "0.3", "ours"]).is_complete  # three of five runs
     source, target = tmp_path / "source", tmp_path / "target"
     fewer = [{**row, "runs": "2", "gain": "9"} for row in table[:1]]
     for folder, cells in ((source, fewer), (target, table[:4])):
         folder.mkdir()
         maps.store(suite, cells, folder)
     maps.merge(source, target, [suite])
-    assert maps.read(target, "map_small") == table[:4]
+    assert map_cells.read_rows(target, "map_small") == table[:4]
     maps.store(suite, table, source)
     maps.merge(source, target, [suite])
-    merged = maps.read(target, "map_small")
+    merged = map_cells.read_rows(target, "map_small")
     assert sorted(map(str, merged)) == sorted(map(str, table))
-    sentence = " ".join(line.strip() for line in maps.sentences(target, [suite], "Small"))
+    sentence = " ".join(line.strip() for line in map_sentences.sentences(target, [suite], "Small"))
     pays = "`ours` pays, compared with the best of `plain` or `other`, in d with items 10"
     assert sentence.startswith(f"- {pays}")
     assert "It does not pay (it is less accurate) in none of 2 cells." in sentence
     assert "2 of 4 cells still lack runs." in sentence
-    assert maps.sentences(target, [suite], "Other") == []
-    assert "no cell of its map has all its runs" in " ".join(maps.sentences(tmp_path, [suite]))
-    section = maps.section(target, [suite])
+    assert map_sentences.sentences(target, [suite], "Other") == []
+    assert "no cell of its map has all its runs" in " ".join(
+        map_sentences.sentences(tmp_path, [suite])
+    )
+    section = map_sentences.section(target, [suite])
     assert section.startswith("\n## Where each method pays") and "maps.png" not in section
-    assert maps.section(tmp_path, [suite]) == ""
+    assert map_sentences.section(tmp_path, [suite]) == ""
 
 
 def test_a_map_and_the_overview_are_drawn(suite: Suite, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    numbers = dict.fromkeys(maps.COLUMNS, "0.05")
+    numbers = dict.fromkeys(map_cells.COLUMNS, "0.05")
     cell = {"dataset": "d", "items": "10", "noise": "0", **numbers, "method": "ours"}
     row = {**cell, "rival": "plain", "runs": "3", "asked": "3", "auc_gain": ""}
     (tmp_path / "new").mkdir()

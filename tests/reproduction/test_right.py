@@ -13,10 +13,10 @@ import pytest
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.intervals import crossed_interval
 from reproduction import claims, right, store
+from reproduction.claim import RESULTS, read
 from reproduction.right import Right, Row
 from reproduction.suite import Case, Suite
 
-RESULTS = claims.RESULTS
 HEAD = "dataset,method,metric,published,mean,sd,runs,predicted_low,predicted_high,worst,verdict,"
 HEAD += "gain,gain_low,gain_high,gain_instances_low,gain_instances_high\n"
 SUITE = Suite("s", "S", (Case(("d",), ("a", "b"), seeds=2, first_seed=3),), baseline="b")
@@ -65,7 +65,7 @@ def test_ten_rows_follow_from_their_stored_instances() -> None:
 
 
 def test_a_gain_follows_from_its_stored_instances() -> None:
-    (claim,) = (claim for claim in claims.read() if claim.name == "neucrowd_best_hotel")
+    (claim,) = (claim for claim in read() if claim.name == "neucrowd_best_hotel")
     lines = right.stored(RESULTS, claim.suite)
     table = np.array(
         [
@@ -113,7 +113,7 @@ def test_data_that_each_seed_draws_have_no_lines(tmp_path: Path) -> None:
 
 
 def test_missing_rows_are_of_claims_on_fixed_test_sets() -> None:
-    by_name = {claim.name: claim for claim in claims.read()}
+    by_name = {claim.name: claim for claim in read()}
     needed = claims.lines_needed(by_name["dasc_gain_music_wdn"])
     assert [(suite.name, row, metric) for suite, row, metric in needed] == [
         ("dasc_twenty", "dasc_wdn", "last_round_accuracy"),

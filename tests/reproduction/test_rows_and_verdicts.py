@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,7 @@ def test_folds_are_one_value_per_seed(tmp_path: Path) -> None:
     runs = ((0, "fold-0"), (0, "fold-1"), (1, "fold-0"), (1, "fold-1"))
     cell = Cell("d", "m", "accuracy", Figure(0.7), (0.6, 0.8, 0.5, 0.7), 2, runs=runs)
     assert cell.by_seed == pytest.approx((0.7, 0.6)) and cell.worst == pytest.approx(0.6)
-    assert Cell("d", "m", "log_loss", None, (0.6,)).worst is None
+    assert math.isnan(Cell("d", "m", "log_loss", None, (0.6,)).worst)
     write_seeds(tmp_path / "s.csv", [cell])
     assert (tmp_path / "s.csv").read_text().splitlines()[:2] == [
         "dataset,method,metric,seed,fold,value",

@@ -14,13 +14,16 @@ from neucrowd_tf.cli.runs import process
 from neucrowd_tf.declare import dataset_registration, registry
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.files.json import read_json
-from reproduction import catalogue, figures, maps, page, printed, run, smoke
+from reproduction import catalogue, figures, maps, page, printed, results_folder, run, smoke
 from reproduction.suite import Case, Suite
-from reproduction.table import COLUMNS, PRIVATE_DATA, Cell, write_csv
+from reproduction.table import COLUMNS, Cell, write_csv
 
 
 def test_a_private_dataset_is_never_substituted() -> None:
-    assert Cell("oral", "neucrowd", "accuracy", printed.Figure(0.865), ()).verdict == PRIVATE_DATA
+    assert (
+        Cell("oral", "neucrowd", "accuracy", printed.Figure(0.865), ()).verdict
+        == printed.PRIVATE_DATA
+    )
 
 
 def test_every_printed_row_is_in_its_suite_or_cannot_be_had() -> None:
@@ -67,12 +70,12 @@ def test_pages_follow_from_the_tables(tmp_path: pathlib.Path) -> None:
     write_csv(tmp_path / "neucrowd_table3.csv", table)
     text = page.page(tmp_path)
     assert "| NeuCrowd | 0, 1, 1, 0 | 0, 0, 0, 0 |" in text.splitlines()
-    (tmp_path / page.STUDIES).write_text("file,question\nneucrowd_table3.csv,Another?\n")
-    assert 'neucrowd_table3.csv,"NeuCrowd, table 3"' in page.files_csv(tmp_path)
+    (tmp_path / results_folder.STUDIES).write_text("file,question\nneucrowd_table3.csv,Another?\n")
+    assert 'neucrowd_table3.csv,"NeuCrowd, table 3"' in results_folder.files_csv(tmp_path)
     for name in "ab":
         (tmp_path / f"{name}.json").write_text('{"title": "T"}')
-        page.collect_runs(tmp_path)
-    assert read_json(tmp_path / page.RUNS) == {"a": {"title": "T"}, "b": {"title": "T"}}
+        results_folder.collect_runs(tmp_path)
+    assert read_json(tmp_path / results_folder.RUNS) == {"a": {"title": "T"}, "b": {"title": "T"}}
     assert COLUMNS.index("verdict") > COLUMNS.index("published")
 
 

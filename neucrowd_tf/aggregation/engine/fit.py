@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from neucrowd_tf.aggregation.base import expected_skills
+from neucrowd_tf.aggregation.base import count_votes, expected_skills
 from neucrowd_tf.aggregation.catalogue import AGGREGATORS
 from neucrowd_tf.aggregation.engine.local import Engine
 from neucrowd_tf.aggregation.engine.shards import RECORD, Shards, make_shards
@@ -103,7 +103,7 @@ def fit(request: Request, engine: Engine) -> Fields:
     source = find_source(request.annotations, request.options)
     settings = _settings(request, source, engine)
     if (output / DONE).exists():
-        result: Fields = read_json(output / DONE)
+        result = read_json(output / DONE)
         _check_same(settings, result["of"], output)
         report(f"{output}: finished before")
         return result
@@ -154,10 +154,9 @@ def _settings(request: Request, source: Source, engine: Engine) -> Fields:
     Files are named by their path in the folder of annotations, which may be moved.
     """
     folder = request.annotations
-    names = (
-        file.name if file == folder else file.relative_to(folder).as_posix()
-        for file in source.files
-    )
+    if not folder.is_dir():
+        folder = folder.parent
+    names = (file.relative_to(folder).as_posix() for file in source.files)
     stated = {name: getattr(request, name) for name in ("method", "max_iter", "tol")}
     files = dict(zip(names, engine.map(digest, source.files), strict=True))
     return dict(jsonable({**stated, **source.options.changed(), **files}))
@@ -217,14 +216,8 @@ def _iterate(
     """
     work = request.output / WORK
     scale = shards.num_annotations
-    if request.max_iter is None:
-        max_iter = method.max_iter
-    else:
-        max_iter = request.max_iter
-    if request.tol is None:
-        tol = method.tol
-    else:
-        tol = request.tol
+    max_iter = method.max_iter if request.max_iter is None else request.max_iter
+    tol = method.tol if request.tol is None else request.tol
     state = State(path=max(work.glob("parameters-*.npz"), default=None))
     state.parameters, history = _load(state.path, model.parameters_type)
     state.history = history.tolist()
@@ -234,10 +227,9 @@ def _iterate(
         sums = total(engine.map(job, groups(len(shards.sizes))))
         if state.path is not None:
             state.history.append(model.objective(sums, state.parameters))
+            rise = np.inf
             if len(state.history) > 1:
                 rise = state.history[-1] - state.history[-2]
-            else:
-                rise = np.inf
             request.report(
                 f"iteration {len(state.history)}: objective {state.history[-1]:.8g}, change"
                 f" {rise / scale:.2g} per annotation, {time.perf_counter() - began:.2f} s"
@@ -246,11 +238,11 @@ def _iterate(
             if state.converged or len(state.history) >= max_iter:
                 return state
         state.parameters = model.m_step(sums, state.parameters)
-        last = state.path
+        previous = state.path
         state.path = work / f"parameters-{len(state.history) + 1:05d}.npz"
         save_arrays(state.path, {**_arrays(state.parameters), "history": np.array(state.history)})
-        if last is not None:
-            last.unlink()
+        if previous is not None:
+            previous.unlink()
 
 
 def _arrays(parameters: Any) -> dict[str, np.ndarray]:
@@ -261,17 +253,17 @@ def _arrays(parameters: Any) -> dict[str, np.ndarray]:
 
 
 @functools.lru_cache(maxsize=1)
-def _loaded(path: Path, kind: Callable[..., Any], written: int) -> tuple[Any, np.ndarray]:
+def _loaded(path: Path, make: Callable[..., Any], written: int) -> tuple[Any, np.ndarray]:
     arrays = load_arrays(path)
     history = arrays.pop("history")
-    return kind(**arrays), history
+    return make(**arrays), history
 
 
-def _load(path: Path | None, kind: Callable[..., Any]) -> tuple[Any, np.ndarray]:
+def _load(path: Path | None, parameters_type: Callable[..., Any]) -> tuple[Any, np.ndarray]:
     """Returns parameters, and the objectives before, from a file that all workers see."""
     if path is None:
         return None, np.zeros(0)
-    return _loaded(path, kind, path.stat().st_mtime_ns)
+    return _loaded(path, parameters_type, path.stat().st_mtime_ns)
 
 
 def part_sums(
@@ -338,16 +330,12 @@ def write_labels(
 
 def _vote_counts(shard: Shard) -> np.ndarray:
     """Returns `[N, C]` how many labels of each class the items of a shard have."""
-    one_hot = shard.one_hot
-    rows = np.repeat(np.arange(one_hot.shape[0]), np.diff(one_hot.indptr))
-    size = shard.num_classes
-    cells = rows * size + one_hot.indices % size
-    return np.bincount(cells, minlength=one_hot.shape[0] * size).reshape(-1, size)
+    return count_votes(shard.one_hot, shard.num_classes).astype(np.int64)
 
 
 def size_sums(shards: Shards, calibration: Calibration, number: int) -> np.ndarray:
     """Returns what a calibration has to know of a shard."""
-    return np.asarray(calibration.sums(_vote_counts(shards.open(number))))
+    return calibration.sums(_vote_counts(shards.open(number)))
 
 
 def _write(
@@ -368,8 +356,8 @@ def _write(
     num_labels = np.zeros(shards.num_annotators, dtype=np.int64)
     for counts in engine.map(job, numbers):
         num_labels += counts
-    for left in folder.glob(".*"):  # of a worker that died
-        left.unlink()
+    for unfinished in folder.glob(".*"):  # of a worker that died
+        unfinished.unlink()
     columns = {"annotator": shards.annotators, "num_labels": num_labels}
     if model is not None:
         save_arrays(output / "parameters.npz", _arrays(state.parameters))

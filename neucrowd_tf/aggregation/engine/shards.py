@@ -123,18 +123,15 @@ def make_shards(source: Source, settings: Fields, folder: Path, engine: Engine) 
     annotators = _ordered(united([workers for workers, _, _ in vocabularies]))
     labels = sum((counts for _, counts, _ in vocabularies), Counter())
     missing = sum(lost for _, _, lost in vocabularies)
-    first = source.files[0].absolute()
-    spelt = list(map(str, annotators.to_pylist()))
-    if source.parts:
-        _, of_workers, of_labels = source.parts[0].columns
-    else:
-        _, of_workers, of_labels = ((), (), ())
-    if set(of_workers) & set(spelt) and set(of_labels) & labels.keys():
-        raise error("header_again", first)
-    classes, lines = check_vocabulary(first, spelt, labels, missing, stored.options)
+    first_file = source.files[0].absolute()
+    names = list(map(str, annotators.to_pylist()))
+    for _, of_workers, of_labels in (part.columns for part in source.parts[:1]):
+        if set(of_workers) & set(names) and set(of_labels) & labels.keys():
+            raise error("header_again", first_file)
+    classes, lines = check_vocabulary(first_file, names, labels, missing, stored.options)
     if len(classes) > MOST_CLASSES:
         raise DataError(
-            f"{first}: label: expected at most {MOST_CLASSES} classes, received {len(classes)}"
+            f"{first_file}: label: expected at most {MOST_CLASSES} classes, received {len(classes)}"
         )
     with atomic_path(folder / NAMES) as temporary:
         pq.write_table(pa.table({"annotator": annotators}), temporary)
@@ -144,15 +141,15 @@ def make_shards(source: Source, settings: Fields, folder: Path, engine: Engine) 
     runs = list(itertools.chain.from_iterable(engine.map(job, enumerate(stored.parts))))
     rule = stored.options.duplicates or "last"
     sizes = (len(annotators), len(classes))
-    sort = functools.partial(gather, folder, runs, *sizes, first, rule)
-    tasks, annotations, twice = zip(*engine.map(sort, range(buckets)), strict=True)
+    sort = functools.partial(gather, folder, runs, *sizes, first_file, rule)
+    tasks, annotations, repeated = zip(*engine.map(sort, range(buckets)), strict=True)
     shutil.rmtree(folder / "runs")
     if state_of(source.files) != source.state:
-        raise DataError(f"{first}: a file changed while it was read. Start again.")
-    if any(twice):
-        pairs = f"{sum(twice):,}, {rule} used"
+        raise DataError(f"{first_file}: a file changed while it was read. Start again.")
+    if any(repeated):
+        pairs = f"{sum(repeated):,}, {rule} used"
         lines.append(f"Duplicate (item, annotator) pairs: {pairs} (--duplicates).")
-    shards: Fields = {
+    shards = {
         "sizes": tasks,
         "num_annotations": sum(annotations),
         "num_annotators": len(annotators),
@@ -174,13 +171,12 @@ def _ordered(names: pa.Array) -> pa.Array:
 
 def _text(source: Source) -> bool:
     """Whether any file has text for its items, so that all items are read as text."""
-    columns = {(piece.file, piece.columns[0]) for piece in source.parts}
-    return not all(
-        ending(file) in PARQUET
-        and len(items) == 1
-        and pa.types.is_integer(pq.read_schema(file).field(items[0]).type)
-        for file, items in columns
-    )
+    for file, items in {(part.file, part.columns[0]) for part in source.parts}:
+        if ending(file) not in PARQUET or len(items) > 1:
+            return True
+        if not pa.types.is_integer(pq.read_schema(file).field(items[0]).type):
+            return True
+    return False
 
 
 def gather(
@@ -212,8 +208,8 @@ def gather(
     for run in runs:
         table = feather.read_table(run, memory_map=True)
         offsets = np.frombuffer(table.schema.metadata[b"offsets"], dtype="<i8")
-        first, last = offsets[number : number + 2].tolist()
-        rows.append(table.slice(first, last - first).replace_schema_metadata())
+        start, last = offsets[number : number + 2].tolist()
+        rows.append(table.slice(start, last - start).replace_schema_metadata())
     table = pa.concat_tables(rows)
     tasks = table["task"].combine_chunks().dictionary_encode()
     order = pc.sort_indices(tasks.dictionary)
@@ -224,12 +220,12 @@ def gather(
     keys = pairs * num_classes + table["label"].to_numpy()
     ordered = np.sort(keys)
     places = ordered // num_classes
-    twice = np.flatnonzero(places[1:] == places[:-1])
-    if len(twice) and rule == "error":
-        item, who = divmod(int(places[twice[0]]), num_annotators)
-        annotator = pq.read_table(folder / NAMES)["annotator"][who].as_py()
+    repeated = np.flatnonzero(places[1:] == places[:-1])
+    if len(repeated) and rule == "error":
+        item, annotator_code = divmod(int(places[repeated[0]]), num_annotators)
+        annotator = pq.read_table(folder / NAMES)["annotator"][annotator_code].as_py()
         raise error("duplicate_pair", source, item=names[item].as_py(), annotator=annotator)
-    if len(twice) and rule != "all":
+    if len(repeated) and rule != "all":
         ordered = np.sort(np.delete(keys, duplicates(pairs, rule)))
     width = num_annotators * num_classes
     items, columns = np.divmod(ordered, width)

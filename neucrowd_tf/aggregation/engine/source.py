@@ -99,7 +99,7 @@ def find_source(path: Path, options: TableOptions = DEFAULTS) -> Source:
         DataError: no such file, or roles of columns that have to be named.
     """
     files = _files(path)
-    parts: list[Part] = []
+    parts = []
     rows = 0
     for file in files:
         check_regular(file, folders=False)
@@ -112,23 +112,18 @@ def find_source(path: Path, options: TableOptions = DEFAULTS) -> Source:
             return _in_memory(file, options)
         columns = (roles.task, roles.worker, roles.label)
         if ending(file) in PARQUET:
-            table = pq.ParquetFile(file)
-            rows += table.metadata.num_rows
-            sizes = [table.metadata.row_group(i).num_rows for i in range(table.num_row_groups)]
+            metadata = pq.ParquetFile(file).metadata
+            rows += metadata.num_rows
+            sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
             parts += [Part(file, columns, options, span) for span in _spans(sizes)]
         else:
             rows += 1 + rows_about(file)
             parts.append(Part(file, columns, options))
-    words = ", ".join(
-        f"{word} {JOINT.join(names)}"
-        for word, names in zip(("item", "annotator", "label"), columns, strict=True)
-    )
+    item, annotator, label = map(JOINT.join, columns)
+    line = f"{path.name}: long table; item {item}, annotator {annotator}, label {label}"
     if roles is not None and roles.reason:
-        reason = f" ({roles.reason})"
-    else:
-        reason = ""
-    lines = (f"{path.name}: long table; {words}{reason}",)
-    return Source(parts, rows, files, state_of(files), options, lines)
+        line += f" ({roles.reason})"
+    return Source(parts, rows, files, state_of(files), options, (line,))
 
 
 def _roles(file: Path, options: TableOptions) -> Roles | None:
@@ -197,27 +192,20 @@ def batches(piece: Part, wanted: tuple[str, ...] = COLUMNS) -> Iterator[tuple[pa
     Raises:
         DataError: rows that are not those of a table, or an id that a spreadsheet spoilt.
     """
-    held = []
-    size = 0
+    tables = []
     lost = 0
     for batch in _read(piece, wanted):
-        present = _present(batch, piece.options)
-        if present is None:
-            table = batch
-        else:
-            table = batch.filter(present)
+        table = _present(batch, piece.options)
         lost += len(batch) - len(table)
         if "task" in wanted:
             _check_items(table["task"], piece.file)
-        held.append(table)
-        size += len(table)
-        if size >= RUN_ROWS:
-            yield pa.concat_tables(held), lost
-            held = []
-            size = 0
+        tables.append(table)
+        if sum(map(len, tables)) >= RUN_ROWS:
+            yield pa.concat_tables(tables), lost
+            tables = []
             lost = 0
-    if held:
-        yield pa.concat_tables(held), lost
+    if tables:
+        yield pa.concat_tables(tables), lost
 
 
 def _read(piece: Part, wanted: tuple[str, ...]) -> Iterator[pa.Table]:
@@ -225,10 +213,7 @@ def _read(piece: Part, wanted: tuple[str, ...]) -> Iterator[pa.Table]:
     file = piece.file
     named = dict(zip(COLUMNS, piece.columns, strict=True))
     names = list(dict.fromkeys(itertools.chain.from_iterable(named[role] for role in wanted)))
-    if piece.groups is None:
-        groups = None
-    else:
-        groups = range(*piece.groups)
+    groups = range(*piece.groups) if piece.groups else None
     rows = 0
     try:
         for batch in arrow_batches(file, names, piece.options, groups=groups):
@@ -249,15 +234,16 @@ def _read(piece: Part, wanted: tuple[str, ...]) -> Iterator[pa.Table]:
 def _table(
     batch: pa.RecordBatch, named: dict[str, tuple[str, ...]], wanted: tuple[str, ...]
 ) -> pa.Table:
-    arrays = []
+    arrays = {}
     for role in wanted:
-        first, *more = (_ids(batch.column(name)) for name in named[role])
-        if more:
-            texts = [each.cast(pa.large_string()) for each in (first, *more)]
+        columns = [_ids(batch.column(name)) for name in named[role]]
+        arrays[role] = columns[0]
+        if len(columns) > 1:
+            texts = [column.cast(pa.large_string()) for column in columns]
             texts = [pc.if_else(pc.equal(text, ""), None, text) for text in texts]
-            first = pc.binary_join_element_wise(*texts, pa.scalar(JOINT, pa.large_string()))
-        arrays.append(first)
-    return pa.table(arrays, names=list(wanted))
+            joint = pa.scalar(JOINT, pa.large_string())
+            arrays[role] = pc.binary_join_element_wise(*texts, joint)
+    return pa.table(arrays)
 
 
 def _ids(column: pa.Array) -> pa.Array:
@@ -278,14 +264,14 @@ def _ids(column: pa.Array) -> pa.Array:
     return pa.array(texts, pa.large_string()).take(coded.indices)
 
 
-def _present(table: pa.Table, options: TableOptions) -> pa.ChunkedArray | None:
-    """Returns which rows have a label, an item and an annotator; None for all of them."""
-    absent = None
+def _present(table: pa.Table, options: TableOptions) -> pa.Table:
+    """Returns the rows that have a label, an item and an annotator."""
+    absent = pa.scalar(False)
     for role in table.column_names:
         column = table[role]
         words = {""}
         if role == "label":
-            words |= {*(MISSING if options.missing is None else options.missing)}
+            words.update(MISSING if options.missing is None else options.missing)
         values: list[Any] = sorted(words)
         if pa.types.is_integer(column.type):
             values = [int(word) for word in words if word.lstrip("-").isdigit()]
@@ -293,16 +279,11 @@ def _present(table: pa.Table, options: TableOptions) -> pa.ChunkedArray | None:
             column = pc.utf8_trim_whitespace(column)
             if role == "label" and options.missing is None:
                 column = pc.utf8_lower(column)
-        missing = pc.is_null(column)
-        if values:
-            missing = pc.is_in(column, value_set=pa.array([*values, None], column.type))
-        if absent is None:
-            absent = missing
-        else:
-            absent = pc.or_(absent, missing)
+        missing = pc.is_in(column, value_set=pa.array([*values, None], column.type))
+        absent = pc.or_(absent, missing)
     if pc.any(absent).as_py():
-        return pc.invert(absent)
-    return None
+        return table.filter(pc.invert(absent))
+    return table
 
 
 def _check_items(items: pa.ChunkedArray, file: Path) -> None:
@@ -363,14 +344,12 @@ def check_vocabulary(
     if options.missing is None:
         notes += values.nothing_said(names, counts, ())
     values.check_names(path, "label", names, place, options)
-    line = class_line(names, counts)
     if missing:
-        missed = [f"{missing:,} labels are missing."]
-    else:
-        missed = []
+        notes.append(f"{missing:,} labels are missing.")
     if len(names) == 1:
-        missed += ["All labels are the same."]
-    return values.classes_of(path, names, options, place), [" ".join([line, *notes, *missed])]
+        notes.append("All labels are the same.")
+    line = " ".join([class_line(names, counts), *notes])
+    return values.classes_of(path, names, options, place), [line]
 
 
 def scatter(

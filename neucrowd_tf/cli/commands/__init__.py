@@ -6,10 +6,10 @@ The second is imported when the flags have been parsed, so that help and errors 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
 
 from neucrowd_tf.cli.command_line import run
 from neucrowd_tf.declare.flag_parsing import parse
+from neucrowd_tf.declare.types import Texts
 from neucrowd_tf.io.roles import RUNNING
 from neucrowd_tf.io.schema import TableOptions
 
@@ -23,7 +23,7 @@ def flags_of(name: str) -> type[TableOptions]:
     return kind
 
 
-def call(name: str, argv: Sequence[str]) -> int:
+def call(name: str, argv: Texts) -> int:
     """Runs a command; returns the exit code.
 
     Args:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import math
 import shutil
 import tempfile
 import warnings
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.aggregation.catalogue import ORDERED, make_aggregator
 from neucrowd_tf.aggregation.crowd_and_classifier import error_matrices
@@ -27,6 +25,7 @@ from neucrowd_tf.cli.command_line import STDOUT, check_outputs, standard_output,
 from neucrowd_tf.cli.commands.aggregate_flags import Aggregate
 from neucrowd_tf.cli.commands.reading import read_labels
 from neucrowd_tf.cli.signals import RESUME, hinted
+from neucrowd_tf.declare.types import Floats, Texts
 from neucrowd_tf.errors import (
     DataError,
     IdentitiesError,
@@ -68,18 +67,7 @@ def run(flags: Aggregate) -> list[str]:
     )
     if _reads_by_parts(flags):
         return _aggregate_by_parts(flags)
-    if flags.max_iter is not None or flags.tol is not None:
-        raise UsageError("--max_iter, --tol: only with --engine. Add --engine=local.")
-    ordered = flags.scale == "ordinal"
-    method = flags.method or ("ordinal" if ordered else METHOD)
-    if ordered != (method in ORDERED):
-        raise UsageError(
-            f"--method={method}: with --scale=ordinal, and only then, it is one of"
-            f" {', '.join(ORDERED)}. Leave it out, or change --scale."
-        )
-    if ordered and flags.ties:
-        raise UsageError("--ties: medians do not tie. Leave it out with --scale=ordinal.")
-    make_aggregator(method)  # an unknown name is an error before the file is read
+    method = _method_of(flags)
     reading, gold = read_labels(path, flags, flags.gold, scale=flags.scale)
     crowd = reading.annotations
     models = named_models(flags.model_annotator, crowd.annotator_names)
@@ -100,7 +88,8 @@ def run(flags: Aggregate) -> list[str]:
             )
         except (IdentitiesError, UnsupportedDataError) as error:
             raise DataError(f"{path}: {error}") from None
-    written = {flags.output: labels_csv(inference, reading.pairs, ordered)}
+    labels = labels_csv(inference, reading.pairs, flags.scale == "ordinal")
+    written = {flags.output: labels}
     compared: list[ModelAnnotator] = []
     lines: list[str] = []
     if models:
@@ -119,17 +108,35 @@ def run(flags: Aggregate) -> list[str]:
     return [*notes, f"method: {method}", *inference.lines(), *lines]
 
 
+def _method_of(flags: Aggregate) -> str:
+    """Returns the method of labels in memory.
+
+    Raises:
+        UsageError: flags that do not belong together, or an unknown method.
+    """
+    if flags.max_iter is not None or flags.tol is not None:
+        raise UsageError("--max_iter, --tol: only with --engine. Add --engine=local.")
+    ordered = flags.scale == "ordinal"
+    method = flags.method or ("ordinal" if ordered else METHOD)
+    if ordered != (method in ORDERED):
+        raise UsageError(
+            f"--method={method}: with --scale=ordinal, and only then, it is one of"
+            f" {', '.join(ORDERED)}. Leave it out, or change --scale."
+        )
+    if ordered and flags.ties:
+        raise UsageError("--ties: medians do not tie. Leave it out with --scale=ordinal.")
+    make_aggregator(method)
+    return method
+
+
 def ordered_method(model: OrdinalConsensus, crowd: Annotations) -> str:
     """Returns the chosen method of ordered classes with the distances that chose it."""
     text = f"{model.chosen_} of classes {' < '.join(map(str, crowd.class_names))}"
     if not model.distances_:
         return text
     away = ", ".join(f"{value:.3f} ({name})" for name, value in model.distances_.items())
-    nearest = min(model.distances_.values())
-    if model.distances_[model.chosen_] == nearest:
-        why = ""
-    else:
-        why = " (none is surely nearer)"
+    is_nearest = model.distances_[model.chosen_] == min(model.distances_.values())
+    why = "" if is_nearest else " (none is surely nearer)"
     return f"ordinal, {text}{why}; mean distance of held-out annotations in classes: {away}"
 
 
@@ -155,16 +162,12 @@ def _reads_by_parts(flags: Aggregate) -> bool:
     path = flags.annotations
     if flags.engine is not None or not path.exists():
         return flags.engine is not None
-    if path.is_dir() or ending(path) in TABLES:
-        head = Head(path)
-    else:
-        head = None
-    if head is None or head.has_records or find(head) is not None:
+    if not path.is_dir() and ending(path) not in TABLES:
         return False
-    if path.is_dir():
-        files = tables_in(path)
-    else:
-        files = [path]
+    head = Head(path)
+    if head.has_records or find(head) is not None:
+        return False
+    files = tables_in(path) if path.is_dir() else [path]
     if _names_a_folder(flags.output) and (path.is_dir() or ending(path) in PARQUET):
         return True
     large = sum(map(rows_about, files)) >= MOST_ROWS
@@ -187,9 +190,8 @@ def _aggregate_by_parts(flags: Aggregate) -> list[str]:
             _fit(flags, parts)
             stream.writelines(_csv_of_parts(parts / "labels"))
         return []
-    if _names_a_folder(output):
-        parts = output
-    else:
+    parts = output
+    if not _names_a_folder(output):
         parts = output.with_name(f"{output.name}.parts")
     with hinted(RESUME):
         _fit(flags, parts)
@@ -204,10 +206,10 @@ def _csv_of_parts(folder: Path) -> Iterator[str]:
     """Yields the CSV of labels that were written by parts, as `labels_csv` has it."""
     for number, path in enumerate(sorted(folder.glob("*.parquet"))):
         table = open_parquet(path)
-        columns = {
-            name: table[name].to_numpy() if name == "probability" else table[name].to_pylist()
-            for name in ("task", "label", "probability", "num_labels", "num_tied")
-        }
+        columns = {}
+        for name in ("task", "label", "probability", "num_labels", "num_tied"):
+            columns[name] = table[name].to_pylist()
+        columns["probability"] = np.array(columns["probability"], dtype=float)
         text = columns_csv(columns.items())
         yield text if number == 0 else text.partition("\n")[2]
 
@@ -263,7 +265,7 @@ def labels_csv(
     labels = inference.labels[rows]
     columns: dict[str, Iterable[object]] = {"task": crowd.instance_names[rows]}
     if pairs is not None:
-        items, questions = zip(*(pairs[row] for row in rows.tolist()), strict=True)
+        items, questions = zip(*map(pairs.__getitem__, rows.tolist()), strict=True)
         columns = {"task": items, "class": questions}
     columns |= {
         "label": classes[labels],
@@ -278,7 +280,7 @@ def labels_csv(
     return columns_csv(columns.items())
 
 
-def expected_values(inference: Inference, places: NDArray[np.float64]) -> NDArray[np.float64]:
+def expected_values(inference: Inference, places: Floats) -> Floats:
     """Returns `[N]` expected values of ordered classes whose values are `places` `[C]`.
 
     They are those of the probabilities; if labels are medians, means without annotators' biases.
@@ -295,7 +297,7 @@ def expected_values(inference: Inference, places: NDArray[np.float64]) -> NDArra
 
 def annotators_csv(
     inference: Inference,
-    models: Sequence[str] = (),
+    models: Texts = (),
     tests: Sequence[ModelAnnotator] = (),
     changed: Sequence[Change] = (),
 ) -> str:
@@ -317,29 +319,31 @@ def annotators_csv(
     errors = error_matrices(crowd.one_hot(), inference.probas, 1e-9)
     names = crowd.annotator_names.tolist()
     classes = crowd.class_names.tolist()
-    by_code = {row.annotator: row for row in tests}
-    tested = [by_code.get(code) for code in range(len(names))]
-    notes = [row.note if row else "" for row in tested]
-    drifts = {one.annotator: one.note for one in changed}
-    noted = zip(skills.note, notes, map(drifts.get, range(len(names))), strict=True)
+    size = len(names)
+    notes = [[note] for note in skills.note]
+    figures = np.full((2, size), np.nan)  # winning rate and advantage
+    for row in tests:
+        notes[row.annotator].append(row.note)
+        if row.test is not None:
+            figures[:, row.annotator] = (row.test.winning_rate, row.test.advantage)
+    for change in changed:
+        notes[change.annotator].append(change.note)
     columns: dict[str, Iterable[object]] = {
         "annotator": names,
         "num_labels": crowd.labels_per_annotator(),
         "skill": skills.skill,
         "skill_low": skills.low,
         "skill_high": skills.high,
-        "note": ["; ".join(filter(None, each)) for each in noted],
+        "note": ["; ".join(filter(None, of_one)) for of_one in notes],
         "kind": ["model" if str(name) in models else "person" for name in names],
     }
     if isinstance(inference.model, OrdinalConsensus):
         expected = inference.model.probas_ @ np.arange(crowd.num_classes)
-        away = np.bincount(crowd.annotators, crowd.labels - expected[crowd.instances], len(names))
+        away = np.bincount(crowd.annotators, crowd.labels - expected[crowd.instances], size)
         columns["bias"] = away / np.maximum(crowd.labels_per_annotator(), 1)
     if tests:
-        results = [row and row.test for row in tested]
-        columns["winning_rate"] = [test.winning_rate if test else math.nan for test in results]
-        columns["advantage"] = [test.advantage if test else math.nan for test in results]
+        columns["winning_rate"], columns["advantage"] = figures
     # Two pairs may have one header: "a" and "b_c", "a_b" and "c".
     pairs = [f"c_{true}_{label}" for true, label in itertools.product(classes, repeat=2)]
-    cells = errors.reshape(len(names), -1).T
+    cells = errors.reshape(size, -1).T
     return columns_csv([*columns.items(), *zip(pairs, cells, strict=True)])

@@ -29,8 +29,8 @@ def run(flags: Merge) -> list[str]:
     before = _names(table)
     beside = ending(flags.labels) in TABLES
     new = _triples(flags.labels, options_beside(flags.labels, flags) if beside else flags)
-    changed = sum(table.get(pair, label) != label for pair, label in new.items())
-    repeated = sum(pair in table for pair in new)
+    repeated = len(new.keys() & table.keys())
+    changed = repeated - len(new.items() & table.items())
     table.update(new)
     # As the files have them: the table is read again, with further labels.
     rows = ([*pair, label] for pair, label in table.items())
@@ -49,12 +49,12 @@ def run(flags: Merge) -> list[str]:
 
 def _names(table: dict[tuple[str, str], str]) -> dict[str, set[str]]:
     """Returns the items, annotators and classes of a table."""
-    items, annotators = (set(side) for side in zip(*table, strict=True))
+    items, annotators = map(set, zip(*table, strict=True))
     return {"items": items, "annotators": annotators, "classes": set(table.values())}
 
 
 def _triples(path: Path, options: TableOptions) -> dict[tuple[str, str], str]:
     """Returns the label of each pair of item and annotator."""
     reading, _ = read_labels(path, options, identities="Merge labels of annotators.", infers=False)
-    rows = (map(str, row) for row in reading.annotations.to_frame().itertuples(index=False))
-    return {(item, annotator): label for item, annotator, label in rows}
+    items, annotators, labels = reading.annotations.to_frame().astype(str).to_numpy().T.tolist()
+    return dict(zip(zip(items, annotators, strict=True), labels, strict=True))

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations.votes import decided
 from neucrowd_tf.cli.command_line import STDOUT, check_outputs, say, write_outputs
 from neucrowd_tf.cli.commands.predict_flags import Predict
 from neucrowd_tf.cli.quiet import import_tensorflow
+from neucrowd_tf.declare.types import Array, Floats32, Texts
 from neucrowd_tf.encoders import SentenceEncoder
 from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.io.column_names import without
 from neucrowd_tf.io.features import read_features, read_texts
 from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.images import read_images
+from neucrowd_tf.io.predictions import probability_columns
 from neucrowd_tf.io.run_files import ExportedNames
-from neucrowd_tf.io.tables.writing import text_cell, to_csv
-from neucrowd_tf.names import as_name_array
+from neucrowd_tf.io.tables.writing import columns_csv
+from neucrowd_tf.names import as_name_array, positions
 from neucrowd_tf.saving.saved_model import NAMES
 
 BATCH = 1024
@@ -77,14 +77,12 @@ class Scorer:
         self.scale = names.scale
         self.classes = as_name_array(names.classes)
         self.feature_names = names.features
-        if self.feature_names and len(self.shape) == 1:
-            columns = len(self.feature_names)
-        else:
-            columns = None
-        if len(self.classes) != size or columns not in (None, *self.shape):
+        columns = (len(names.features or ()),)
+        unlike = names.features and len(self.shape) == 1 and columns != self.shape
+        if len(self.classes) != size or unlike:
             raise DataError(f"{folder / NAMES}: names of another model. {ExportedNames.REMEDY}")
 
-    def probabilities(self, features: NDArray[Any]) -> NDArray[np.float32]:
+    def probabilities(self, features: Array) -> Floats32:
         """Returns class probabilities `[M, C]` of features `[M, ...]` or texts `[M]`."""
         import tensorflow as tf
 
@@ -98,9 +96,7 @@ class Scorer:
         return np.concatenate(batches)
 
 
-def arrange(
-    features: NDArray[np.float32], names: Sequence[str], scorer: Scorer, source: Path
-) -> NDArray[np.float32]:
+def arrange(features: Floats32, names: Texts, scorer: Scorer, source: Path) -> Floats32:
     """Returns features `[M, ...]` in the order and shape that the model was trained on.
 
     Args:
@@ -114,15 +110,15 @@ def arrange(
     """
     wanted = scorer.feature_names
     if wanted is not None and features.ndim == 2 and ending(source) != ".npy":
-        position = {name: index for index, name in enumerate(names)}
-        if missing := [name for name in wanted if name not in position]:
+        position = positions(names)
+        if missing := without(wanted, position):
             raise DataError(f"{source}: column {missing[0]!r} is missing; the model needs it.")
-        if extra := [name for name in names if name not in set(wanted)]:
+        if extra := without(names, set(wanted)):
             raise DataError(
                 f"{source}: the model was not trained on column {extra[0]!r}. Leave it out with"
                 f" --ignore_columns={','.join(extra)}."
             )
-        features = features[:, [position[name] for name in wanted]]
+        features = features[:, list(map(position.__getitem__, wanted))]
     if features.shape[1:] != scorer.shape:
         if features.ndim == 2 and features.shape[1] == np.prod(scorer.shape):
             return features.reshape(-1, *scorer.shape)
@@ -133,9 +129,7 @@ def arrange(
     return features
 
 
-def encoded(
-    texts: NDArray[Any], scorer: Scorer, model: Path, source: str | None = None
-) -> NDArray[np.float32]:
+def encoded(texts: Array, scorer: Scorer, model: Path, source: str | None = None) -> Floats32:
     """Returns the vectors `[M, d]` of texts by the sentence encoder that a model was trained with.
 
     Args:
@@ -176,23 +170,18 @@ def run(flags: Predict) -> list[str]:
     if flags.model.resolve() in output.resolve().parents:
         raise UsageError(f"--output={output}: inside the model's folder. Choose another place.")
     scorer, tasks, rows = _scored(flags)
-    classes = scorer.classes.tolist()
-    labels = [text_cell(name) for name in classes]
-    header = ["task", "predicted", *(f"p_{name}" for name in classes)]
     probas = scorer.probabilities(rows)
-    predicted = decided(probas, scorer.scale)
-    cells = (
-        [text_cell(task), labels[best], *(f"{p:.9g}" for p in row.tolist())]
-        for task, best, row in zip(tasks.tolist(), predicted.tolist(), probas, strict=True)
-    )
-    write_outputs({output: to_csv(header, cells)})
+    predicted = scorer.classes[decided(probas, scorer.scale)]
+    columns = [("task", tasks), ("predicted", predicted)]
+    columns += probability_columns(scorer.classes, probas)
+    write_outputs({output: columns_csv(columns)})
     if output == STDOUT:
         return [f"{len(tasks)} rows"]
     say(f"{output}: {len(tasks)} rows")
     return []
 
 
-def _scored(flags: Predict) -> tuple[Scorer, NDArray[Any], NDArray[Any]]:
+def _scored(flags: Predict) -> tuple[Scorer, Array, Array]:
     """Returns the model, the items' names, and their texts or features."""
     scorer = Scorer(flags.model)
     if flags.texts is not None:
@@ -203,14 +192,9 @@ def _scored(flags: Predict) -> tuple[Scorer, NDArray[Any], NDArray[Any]]:
     if scorer.takes_texts:
         raise DataError(f"{flags.model}: a model of texts. Use --texts instead.")
     if flags.images is not None:
-        if len(scorer.shape) == 3:
-            height, width = scorer.shape[:2]
-        else:
-            height, width = (0, -1)
-        if height == width:
-            size = height
-        else:
-            size = None
+        size = None
+        if len(scorer.shape) == 3 and scorer.shape[0] == scorer.shape[1]:
+            size = scorer.shape[0]
         tasks, rows = read_images(flags.images, size)
         return scorer, tasks, arrange(rows, [], scorer, flags.images)
     source = Path(flags.features or "")

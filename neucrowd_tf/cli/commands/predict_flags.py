@@ -6,6 +6,7 @@ import dataclasses
 from pathlib import Path
 from typing import Annotated
 
+from neucrowd_tf.declare.types import Entries
 from neucrowd_tf.io.schema import TableOptions
 
 
@@ -22,4 +23,4 @@ class Predict(TableOptions):
     images: Annotated[Path | None, "Folder of images, whose file names are item names."] = None
     encoder: Annotated[str | None, "Folder of the encoder (with --texts), if it has moved."] = None
     output: Annotated[Path, "CSV to write: task,predicted,p_<class>... `-` prints."]
-    ignore_columns: Annotated[tuple[str, ...], "Columns of --features to leave out."] = ()
+    ignore_columns: Annotated[Entries, "Columns of --features to leave out."] = ()

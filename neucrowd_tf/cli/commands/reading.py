@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.types import Texts
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.gold import read_gold
 from neucrowd_tf.io.labels import Reading, read_annotations, report_on_stderr
@@ -27,14 +27,12 @@ def check_size(path: Path, crowd: Annotations) -> None:
     classes = crowd.num_classes
     annotators = crowd.num_annotators
     items = crowd.num_instances
-    matrices = classes * classes * annotators
-    probabilities = items * classes
+    cells = classes * max(classes * annotators, items)
     text = f"{classes:,} classes"
-    if matrices >= probabilities:
+    if classes * annotators >= items:
         text += f" x {classes:,} x {annotators:,} annotators: confusion matrices"
     else:
         text += f" x {items:,} items: probabilities"
-    cells = max(matrices, probabilities)
     text += f" of {cells:,} cells"
     if cells > MOST_CELLS:
         raise DataError(f"{path}: {text}, more than {MOST_CELLS:,}. Join rare classes.")
@@ -48,7 +46,7 @@ def read_labels(
     gold: Path | None = None,
     *,
     scale: str = "nominal",
-    items: Sequence[str] | None = None,
+    items: Texts | None = None,
     identities: str = "",
     infers: bool = True,
 ) -> tuple[Reading, dict[object, object] | None]:

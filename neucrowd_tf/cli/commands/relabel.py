@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.aggregation.families import Sources, named_models
 from neucrowd_tf.annotations import Annotations
@@ -25,10 +24,11 @@ from neucrowd_tf.certainty.labelling.plan import REACHED, Request, accuracy_afte
 from neucrowd_tf.cli.command_line import check_outputs, write_outputs
 from neucrowd_tf.cli.commands.reading import read_labels
 from neucrowd_tf.cli.commands.relabel_flags import Relabel
+from neucrowd_tf.declare.types import Floats, Mask, Texts
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.run_files import CONFIG, OUT_OF_FOLD, read_config
-from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.io.tables.writing import columns_csv
+from neucrowd_tf.io.schema import FLAGS, TableOptions
+from neucrowd_tf.io.tables.writing import cell, to_csv
 
 NO_GAIN = 5e-4  # is shown as 0.000
 NOTHING_TO_GAIN = (
@@ -56,38 +56,30 @@ def run(flags: Relabel) -> list[str]:
     needs = "relabel needs one label per annotator."
     reading, gold = read_labels(path, options, flags.gold, scale=flags.scale, identities=needs)
     labels = reading.annotations
-    if flags.scale == "ordinal":
-        method = "ordinal"
-    else:
-        method = METHOD
+    method = "ordinal" if flags.scale == "ordinal" else METHOD
     models = named_models(sources.models, labels.annotator_names)
     crowd = labels.with_annotators(flags.ask)
     names = list(map(str, crowd.annotator_names.tolist()))
-    people = np.array([name not in models for name in names])
-    if flags.ask:
-        free = np.isin(names, flags.ask)
-    else:
-        free = people
+    people = ~np.isin(names, list(models))
+    free = np.isin(names, flags.ask) if flags.ask else people
     if not free.any():
         raise UsageError(
             f"--model_annotator: all {len(names)} annotators are models. Name people who can label"
             " with --ask, or leave out the flag to ask models again."
         )
-    if flags.cost is None:
-        costs = None
-    else:
-        costs = _costs(flags.cost, names, free, options)
+    costs = None if flags.cost is None else _costs(flags.cost, names, free, options)
     inference = infer(labels, method, gold, flags.seed, models=models, families=sources.families)
     if fresh := names[inference.crowd.num_annotators :]:
         notes.append(f"without labels yet: {', '.join(map(repr, fresh))}")
+    has_gold = inference.gold >= 0
     probas = inference.probas
-    evidence = None
-    if method == METHOD and (inference.gold >= 0).sum() < FEWEST_GOLD:
+    if method == METHOD and has_gold.sum() < FEWEST_GOLD:
         probas = with_less_lean(probas, labels.vote_counts())
     belief = belief_of(crowd, probas, people)
+    evidence = None
     if predictions is not None:
         evidence = evidence_of(crowd, read_probabilities(predictions, crowd, options))
-        evidence[inference.gold >= 0] = 1.0
+        evidence[has_gold] = 1.0
         belief = dataclasses.replace(belief, probas=with_evidence(belief.probas, evidence))
     plan = make_plan(
         crowd,
@@ -106,23 +98,19 @@ def run(flags: Relabel) -> list[str]:
     return [*notes, *_summary(plan, now, int(crowd.annotated.sum()), flags.budget, costs)]
 
 
-def _costs(
-    path: Path, annotators: Sequence[str], free: NDArray[np.bool_], options: TableOptions
-) -> NDArray[np.float64]:
+def _costs(path: Path, annotators: Texts, free: Mask, options: TableOptions) -> Floats:
     """Returns the price of a label of each annotator; of those that are not asked, any."""
     costs = read_costs(path, annotators, options)
-    missing = [annotators[code] for code in np.flatnonzero(np.isnan(costs) & free).tolist()]
+    missing = np.flatnonzero(np.isnan(costs) & free).tolist()
     if missing:
         raise DataError(
             f"{path}: {len(missing)} annotators that can be asked have no cost, such as"
-            f" {missing[0]!r}. Add them, or name those to ask with --ask."
+            f" {annotators[missing[0]]!r}. Add them, or name those to ask with --ask."
         )
     return np.where(np.isnan(costs), 1.0, costs)
 
 
-def _accuracy(
-    inference: Inference, belief: Belief, evidence: NDArray[np.float64] | None
-) -> Estimate:
+def _accuracy(inference: Inference, belief: Belief, evidence: Floats | None) -> Estimate:
     """Returns the expected accuracy of the labels that the belief names, with 80% interval.
 
     Args:
@@ -152,14 +140,14 @@ def _source(flags: Relabel) -> tuple[Path, TableOptions, Sources]:
         raise UsageError(f"--{next(iter(flags.changed()))}: not with --run, which has its own.")
     settings = read_config(flags.run).settings
     path = settings.get("annotations")
-    models, families = (settings.get(name) or [] for name in ("model_annotator", "family"))
+    models = settings.get("model_annotator") or []
+    families = settings.get("family") or []
     lists = isinstance(models, list) and isinstance(families, list)
     if not isinstance(path, str) or not path or not lists:
         raise DataError(
             f"{flags.run}: not a run with --dataset=table. Name a file with --annotations instead."
         )
-    names = {field.name for field in dataclasses.fields(TableOptions)} & settings.keys()
-    options = TableOptions.of(**{name: settings[name] for name in names})
+    options = TableOptions.of(**{name: settings[name] for name in FLAGS.keys() & settings.keys()})
     return Path(path), options, Sources(flags.model_annotator or models, flags.family or families)
 
 
@@ -167,33 +155,29 @@ def _csv(
     crowd: Annotations,
     belief: Belief,
     plan: Sequence[Request],
-    costs: NDArray[np.float64] | None,
+    costs: Floats | None,
     texts: Mapping[str, str],
 ) -> str:
     """Returns a row per request, with its cost and its item's text if there are any."""
-    tasks = crowd.instance_names.tolist()
-    annotators = crowd.annotator_names.tolist()
     votes = crowd.vote_counts()
-    columns = {
-        "task": [tasks[request.task] for request in plan],
-        "annotator": [annotators[request.annotator] for request in plan],
-        "priority": range(1, len(plan) + 1),
-        "gain": [REACHED[0] * request.gain for request in plan],
-        "reason": [reason(crowd, belief, votes, request) for request in plan],
-    }
-    if costs is not None:
-        columns["cost"] = [float(costs[request.annotator]) for request in plan]
-    if texts:
-        columns["text"] = [" ".join(texts.get(str(task), "").split()) for task in columns["task"]]
-    return columns_csv(columns.items())
+    header = ["task", "annotator", "priority", "gain", "reason"]
+    header += ["cost"] * (costs is not None) + ["text"] * bool(texts)
+    rows = []
+    for priority, request in enumerate(plan, 1):
+        task = crowd.instance_names[request.task]
+        annotator = crowd.annotator_names[request.annotator]
+        gain = REACHED[0] * request.gain
+        row = [task, annotator, priority, gain, reason(crowd, belief, votes, request)]
+        if costs is not None:
+            row.append(costs[request.annotator])
+        if texts:
+            row.append(" ".join(texts.get(str(task), "").split()))
+        rows.append(map(cell, row))
+    return to_csv(header, rows)
 
 
 def _summary(
-    plan: Sequence[Request],
-    now: Estimate,
-    size: int,
-    budget: int,
-    costs: NDArray[np.float64] | None,
+    plan: Sequence[Request], now: Estimate, size: int, budget: int, costs: Floats | None
 ) -> list[str]:
     """Returns what is asked for, the accuracy now and then, and when to stop.
 
@@ -204,16 +188,18 @@ def _summary(
         budget: labels, or what they may cost.
         costs: `[R]` prices, if there are any.
     """
-    prices = np.array([1.0 if costs is None else costs[request.annotator] for request in plan])
-    gains = np.array([request.gain for request in plan])
-    line = (
-        f"{len(plan):,} labels of {len({r.task for r in plan}):,} items by"
-        f" {len({r.annotator for r in plan}):,} annotators"
-    )
+    items = set()
+    annotators = []
+    gains = np.zeros(len(plan))
+    for at, request in enumerate(plan):
+        items.add(request.task)
+        annotators.append(request.annotator)
+        gains[at] = request.gain
+    prices = np.ones(len(plan)) if costs is None else costs[annotators]
+    line = f"{len(plan):,} labels of {len(items):,} items by {len(set(annotators)):,} annotators"
     if costs is not None:
-        line += f", cost {prices.sum():g}."
-    else:
-        line += "."
+        line += f", cost {prices.sum():g}"
+    line += "."
     if prices.sum() + prices.max(initial=1.0) <= budget:
         line += f" No further label of the budget of {budget:,} is useful or can be asked for."
     if REACHED[0] * gains.max(initial=0.0) < NO_GAIN:
@@ -225,14 +211,9 @@ def _summary(
     ]
     step = max(1, len(plan) // 10)
     if len(plan) >= 2:
-        first, last = (
-            100 * REACHED[0] * gains[at].sum() / prices[at].sum()
-            for at in (slice(step), slice(-step, None))
-        )
-        if costs is None:
-            unit = "labels"
-        else:
-            unit = "of cost"
+        first = 100 * REACHED[0] * gains[:step].sum() / prices[:step].sum()
+        last = 100 * REACHED[0] * gains[-step:].sum() / prices[-step:].sum()
+        unit = "labels" if costs is None else "of cost"
         lines.append(
             f"Items corrected per 100 {unit}: {first:.1f} by the first {step:,}, {last:.1f} by the"
             f" last {step:,}. Stop when that costs more than it is worth (--least_gain)."

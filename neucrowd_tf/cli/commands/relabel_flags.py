@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from neucrowd_tf.cli.command_line import SCALE, STDOUT, LabelFlags
 from neucrowd_tf.declare.declarations import number, whole
+from neucrowd_tf.declare.types import Entries
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -33,6 +34,5 @@ class Relabel(LabelFlags):
     scale: Annotated[Literal["nominal", "ordinal"], SCALE] = "nominal"
     per_task: Annotated[int, whole(1), "Largest number of labels per item."] = 2
     ask: Annotated[
-        tuple[str, ...],
-        "Annotators that can be asked, also new ones. Default: all that are not models.",
+        Entries, "Annotators that can be asked, also new ones. Default: all that are not models."
     ] = ()

@@ -43,17 +43,14 @@ class CurveRecorder:
         """Adds a row for an epoch of a stage, if there is a model to score."""
         model = self.estimator
         if hasattr(model, "watched"):
-            shown = model.watched(stage)
-        else:
-            shown = model
-        if getattr(shown, "model_", None) is None:
+            model = model.watched(stage)
+        if getattr(model, "model_", None) is None:
             return
-        parts = (
-            (self.dataset.features, self.dataset.truth),
-            (self.dataset.test.features, self.dataset.test.labels),
-        )
-        cells = [number_cell(_accuracy(shown, features, labels)) for features, labels in parts]
-        self.rows[stage, str(epoch)] = [stage, str(epoch), *cells]
+        cells = [stage, str(epoch)]
+        test = self.dataset.test
+        for part, labels in ((self.dataset, self.dataset.truth), (test, test.labels)):
+            cells.append(number_cell(_accuracy(model, part.features, labels)))
+        self.rows[stage, str(epoch)] = cells
         write_text(self.path, to_csv(COLUMNS, self.rows.values()))
 
 

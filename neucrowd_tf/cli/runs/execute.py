@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from neucrowd_tf.declare.types import Fields, Indices
 from neucrowd_tf.declare import registry
 from neucrowd_tf.aggregation.families import Sources, named_families, named_models
 from neucrowd_tf.annotations import Annotations
@@ -72,7 +73,7 @@ class Outcome:
     """
 
     status: str
-    metrics: dict[str, Any] | None = None
+    metrics: Fields | None = None
     reason: str = ""
     fixable: bool = False
 
@@ -173,7 +174,7 @@ def training_annotations(method: registry.Method, dataset: CrowdDataset) -> Anno
     )
 
 
-def _failure(error: Exception, hparams: dict[str, Any]) -> Outcome:
+def _failure(error: Exception, hparams: Fields) -> Outcome:
     """Returns the outcome of a run that raised an error; raises errors of the machine."""
     if isinstance(error, OSError) and error.errno in FATAL:
         raise error
@@ -185,11 +186,9 @@ def _failure(error: Exception, hparams: dict[str, Any]) -> Outcome:
     if isinstance(error, (ValueError, TypeError)) and text.partition(":")[0] in hparams:
         return Outcome(FAILED, reason=f"--hparam: {text}", fixable=True)
     fixable = isinstance(error, (DataError, UsageError))
-    if fixable:
-        kind = ""
-    else:
-        kind = f"{type(error).__name__}: "
-    return Outcome(FAILED, reason=f"{kind}{text}", fixable=fixable)
+    if not fixable:
+        text = f"{type(error).__name__}: {text}"
+    return Outcome(FAILED, reason=text, fixable=fixable)
 
 
 class _Execution:
@@ -205,8 +204,11 @@ class _Execution:
         models = named_models(work.options.model_annotator, dataset.annotations.annotator_names)
         self.sources = Sources(models, work.options.family)
         self.gold: dict[Any, Any] | None = None  # true labels by item, of --gold
+        self.gold_codes: Indices | None = None  # of the instances of `whole_crowd`
         if (path := work.options.gold) is not None:
-            self.gold = read_gold(path, whole_crowd(dataset).observed(), work.options)
+            whole = whole_crowd(dataset).observed()
+            self.gold = read_gold(path, whole, work.options)
+            self.gold_codes = gold_codes(self.gold, whole)
         self.encoder = None
         if (source := work.options.encoder) is not None:
             encoder = make_encoder(source)
@@ -214,15 +216,12 @@ class _Execution:
                 raise UsageError(f"--encoder={source}: {dataset.name} has no texts. Remove it.")
             self.encoder = encoder.fit(dataset.features)
 
-    def make(self) -> dict[str, Any]:
+    def make(self) -> Fields:
         """Makes the run; returns the content of its metrics.json.
 
         A finished run keeps its timings.
         """
-        if self.work.finished:
-            earlier = self.work.metrics()
-        else:
-            earlier = None
+        earlier = self.work.metrics() if self.work.finished else None
         resumed = (self.folder / run_files.CHECKPOINTS).is_dir()
         run = self.run(logs=True)
         estimator, timings = self._fitted(run)
@@ -237,10 +236,7 @@ class _Execution:
             model = self.folder / run_files.SAVED_MODEL
             export_saved_model(estimator, model, self.dataset.feature_names)
         timings |= {"resumed": resumed, "peak_memory_mb": process.peak_memory_mb()}
-        if earlier is None:
-            metrics["timings"] = timings
-        else:
-            metrics["timings"] = earlier.timings
+        metrics["timings"] = timings if earlier is None else earlier.timings
         if self.work.options.report is not False:
             self._report(metrics, scale_of(estimator))
         write_json(self.folder / run_files.FINISHED, metrics)
@@ -259,7 +255,7 @@ class _Execution:
             recorder=CurveRecorder(curves, self.dataset) if logs and options.curves else None,
         )
 
-    def estimator(self, hparams: dict[str, Any]) -> Any:
+    def estimator(self, hparams: Fields) -> Any:
         """Returns the unfitted estimator, of texts a `TextClassifier`.
 
         Unknown arguments raise UsageError.
@@ -282,17 +278,15 @@ class _Execution:
             return estimator.set_params(encoder=self.encoder)
         return TextClassifier(self.encoder, estimator=estimator, seed=key.seed)
 
-    def _configured(self, hparams: dict[str, Any]) -> Any:
+    def _configured(self, hparams: Fields) -> Any:
         """Returns the unfitted estimator and writes config.json."""
         estimator = self.estimator(hparams)
-        if isinstance(estimator, TextClassifier):
-            described = estimator.estimator
-        else:
-            described = estimator
+        is_pipeline = isinstance(estimator, TextClassifier)
+        described = estimator.estimator if is_pipeline else estimator
         write_json(self.folder / run_files.CONFIG, self.work.config(self.dataset, described))
         return estimator
 
-    def _fitted(self, run: RecordedRun) -> tuple[Any, dict[str, Any]]:
+    def _fitted(self, run: RecordedRun) -> tuple[Any, Fields]:
         """Returns the tuned and fitted estimator, and the seconds of both."""
         check_supported(self.method, self.dataset)
         work = self.work
@@ -312,7 +306,7 @@ class _Execution:
         timings["fit_seconds"] = self.fit(estimator, run)
         return estimator, timings
 
-    def _trial(self, setting: dict[str, Any], features: Any, crowd: Annotations, pair: Any) -> Any:
+    def _trial(self, setting: Fields, features: Any, crowd: Annotations, pair: Any) -> Any:
         """Returns an estimator fitted with a setting of --tune."""
         process.forget_networks()
         run = Run(progress=False, strategy=self.strategy)
@@ -329,33 +323,25 @@ class _Execution:
             estimator.fit(self.dataset.features, self.annotations, validation, run=run)
         return time.perf_counter() - began
 
-    def _gold(self) -> NDArray[np.int64] | None:
-        """Returns gold class codes of `whole_crowd`'s instances, -1 if unknown."""
-        if self.gold is None:
-            return None
-        return gold_codes(self.gold, whole_crowd(self.dataset).observed())
-
     def _crowd(self) -> Annotations:
         """Returns the annotations that annotators.csv and the report are of.
 
         They are all of a table, and what a run trains on of other datasets.
         """
-        if self.work.key.dataset == "table":
-            return whole_crowd(self.dataset).observed()
-        return self.dataset.annotations.observed()
+        is_table = self.work.key.dataset == "table"
+        crowd = whole_crowd(self.dataset) if is_table else self.dataset.annotations
+        return crowd.observed()
 
-    def _report(self, metrics: dict[str, Any], scale: Scale) -> None:
+    def _report(self, metrics: Fields, scale: Scale) -> None:
         """Writes report.html; an error in it is a warning and does not fail the run."""
         try:
-            folder = self.folder
-            dataset = self.dataset
             write_report(
-                folder,
-                dataset,
+                self.folder,
+                self.dataset,
                 metrics,
                 crowd=self._crowd(),
                 sources=self.sources,
-                gold=self._gold(),
+                gold=self.gold_codes,
                 scale=scale,
             )
         except Exception as error:
@@ -363,22 +349,19 @@ class _Execution:
                 raise
             warnings.warn(f"{self.folder}: no report was written ({one_line(error)})", stacklevel=2)
 
-    def _results(self, estimator: Any) -> dict[str, Any]:
+    def _results(self, estimator: Any) -> Fields:
         """Predicts, writes the result files, and returns the metrics."""
         dataset = self.dataset
         folder = self.folder
         key = self.work.key
         probabilities = np.asarray(estimator.predict_proba(dataset.test.features))
-        gold = self._gold()
+        gold = self.gold_codes
         sources = self.sources
         scale = scale_of(estimator)
         labels, scored = score_test(dataset, probabilities, estimator, gold, sources)
         test = dataset.test.names
         predicted = estimator._decide(probabilities)
-        if scored["test_labels"] == "truth":
-            column = TRUE
-        else:
-            column = LIKELY
+        column = TRUE if scored["test_labels"] == "truth" else LIKELY
         text = predictions_csv(test, labels, predicted, probabilities, dataset.class_names, column)
         write_text(folder / run_files.PREDICTIONS, text)
         training = np.asarray(estimator.predict_proba(dataset.features))
@@ -407,12 +390,9 @@ class _Execution:
         if dataset.validation is not None:
             validated = np.asarray(estimator.predict_proba(dataset.validation.features))
             metrics["validation"] = score_split(dataset.validation, validated, dataset.class_names)
-            if dataset.validation_is_truth:
-                basis = "truth"
-            else:
-                basis = "majority vote"
+            basis = "truth" if dataset.validation_is_truth else "majority vote"
             metrics["validation_labels"] = basis
-        for name in ("n_iter_", "best_epoch_", "one_step_", "trained_", "recommendation_"):
-            if getattr(estimator, name, None) is not None:
-                metrics[name.rstrip("_")] = getattr(estimator, name)
+        for name in ("n_iter", "best_epoch", "one_step", "trained", "recommendation"):
+            if (result := getattr(estimator, f"{name}_", None)) is not None:
+                metrics[name] = result
         return metrics

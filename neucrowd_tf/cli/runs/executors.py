@@ -19,6 +19,7 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
+from neucrowd_tf.declare.types import Texts
 from neucrowd_tf.cli.quiet import quiet
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.cli.runs import plugins, process
@@ -44,7 +45,7 @@ class Processes:
         modules: what each process imports to register all methods and datasets.
     """
 
-    def __init__(self, width: int, modules: Sequence[str]) -> None:
+    def __init__(self, width: int, modules: Texts) -> None:
         self.width = width
         self._modules = tuple(modules)
         self._threads = ThreadPoolExecutor(width)
@@ -76,7 +77,7 @@ class Processes:
         self._threads.shutdown(wait=True, cancel_futures=True)
 
 
-def _begin(modules: Sequence[str]) -> None:
+def _begin(modules: Texts) -> None:
     """Prepares a new process for runs."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command ends its processes
     os.dup2(2, 1)  # only the command prints results
@@ -91,7 +92,7 @@ def _end_with_the_command() -> None:
         os._exit(0)  # the result of the current run has no receiver
 
 
-def ready(modules: Sequence[str]) -> None:
+def ready(modules: Texts) -> None:
     """Sets up warnings and registers methods and datasets."""
     quiet()
     process.plain_warnings()
@@ -113,7 +114,7 @@ class Cluster:
             threads, which would share one TensorFlow.
     """
 
-    def __init__(self, scheduler: str, modules: Sequence[str]) -> None:
+    def __init__(self, scheduler: str, modules: Texts) -> None:
         try:
             from neucrowd_tf.aggregation.engine.dask import connect
         except ModuleNotFoundError as error:

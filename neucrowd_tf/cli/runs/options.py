@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from neucrowd_tf.declare.types import Entries, Fields, Pairs, Texts
 from neucrowd_tf.cli.command_line import LabelFlags
 from neucrowd_tf.datasets.files import TableFiles
 from neucrowd_tf.datasets.scarcity import Scarcity
@@ -15,12 +16,13 @@ from neucrowd_tf.declare.declarations import declared, number, whole
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.declare.flag_parsing import pair, parse_value
 from neucrowd_tf.declare.flag_parsing import parse as parse_flags
-from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.io.column_names import without
+from neucrowd_tf.io.schema import FLAGS
 
 __all__ = ["Options", "check", "parse", "parse_value"]
 
 MAX_SEED = 2**31 - 1
-NAMES = tuple(field.name for field in dataclasses.fields(TableOptions))
+NAMES = tuple(FLAGS)
 # Files of --dataset=table, and further arguments of its loader.
 _FILES = declared(TableFiles)
 TABLES = tuple(field.name for field in _FILES if Path in field.kinds)
@@ -28,10 +30,10 @@ LAYOUT = tuple(field.name for field in _FILES if field.name not in TABLES)
 SCARCITY = tuple(field.name for field in dataclasses.fields(Scarcity))
 # A suite sets these itself; with other values its table would not be what its title says.
 SET_BY_SUITE = (
-    *("dataset", "method", "seed", "hparam", *SCARCITY),
-    *("gold", "dataset_option", "curves", "evaluation", "folds", "repeats"),
-    *("tune", "tune_by", "space", "baseline", *TABLES, *LAYOUT, *NAMES),
-    *("encoder", "bases"),
+    "dataset", "method", "seed", "hparam", *SCARCITY,
+    "gold", "dataset_option", "curves", "evaluation", "folds", "repeats",
+    "tune", "tune_by", "space", "baseline", *TABLES, *LAYOUT, *NAMES,
+    "encoder", "bases",
 )
 
 
@@ -59,22 +61,22 @@ class Options(TableFiles, LabelFlags, Scarcity):
     With --dataset=table the data are the user's own files.
     """
 
-    dataset: Annotated[tuple[str, ...], "Datasets, separated by commas (see --list)."] = ()
-    method: Annotated[tuple[str, ...], "Methods, separated by commas (see --list)."] = ()
-    suite: Annotated[tuple[str, ...], "Suites to run: names, `all`, or your FILE.toml."] = ()
-    rows: Annotated[tuple[str, ...], "Rows, as dataset/[setting/]method; * is any text."] = ()
+    dataset: Annotated[Entries, "Datasets, separated by commas (see --list)."] = ()
+    method: Annotated[Entries, "Methods, separated by commas (see --list)."] = ()
+    suite: Annotated[Entries, "Suites to run: names, `all`, or your FILE.toml."] = ()
+    rows: Annotated[Entries, "Rows, as dataset/[setting/]method; * is any text."] = ()
     list: Annotated[bool, "Lists methods, datasets and suites, and ends."] = False
     output_dir: Annotated[Path, "Folder of results.csv, summary.csv and the runs."] = Path("runs")
     data_dir: Annotated[Path | None, "Folder of the published data. Default: download."] = None
     seed: Annotated[int, whole(0, MAX_SEED), "First seed."] = 0
     num_runs: Annotated[int | None, whole(1), "Number of seeds. Default: 1, or the suite's."] = None
-    hparam: Annotated[tuple[tuple[str, Any], ...], "[METHOD.]NAME=VALUE: hyper-parameter"] = ()
+    hparam: Annotated[Pairs, "[METHOD.]NAME=VALUE: hyper-parameter"] = ()
     bases: Annotated[
         Literal["stronger", "papers"],
         "Networks of crowd layers and two-stage methods: the papers', or stronger ones for"
         " datasets that have them. Suites use the papers'.",
     ] = "stronger"
-    baseline: Annotated[tuple[str, ...], "Methods to compare with, besides mv_lr and ds_lr."] = ()
+    baseline: Annotated[Entries, "Methods to compare with, besides mv_lr and ds_lr."] = ()
     table: Annotated[Literal["md", "tex"] | None, "Also writes summary.md or summary.tex."] = None
     resume: Annotated[bool, "Keeps finished runs and continues unfinished ones."] = False
     export: Annotated[bool, "Also writes each fitted model as a SavedModel."] = False
@@ -92,14 +94,14 @@ class Options(TableFiles, LabelFlags, Scarcity):
     checkpoint_seconds: Annotated[float, number(least=0), "Least seconds between checkpoints."] = (
         5.0
     )
-    dataset_option: Annotated[tuple[tuple[str, Any], ...], "NAME=VALUE for a dataset's loader"] = ()
+    dataset_option: Annotated[Pairs, "NAME=VALUE for a dataset's loader"] = ()
     evaluation: Annotated[
         Literal["split", "cv"], "The dataset's own split, or repeated stratified cross-validation."
     ] = "split"
     folds: Annotated[int, whole(2, 10_000), "Number of folds (with --evaluation=cv)."] = 5
     repeats: Annotated[int, whole(1, 10_000), "Number of repeats (with --evaluation=cv)."] = 1
     tune: Annotated[int | str, _tries, "Number of settings to try before each run, or `grid`."] = 0
-    space: Annotated[tuple[tuple[str, Any], ...], _space, "For --tune: name=a,b,c."] = ()
+    space: Annotated[Pairs, _space, "For --tune: name=a,b,c."] = ()
     tune_by: Annotated[
         Literal["validation", "crowd"],
         "Data that score the settings (with --tune): the validation split or annotations.",
@@ -119,20 +121,27 @@ class Options(TableFiles, LabelFlags, Scarcity):
     @property
     def tables(self) -> dict[str, Path]:
         """The files of --dataset=table by the names of their flags."""
-        files = {name: getattr(self, name) for name in TABLES}
-        return {name: path for name, path in files.items() if path is not None}
+        return self.changed_among(TABLES)
 
     @property
-    def layout(self) -> dict[str, Any]:
+    def layout(self) -> Fields:
         """How the files of --dataset=table are read: the flags that are not at their default."""
-        values = {name: getattr(self, name) for name in (*LAYOUT, *NAMES)}
-        return {name: value for name, value in values.items() if value != DEFAULTS[name]}
+        return self.changed_among((*LAYOUT, *NAMES))
+
+    def changed_among(self, names: Iterable[str]) -> Fields:
+        """Returns the flags of these names that are not at their default."""
+        changed = {}
+        for name in names:
+            value = getattr(self, name)
+            if value != DEFAULTS[name]:
+                changed[name] = value
+        return changed
 
 
 DEFAULTS = {field.name: field.default for field in dataclasses.fields(Options)}
 
 
-def parse(argv: Sequence[str]) -> Options:
+def parse(argv: Texts) -> Options:
     """Returns the checked options of a command line.
 
     Raises:
@@ -157,26 +166,23 @@ def check(options: Options) -> Options:
 
 def _problems(o: Options) -> Iterator[str]:
     """Yields what is wrong with the flags, in the order of importance."""
-    changed = [name for name in DEFAULTS if getattr(o, name) != DEFAULTS[name]]
-    tables = [name for name in changed if name in TABLES]
+    changed = o.changed_among(DEFAULTS)
+    tables = list(filter(TABLES.__contains__, changed))
     if o.suite:
-        for name in changed:
-            if name in SET_BY_SUITE:
-                yield f"--{name}: not with --suite, which sets it. Leave it out."
+        for name in filter(SET_BY_SUITE.__contains__, changed):
+            yield f"--{name}: not with --suite, which sets it. Leave it out."
     else:
-        yield from (
-            f"--{name} is missing: name at least one; --list shows them. --dataset=table is for"
-            " your own files."
-            for name in ("dataset", "method")
-            if name not in changed
-        )
+        for name in without(("dataset", "method"), changed):
+            yield (
+                f"--{name} is missing: name at least one; --list shows them. --dataset=table is"
+                " for your own files."
+            )
     if o.seeds[-1] > MAX_SEED:
         yield f"--num_runs: seeds go up to {MAX_SEED}. Choose a smaller --seed or --num_runs."
     if o.distribute == "multi_worker":
         others = ("jobs", "scheduler", "suite", "tune", "curves", "export")
-        yield from (
-            f"--{name}: not with --distribute=multi_worker." for name in others if name in changed
-        )
+        for name in filter(changed.__contains__, others):
+            yield f"--{name}: not with --distribute=multi_worker."
     if not re.fullmatch(r"auto|(cpu|gpu)(:\d+)?", o.device):
         yield f"--device={o.device}: must be auto, cpu, gpu, cpu:N or gpu:N"
     if o.scheduler is not None and o.jobs > 1:
@@ -193,9 +199,10 @@ def _problems(o: Options) -> Iterator[str]:
         path = getattr(o, name)
         if path is None or (name == "annotations" and path.is_dir()):  # SageMaker's export
             continue
-        if not (path.is_dir() if name in folders else path.is_file()):
-            if name in folders:
-                kind = "folder"
-            else:
-                kind = "file"
+        is_there = path.is_file()
+        kind = "file"
+        if name in folders:
+            is_there = path.is_dir()
+            kind = "folder"
+        if not is_there:
             yield f"--{name}={path}: {'not a' if path.exists() else 'no such'} {kind}"

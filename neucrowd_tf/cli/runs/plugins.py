@@ -9,10 +9,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.declare import registry
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.errors import DataError, UsageError, one_line
 
+KINDS: tuple[registry.Kind, ...] = ("method", "dataset", "suite")
 # A package's entry points of this group are modules that register when they are imported.
 GROUP = "neucrowd_tf.plugins"
 
@@ -59,24 +61,26 @@ def load_dataset(name: str, data_dir: str | Path | None = None, seed: int = 0) -
 
 def listing() -> str:
     """Returns a line for each method, each dataset and each suite."""
-    lines: list[str] = []
-    methods = registry.entries("method")
-    datasets = registry.entries("dataset")
-    for title, items in (
-        ("Methods", [methods[name] for name in sorted(methods)]),
-        ("Datasets", [datasets[name] for name in sorted(datasets)]),
-        ("Suites", [suite for suite in registry.entries("suite").values() if suite.in_all]),
-    ):
-        width = max((len(item.name) for item in items), default=0)
-        shown = [f"  {item.name:<{width}}  {item.summary}" for item in items]
-        if items:
-            lines += [f"{title}:", *shown, ""]
-    return "\n".join(lines[:-1])
+    groups = []
+    for kind in KINDS:
+        entries = registry.entries(kind)
+        names = list(entries)
+        if kind == "suite":
+            names = [name for name in names if entries[name].in_all]
+        else:
+            names.sort()
+        width = max(map(len, names), default=0)
+        lines = [f"{kind.capitalize()}s:"]
+        for name in names:
+            lines.append(f"  {name:<{width}}  {entries[name].summary}")
+        if names:
+            groups.append("\n".join(lines))
+    return "\n\n".join(groups)
 
 
 def hyper_parameters(
     methods: Iterable[str], chosen: Iterable[tuple[str, Any]], flag: str = "hparam"
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, Fields]:
     """Returns each method's hyper-parameters from those of the command line.
 
     Args:
@@ -88,17 +92,14 @@ def hyper_parameters(
         UsageError: a name that no method has; suggests the closest one.
     """
     names = {name: registry.entry("method", name).parameter_names for name in methods}
-    result: dict[str, dict[str, Any]] = {name: {} for name in names}
+    result: dict[str, Fields] = {name: {} for name in names}
     for full, value in chosen:
         owner, dot, name = full.rpartition(".")
         if dot and owner not in names:
             raise UsageError(f"--{flag}={full}: {owner} is not among --method.")
         if name == "seed":
             raise UsageError(f"--{flag}=seed: use --seed.")
-        if dot:
-            takers = [owner]
-        else:
-            takers = list(names)
+        takers = [owner] if dot else list(names)
         users = [method for method in takers if name in (names[method] or [name])]
         if not users:
             every = {item for method in takers for item in names[method] or ()} - {"seed"}

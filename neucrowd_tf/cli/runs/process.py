@@ -7,6 +7,7 @@ import functools
 import gc
 import importlib.metadata
 import json
+import math
 import os
 import platform
 import re
@@ -16,6 +17,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.cli.command_line import show_warning
 from neucrowd_tf.cli.quiet import import_tensorflow
 from neucrowd_tf.errors import UsageError, one_line
@@ -27,7 +29,7 @@ except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
 SETTINGS = ("threads", "device", "mixed_precision", "distribute")
-_started: dict[str, Any] = {}
+_started: Fields = {}
 
 
 def start_without_tensorflow(options: Options) -> None:
@@ -173,7 +175,7 @@ def _choose_device(tf: Any, options: Options) -> None:
 def peak_memory_mb() -> float:
     """Returns the largest resident memory of this process so far, in MB; NaN on Windows."""
     if resource is None:
-        return float("nan")
+        return math.nan
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (2**20 if sys.platform == "darwin" else 2**10)  # bytes there, kibibytes elsewhere
 
@@ -193,12 +195,13 @@ def versions() -> dict[str, str]:
 
 
 @functools.cache
-def machine() -> dict[str, Any]:
+def machine() -> Fields:
     """Returns what rounding depends on besides versions and threads: processor and oneDNN."""
     name = platform.processor()
     with contextlib.suppress(OSError):  # of Linux; elsewhere it does not exist
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        name = next((line.partition(": ")[2] for line in lines if "model name" in line), name)
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+        named = re.search(r"^model name.*?: (.*)$", text, re.MULTILINE)
+        name = named[1] if named else name
     # TensorFlow's default is on for x86; other values are those of the environment.
     onednn = os.environ.get("TF_ENABLE_ONEDNN_OPTS", "default")
     return {"processor": name or platform.machine(), "cpus": os.cpu_count(), "onednn": onednn}

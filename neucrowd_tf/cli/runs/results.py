@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from neucrowd_tf.declare.types import Fields, NamedValues, Texts
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.influence import VALUES
 from neucrowd_tf.evaluation.intervals import LEAST_RUNS, Interval, mean_interval, paired_interval
@@ -34,19 +36,18 @@ NO_INTERVAL = Interval(math.nan, math.nan, math.nan)
 Row = dict[str, str]
 
 
-def make_row(key: RunKey, status: str, metrics: Mapping[str, Any] | None = None) -> Row:
+def make_row(key: RunKey, status: str, metrics: NamedValues | None = None) -> Row:
     """Returns a row of results.csv; without metrics.json's content, metric cells are empty."""
-    test = (metrics or {}).get("test") or {}
-    timings = (metrics or {}).get("timings") or {}
+    metrics = metrics or {}
+    test = metrics.get("test") or {}
+    timings = metrics.get("timings") or {}
     row = {name: str(value) for name, value in key.record().items()} | {"status": status}
-    row |= {name: number_cell(test.get(name)) for name in METRICS}
-    row[TRAIN_ACCURACY] = number_cell((metrics or {}).get(TRAIN_ACCURACY))
+    for name in METRICS:
+        row[name] = number_cell(test.get(name))
+    row[TRAIN_ACCURACY] = number_cell(metrics.get(TRAIN_ACCURACY))
     for name, digits in (("fit_seconds", 3), ("peak_memory_mb", 1)):
         value = timings.get(name)
-        if value is None:
-            row[name] = ""
-        else:
-            row[name] = f"{value:.{digits}f}"
+        row[name] = "" if value is None else f"{value:.{digits}f}"
     return row
 
 
@@ -69,7 +70,9 @@ def read_results(path: Path) -> list[Row]:
         rows = list(reader)
         ours = tuple(reader.fieldnames or ())[: len(COLUMNS)] == COLUMNS
         for row in rows:
-            _order(row), [float(row[name] or 0) for name in COLUMNS[3:-1]]
+            _order(row)
+            for name in COLUMNS[3:-1]:
+                float(row[name] or 0)
             ours &= None not in row and row["status"] in (OK, SKIPPED, FAILED)
     except (csv.Error, ValueError, TypeError, KeyError):
         ours = False
@@ -94,7 +97,7 @@ def check_tables(output_dir: Path) -> list[Row]:
     return read_results(output_dir / "results.csv")
 
 
-def add_rows(output_dir: Path, new: Iterable[Row], baselines: Sequence[str] = ()) -> list[Row]:
+def add_rows(output_dir: Path, new: Iterable[Row], baselines: Texts = ()) -> list[Row]:
     """Adds rows to results.csv, replaces those of the same runs, and writes summary.csv.
 
     `baselines` are methods that summary.csv compares all others with, besides `RIVALS`.
@@ -103,11 +106,12 @@ def add_rows(output_dir: Path, new: Iterable[Row], baselines: Sequence[str] = ()
         all rows.
     """
     with locked(output_dir):
-        rows = {_order(row): row for row in check_tables(output_dir)}
-        rows |= {_order(row): row for row in new}
+        rows = {_order(row): row for row in (*check_tables(output_dir), *new)}
         ordered = [rows[key] for key in sorted(rows)]
-        further = (name for name in FURTHER_COLUMNS if any(row.get(name) for row in ordered))
-        header = [*COLUMNS, *further]
+        header = list(COLUMNS)
+        for name in FURTHER_COLUMNS:
+            if any(row.get(name) for row in ordered):
+                header.append(name)
         cells = ([row.get(name, "") for name in header] for row in ordered)
         write_text(output_dir / "results.csv", to_csv(header, cells))
         write_text(output_dir / "summary.csv", summary_csv(ordered, output_dir, baselines))
@@ -130,8 +134,8 @@ def _values(rows: Iterable[Row], metric: str) -> dict[RunId, float]:
 
 
 def summarise(
-    rows: Sequence[Row], output_dir: Path | None = None, baselines: Sequence[str] = ()
-) -> list[dict[str, Any]]:
+    rows: Sequence[Row], output_dir: Path | None = None, baselines: Texts = ()
+) -> list[Fields]:
     """Returns a record per dataset, method and kind of evaluation; see `summary_csv`.
 
     Args:
@@ -142,28 +146,19 @@ def summarise(
     """
     groups: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows:
-        if row.get("fold"):
-            evaluation = "cv"
-        else:
-            evaluation = "split"
+        evaluation = "cv" if row.get("fold") else "split"
         groups.setdefault((row["dataset"], row["method"], evaluation), []).append(row)
     records = []
     for (dataset, method, evaluation), mine in groups.items():
-        record: dict[str, Any] = {"dataset": dataset, "method": method, "evaluation": evaluation}
+        record: Fields = {"dataset": dataset, "method": method, "evaluation": evaluation}
         record["runs"] = sum(row["status"] == OK for row in mine)
         record["not_run"] = len(mine) - record["runs"]
         for metric in (*METRICS, TRAIN_ACCURACY):
             record |= _spread(mine, metric)
         seconds = list(_values(mine, "fit_seconds").values())
-        if seconds:
-            record["fit_seconds_mean"] = float(np.mean(seconds))
-        else:
-            record["fit_seconds_mean"] = math.nan
+        record["fit_seconds_mean"] = float(np.mean(seconds)) if seconds else math.nan
         for rival in dict.fromkeys((*RIVALS, *baselines)):
-            if rival == method:
-                theirs = []
-            else:
-                theirs = groups.get((dataset, rival, evaluation), [])
+            theirs = groups.get((dataset, rival, evaluation), []) if rival != method else []
             for metric in COMPARED:
                 record |= _comparison(mine, theirs, metric, rival, output_dir)
         records.append(record)
@@ -172,23 +167,17 @@ def summarise(
 
 def _ratio(rows: Iterable[Row]) -> float:
     """Returns test over training instances of cross-validated rows, 0 for a split's."""
-    last = max((int(row.get("fold") or 0) for row in rows if row.get("fold")), default=None)
-    if last is None:
+    folds = [int(row["fold"]) for row in rows if row.get("fold")]
+    if not folds:
         return 0.0
-    return 1 / max(1, last)
+    return 1 / max(1, *folds)
 
 
 def _spread(mine: list[Row], metric: str) -> dict[str, float]:
     """Returns mean, standard deviation and interval of a metric over runs."""
     values = list(_values(mine, metric).values())
-    if values:
-        interval = mean_interval(values, test_train_ratio=_ratio(mine))
-    else:
-        interval = NO_INTERVAL
-    if len(values) > 1:
-        deviation = float(np.std(values, ddof=1))
-    else:
-        deviation = math.nan
+    interval = mean_interval(values, test_train_ratio=_ratio(mine)) if values else NO_INTERVAL
+    deviation = float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
     spread = {f"{metric}_mean": interval.estimate, f"{metric}_std": deviation}
     return spread | bounds(metric, interval)
 
@@ -210,12 +199,11 @@ def compare(ours: Runs, theirs: Runs, metric: str, ratio: float) -> tuple[Interv
         metric: its name.
         ratio: test over training instances of cross-validated runs, 0 for a split's.
     """
-    both = [key for key in ours if key in theirs]
+    both = list(filter(theirs.__contains__, ours))
     if not both:
         return NO_INTERVAL, NO_INTERVAL
-    (first, one), (second, other) = (
-        zip(*(runs[key] for key in both), strict=True) for runs in (ours, theirs)
-    )
+    first, one = zip(*map(ours.__getitem__, both), strict=True)
+    second, other = zip(*map(theirs.__getitem__, both), strict=True)
     over_runs = paired_interval(first, second, test_train_ratio=ratio)
     if ratio or metric not in VALUES or None in one:
         return over_runs, NO_INTERVAL
@@ -224,7 +212,7 @@ def compare(ours: Runs, theirs: Runs, metric: str, ratio: float) -> tuple[Interv
 
 def _comparison(
     mine: list[Row], theirs: list[Row], metric: str, rival: str, output_dir: Path | None
-) -> dict[str, Any]:
+) -> Fields:
     """Returns the paired difference to a rival over common runs, and its intervals."""
 
     def placed(rows: list[Row]) -> Runs:
@@ -238,21 +226,14 @@ def _comparison(
 
     ours = placed(mine)
     others = placed(theirs)
-    over_seeds, over_instances = compare(ours, others, metric, _ratio(mine))
-    crossed = over_instances is not NO_INTERVAL
-    if crossed:
-        interval = over_instances
-    else:
-        interval = over_seeds
+    interval, over_instances = compare(ours, others, metric, _ratio(mine))
     stem = f"{metric}_minus_{rival}"
     pairs = len(ours.keys() & others.keys())
-    over = ""
-    if pairs:
-        if crossed:
-            over = "runs and instances"
-        else:
-            over = "runs"
-    figures: dict[str, Any] = {stem: interval.estimate, **bounds(stem, interval)}
+    over = "runs" * (pairs > 0)
+    if over_instances is not NO_INTERVAL:
+        interval = over_instances
+        over = "runs and instances"
+    figures: Fields = {stem: interval.estimate, **bounds(stem, interval)}
     return figures | {f"{stem}_over": over, f"{metric}_beats_{rival}": _beats(interval, pairs)}
 
 
@@ -268,7 +249,7 @@ def _beats(interval: Interval, pairs: int) -> str:
 
 
 def summary_csv(
-    rows: Sequence[Row], output_dir: Path | None = None, baselines: Sequence[str] = ()
+    rows: Sequence[Row], output_dir: Path | None = None, baselines: Texts = ()
 ) -> str:
     """Returns summary.csv.
 
@@ -280,17 +261,18 @@ def summary_csv(
     """
     records = summarise(rows, output_dir, baselines)
     header = list(records[0]) if records else GROUPED
-    cells = (
-        [value if isinstance(value, str) else number_cell(value) for value in record.values()]
-        for record in records
-    )
+    cells = (map(_cell, record.values()) for record in records)
     return to_csv(header, cells)
+
+
+def _cell(value: Any) -> str:
+    return value if isinstance(value, str) else number_cell(value)
 
 
 def summary_table(
     rows: Sequence[Row],
     output_dir: Path | None = None,
-    baselines: Sequence[str] = (),
+    baselines: Texts = (),
     form: str | None = None,
 ) -> str:
     """Returns the summary as a table without empty columns, and its legend.
@@ -301,21 +283,23 @@ def summary_table(
         baselines: methods whose differences are shown; without any, whether a method beats mv_lr.
         form: "md" or "tex" for a table in Markdown or LaTeX, None for a terminal.
     """
-    compared = [(f"{metric}_minus_{name}", name) for name in baselines for metric in COMPARED]
-    head = (
-        *("dataset", "method", "runs", "accuracy", "AUC", "F1", "log loss", "seconds"),
-        *(f"{stem.partition('_')[0]} minus {name}" for stem, name in compared),
-        *(() if baselines else ("beats mv_lr (acc/AUC)",)),
-    )
-    stems = [stem for stem, _ in compared]
-    cells = (_cells(record, stems) for record in summarise(rows, output_dir, baselines))
-    columns = list(zip(head, *cells, strict=True))
-    columns = [column for column in columns if any(set(cell) - {"-", "/"} for cell in column[1:])]
+    head = ["dataset", "method", "runs", "accuracy", "AUC", "F1", "log loss", "seconds"]
+    stems = []
+    for name, metric in itertools.product(baselines, COMPARED):
+        stems.append(f"{metric}_minus_{name}")
+        head.append(f"{metric} minus {name}")
+    if not baselines:
+        head.append("beats mv_lr (acc/AUC)")
+    columns = []
+    cells = [_cells(record, stems) for record in summarise(rows, output_dir, baselines)]
+    for column in zip(head, *cells, strict=True):
+        if "".join(column[1:]).strip("-/"):
+            columns.append(column)
     lines = list(zip(*columns, strict=True))
     notes = []
-    if any("[" in cell for line in lines for cell in line[3:7]):
+    if "[" in "".join(itertools.chain.from_iterable(line[3:7] for line in lines)):
         notes.append("[]: 95% interval of the mean over runs, within the metric's range")
-    if any(name.startswith("beats") for name in lines[0]):
+    if "beats" in " ".join(lines[0]):
         notes.append("beats: whether the interval of the paired difference is above or below 0")
     if any("[" in cell for line in lines for cell in line):
         notes.append(
@@ -324,7 +308,7 @@ def summary_table(
     return "\n".join(aligned(lines, form, "; ".join(notes)))
 
 
-def aligned(lines: Sequence[Sequence[str]], form: str | None, note: str) -> list[str]:
+def aligned(lines: Sequence[Texts], form: str | None, note: str) -> list[str]:
     """Returns the lines of a table, the first of which is its head; see `summary_table`."""
     if form == "tex":
         first, *rest = (" & ".join(map(_latex, line)) + r" \\" for line in lines)
@@ -335,10 +319,7 @@ def aligned(lines: Sequence[Sequence[str]], form: str | None, note: str) -> list
         first, *rest = (f"| {' | '.join(line)} |" for line in lines)
         return [first, "|" + "---|" * len(lines[0]), *rest, *["", note] * bool(note)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    shown = [
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
-    ]
+    shown = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
     return [*shown, *[note] * bool(note)]
 
 
@@ -348,7 +329,7 @@ def _latex(cell: str) -> str:
     return re.sub(r"(?<!\w)-(?=\d)", "$-$", plain)
 
 
-def _cells(record: dict[str, Any], compared: Sequence[str]) -> tuple[str, ...]:
+def _cells(record: Fields, compared: Texts) -> tuple[str, ...]:
     """Returns the cells of a record for `summary_table`."""
 
     def shown(value: float, text: str) -> str:
@@ -358,28 +339,24 @@ def _cells(record: dict[str, Any], compared: Sequence[str]) -> tuple[str, ...]:
 
     def spread(metric: str) -> str:
         mean, low, high = (record[f"{metric}_{name}"] for name in ("mean", "low", "high"))
-        if metric == "log_loss":
-            top = math.inf
-        else:
-            top = 1.0
+        text = f"{mean:.3f}"
         if high >= mean:
-            interval = f" [{max(low, 0.0):.3f}, {min(high, top):.3f}]"
-        else:
-            interval = ""
-        return shown(mean, f"{mean:.3f}{interval}")
+            top = math.inf if metric == "log_loss" else 1.0
+            text += f" [{max(low, 0.0):.3f}, {min(high, top):.3f}]"
+        return shown(mean, text)
 
     def difference(stem: str) -> str:
         value = record[stem]
-        text = f"{record[stem]:+.3f}"
+        text = f"{value:+.3f}"
         low = record[f"{stem}_low"]
-        high = record[f"{stem}_high"]
-        text += shown(low, f" [{low:+.3f}, {high:+.3f}]").removesuffix("-")
+        if not math.isnan(low):
+            text += f" [{low:+.3f}, {record[f'{stem}_high']:+.3f}]"
         return shown(value, text)
 
     seconds = record["fit_seconds_mean"]
     beats = "/".join(record[f"{metric}_beats_mv_lr"] or "-" for metric in COMPARED)
     return (
-        record["dataset"] + (" (cv)" if record["evaluation"] == "cv" else ""),
+        record["dataset"] + " (cv)" * (record["evaluation"] == "cv"),
         record["method"],
         str(record["runs"]),
         *map(spread, ("accuracy", "auc", "f1", "log_loss")),

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from neucrowd_tf.declare.types import Texts
 from neucrowd_tf.declare import registry
 from neucrowd_tf.cli.command_line import run as run_to_exit_code
 from neucrowd_tf.cli.command_line import say
@@ -23,13 +24,13 @@ if TYPE_CHECKING:  # `--list` imports nothing that runs need
     from neucrowd_tf.cli.runs.work import RunKey
 
 
-def start(modules: Sequence[str] = ()) -> NoReturn:
+def start(modules: Texts = ()) -> NoReturn:
     """Runs the command line of this process and exits; see `main`."""
     end_at_signals()
     raise SystemExit(main(sys.argv[1:], modules))
 
 
-def main(argv: Sequence[str], modules: Sequence[str] = ()) -> int:
+def main(argv: Texts, modules: Texts = ()) -> int:
     """Makes the runs that the flags ask for.
 
     Args:
@@ -79,44 +80,43 @@ def _run(options: Options, modules: tuple[str, ...]) -> int:
 
 def _run_suites(options: Options, modules: tuple[str, ...]) -> int:
     """Runs suites one after the other."""
-    failures = [
-        f"{suite.name}: {line}"
-        for suite in registry.chosen_suites(options.suite)
-        for line in suite.make(options, _print, modules)
-    ]
+    failures = []
+    for suite in registry.chosen_suites(options.suite):
+        for line in suite.make(options, _print, modules):
+            failures.append(f"{suite.name}: {line}")
     if failures:
         _print("\n".join([f"{len(failures)} failed:", *failures]))
-    if failures:
-        return 1
-    return 0
+    return int(bool(failures))
 
 
 def _notes(outcomes: Mapping[RunKey, Outcome]) -> list[str]:
     """Returns what the test labels of each dataset are, if they are not true labels."""
     by_dataset = {key.dataset: each.metrics for key, each in outcomes.items() if each.metrics}
-    voted = {name for name, m in by_dataset.items() if m.get("test_labels") == "majority vote"}
-    meanings = {name: m["test_meaning"] for name, m in by_dataset.items() if "test_meaning" in m}
-    notes = [f"{name}: {meaning}" for name, meaning in sorted(meanings.items())]
+    notes = []
+    voted = []
+    for name, metrics in sorted(by_dataset.items()):
+        if "test_meaning" in metrics:
+            notes.append(f"{name}: {metrics['test_meaning']}")
+        if metrics.get("test_labels") == "majority vote":
+            voted.append(name)
     if voted:
-        if voted == {"table"}:
-            hint = " (--truth names a file with true ones)"
-        else:
-            hint = ""
-        names = ", ".join(sorted(voted))
-        notes.append(f"Test labels of {names} are majority votes, not the truth{hint}.")
+        hint = " (--truth names a file with true ones)" * (voted == ["table"])
+        notes.append(f"Test labels of {', '.join(voted)} are majority votes, not the truth{hint}.")
     return notes
 
 
 def _places(options: Options, folders: Sequence[Path]) -> Iterator[str]:
     """Yields where the results, TensorBoard logs, reports and SavedModels of these runs are."""
     out = options.output_dir
-    forms = ["csv", *filter(None, [options.table])]
-    tables = [out / "results.csv", *(out / f"summary.{form}" for form in forms)]
-    yield f"\nResults:     {', '.join(str(path) for path in tables)}"
+    tables = [out / "results.csv", out / "summary.csv"]
+    if options.table:
+        tables.append(out / f"summary.{options.table}")
+    yield f"\nResults:     {', '.join(map(str, tables))}"
     yield f"TensorBoard: tensorboard --logdir {out}"
     for title, name in (("Report:     ", "report.html"), ("SavedModel: ", "saved_model")):
-        places = [folder / name for folder in folders if (folder / name).exists()]
-        yield from (f"{title} {path}" for path in places)
+        for folder in folders:
+            if (folder / name).exists():
+                yield f"{title} {folder / name}"
 
 
 def _print(text: str) -> None:

@@ -11,6 +11,7 @@ from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
+from neucrowd_tf.declare.types import Fields, Texts
 from neucrowd_tf.declare import registry
 from neucrowd_tf.io.run_files import FINISHED, Config, read_config
 from neucrowd_tf.datasets import CrowdDataset
@@ -58,12 +59,11 @@ def works(options: Options, progress: bool | None = None, label: str = "") -> li
     return asked
 
 
-def dataset_options(options: Options, name: str) -> dict[str, Any]:
+def dataset_options(options: Options, name: str) -> Fields:
     """Returns the arguments of a dataset's loader that the flags give."""
+    flags = {}
     if name == "table":
         flags = {**options.tables, **options.layout}
-    else:
-        flags = {}
     return flags | dict(options.dataset_option)
 
 
@@ -137,16 +137,20 @@ def follow(options: Options, works: Iterable[Work], report: Report) -> dict[RunK
 
 def keep_finished(finished: Sequence[Work]) -> dict[RunKey, Outcome]:
     """Adds finished runs to results.csv, which a killed command may not have done."""
-    outcomes = {work.key: Outcome(OK, work.metrics().content) for work in finished}
+    outcomes = {}
+    rows = []
+    for work in finished:
+        metrics = work.metrics().content
+        outcomes[work.key] = Outcome(OK, metrics)
+        rows.append(make_row(work.key, OK, metrics))
     if finished:
-        rows = [make_row(key, OK, outcome.metrics) for key, outcome in outcomes.items()]
         options = finished[0].options
         add_rows(options.output_dir, rows, options.baseline)
     return outcomes
 
 
 def run_all(
-    options: Options, works: Sequence[Work], report: Report, modules: Sequence[str] = ()
+    options: Options, works: Sequence[Work], report: Report, modules: Texts = ()
 ) -> tuple[list[Row], dict[RunKey, Outcome]]:
     """Makes the runs that are left and writes results.csv and summary.csv after each.
 
@@ -171,7 +175,7 @@ def make_all(
     works: Sequence[Work],
     options: Options,
     report: Report,
-    modules: Sequence[str] = (),
+    modules: Texts = (),
     *,
     alone: bool = False,
     keep_going: bool = False,
@@ -214,10 +218,7 @@ def make_all(
             row = make_row(work.key, outcome.status, outcome.metrics)
             add_rows(work.options.output_dir, [row], work.options.baseline)
             minutes = (time.monotonic() - began) / done * (len(works) - done) / 60
-            if keep_going:
-                left = f", about {minutes:.0f} min left"
-            else:
-                left = ""
+            left = f", about {minutes:.0f} min left" * keep_going
             report(f"[{done}/{len(works)}{left}] {work.label}{work.key}: {describe(outcome)}")
             yield work, outcome
     _loaded.clear()
@@ -273,12 +274,11 @@ def describe(outcome: Outcome) -> str:
     interval = ""
     if "accuracy_low" in test:
         interval = f" [{test['accuracy_low']:.3f}, {test['accuracy_high']:.3f}] (expected, 80%)"
-    shown = [
-        f"{name} {test[name]:.3f}{interval if name == 'accuracy' else ''}"
-        for name in ("accuracy", "auc")
+    shown = []
+    for name in ("accuracy", "auc"):
         # The recommendation has an accuracy of its own, expected from all items.
-        if test.get(name) is not None and not (interval and recommended)
-    ]
+        if test.get(name) is not None and not (interval and recommended):
+            shown.append(f"{name} {test[name]:.3f}{interval * (name == 'accuracy')}")
     if outcome.metrics.get("trained") is False:
         shown.append("did not train (validation AUC as after one step)")
     line = ", ".join([*shown, f"{seconds:.1f} s"])
@@ -289,9 +289,7 @@ def describe(outcome: Outcome) -> str:
 
 def exit_code(outcomes: dict[RunKey, Outcome]) -> int:
     """Returns 1 if a run failed, 2 if all were skipped, otherwise 0."""
-    states = [outcome.status for outcome in outcomes.values()]
+    states = {outcome.status for outcome in outcomes.values()}
     if FAILED in states:
         return 1
-    if states and all(state == SKIPPED for state in states):
-        return 2
-    return 0
+    return 2 * (states == {SKIPPED})

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import KFold, ParameterGrid, ParameterSampler, StratifiedKFold
 
+from neucrowd_tf.declare.types import Array, Fields, Indices, NamedValues
 from neucrowd_tf.evaluation import metrics
 from neucrowd_tf.annotations import Annotations, encode_labels
 from neucrowd_tf.annotations.votes import majority_labels
@@ -26,8 +27,8 @@ FOLDS = 3
 
 
 def candidates(
-    space: Mapping[str, tuple[Any, ...]], fixed: Mapping[str, Any], trials: int | str, seed: int
-) -> list[dict[str, Any]]:
+    space: Mapping[str, tuple[Any, ...]], fixed: NamedValues, trials: int | str, seed: int
+) -> list[Fields]:
     """Returns up to `trials` different settings: the defaults, then random draws.
 
     Args:
@@ -37,20 +38,15 @@ def candidates(
         seed: of the draws.
     """
     searched = {name: list(values) for name, values in sorted(space.items()) if name not in fixed}
+    grid = ParameterGrid(searched)
     if isinstance(trials, str):  # "grid"
-        return list(ParameterGrid(searched))
-    if searched:
-        total = math.prod(map(len, searched.values()))
-    else:
-        total = 0
-    if total:
-        drawn = ParameterSampler(searched, min(trials - 1, total), random_state=seed)
-    else:
-        drawn = ()
-    return [{}, *drawn]
+        return list(grid)
+    if not searched or not len(grid):
+        return [{}]
+    return [{}, *ParameterSampler(searched, min(trials - 1, len(grid)), random_state=seed)]
 
 
-def score(codes: NDArray[np.int64], probabilities: NDArray[Any]) -> tuple[str, float]:
+def score(codes: Indices, probabilities: Array) -> tuple[str, float]:
     """Returns a metric's name and value: AUC for two classes, minus the log loss for more."""
     if probabilities.shape[1] == 2 and len(np.unique(codes)) == 2:
         return "auc", metrics.roc_auc(codes, probabilities)
@@ -70,13 +66,13 @@ class Search:
             annotations even so).
     """
 
-    fit: Callable[[dict[str, Any], Any, Annotations, Any], Any]
+    fit: Callable[[Fields, Any, Annotations, Any], Any]
     dataset: CrowdDataset
     annotations: Annotations
     seed: int
     by: str = "validation"
 
-    def score(self, setting: dict[str, Any]) -> tuple[str, float]:
+    def score(self, setting: Fields) -> tuple[str, float]:
         """Returns the metric and score of one setting.
 
         It is scored on the validation split or, without one or if `by` is "crowd", by
@@ -84,10 +80,7 @@ class Search:
         """
         features = self.dataset.features
         annotations = self.annotations
-        if self.by == "validation":
-            pair = self.dataset.validation_pair()
-        else:
-            pair = None
+        pair = self.dataset.validation_pair() if self.by == "validation" else None
         if pair is not None:
             estimator = self.fit(setting, features, annotations, pair)
             codes = encode_labels(pair[1], self.dataset.class_names)
@@ -104,10 +97,10 @@ class Search:
             estimator = self.fit(setting, features[rows[train]], annotations[rows[train]], None)
             predicted = np.asarray(estimator.predict_proba(features[rows[held]]))
             scores.append(score(consensus[held], predicted))
-        names = sorted({name for name, _ in scores})
-        return "/".join(names), float(np.mean([value for _, value in scores]))
+        names, values = zip(*scores, strict=True)
+        return "/".join(sorted(set(names))), float(np.mean(values))
 
-    def best(self, settings: Sequence[dict[str, Any]], path: Path) -> dict[str, Any]:
+    def best(self, settings: Sequence[Fields], path: Path) -> Fields:
         """Returns the best of the settings.
 
         Args:
@@ -119,7 +112,7 @@ class Search:
         """
         rows = []
         problem = None
-        best: tuple[float, dict[str, Any]] | None = None
+        best: tuple[float, Fields] | None = None
         for number, setting in enumerate(settings):
             parameters = json.dumps(setting, sort_keys=True, default=repr)
             try:

@@ -6,12 +6,13 @@ import contextlib
 import dataclasses
 import functools
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock
 
+from neucrowd_tf.declare.types import Fields, NamedValues
 from neucrowd_tf.declare import registry
 from neucrowd_tf.annotations import statistics
 from neucrowd_tf.io import run_files
@@ -26,8 +27,8 @@ METRICS = ("accuracy", "balanced_accuracy", "f1", "auc", "log_loss")
 TRAIN_ACCURACY = "train_accuracy"  # of metrics.json: the share of right training predictions
 # Flags that change a result, by their names in config.json's settings.
 SETTINGS = (
-    *(*SCARCITY, "tune", "threads", "device", "mixed_precision"),
-    *("distribute", "evaluation"),
+    *SCARCITY, "tune", "threads", "device", "mixed_precision",
+    "distribute", "evaluation",
 )
 # What runs of one method may differ in.
 PER_RUN = ("data_seed", "digests", "workers", "threads", "device", "mixed_precision", "distribute")
@@ -60,17 +61,16 @@ class RunKey:
             return base
         return base / f"fold-{self.repeat * folds + self.fold}"
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Fields:
         """Returns the parts of the name that the run has."""
         parts = dataclasses.asdict(self)
         return {name: value for name, value in parts.items() if value is not None}
 
     def __str__(self) -> str:
-        if self.fold is None:
-            fold = ""
-        else:
-            fold = f" repeat {self.repeat} fold {self.fold}"
-        return f"{self.dataset} {self.method} seed {self.seed}{fold}"
+        name = f"{self.dataset} {self.method} seed {self.seed}"
+        if self.fold is not None:
+            name += f" repeat {self.repeat} fold {self.fold}"
+        return name
 
 
 @contextlib.contextmanager
@@ -100,11 +100,11 @@ class Work:
     """
 
     key: RunKey
-    hparams: dict[str, Any]
+    hparams: Fields
     options: Options
     progress: bool | None = None
     label: str = ""
-    space: dict[str, Any] = dataclasses.field(default_factory=dict)
+    space: Fields = dataclasses.field(default_factory=dict)
 
     @property
     def folder(self) -> Path:
@@ -168,10 +168,10 @@ class Work:
                 f"--output_dir: {self.folder} contains a finished run. Choose another folder, or"
                 " keep it with --resume."
             )
-        started = (self.folder / CONFIG).is_file() or self.finished
-        if self.options.resume and started:
+        continues = self.options.resume and (self.finished or (self.folder / CONFIG).is_file())
+        if continues:
             self.check_settings()
-        return self.options.resume and started
+        return continues
 
     def check_settings(self) -> None:
         """Raises UsageError if the run in the folder has other settings; names the first."""
@@ -187,13 +187,11 @@ class Work:
             for settings in (before, before.get("hparams"), now, now.get("hparams")):
                 if isinstance(settings, dict) and name in digests:
                     settings.pop(name, None)  # the same file may be in another folder now
-        for name in sorted({*before, *now} - {"digests"}):
-            # A flag that an earlier version did not have was off, which versions spell differently.
-            if (before.get(name) or None) != (now.get(name) or None):
-                raise UsageError(
-                    f"{self.folder}: the run began with {name}: {before.get(name)}, now it is"
-                    f" {now.get(name)}. {OTHER_FOLDER}"
-                )
+        for name in _differing(before, now, {"digests"}):
+            raise UsageError(
+                f"{self.folder}: the run began with {name}: {before.get(name)}, now it is"
+                f" {now.get(name)}. {OTHER_FOLDER}"
+            )
 
     def check_beside(self, others: Iterable[tuple[Path, Config]]) -> None:
         """Raises UsageError if summary.csv could not compare this run with another finished one.
@@ -203,13 +201,11 @@ class Work:
         now = jsonable(self.settings())
         files = now.get("digests", {})
         for folder, config in others:
-            before = dict(config.settings)
-            theirs = config.settings.get("digests") or {}
-            names = {*files, *theirs} - {"encoder", "gold"}
-            differ = [name for name in sorted(names) if files.get(name) != theirs.get(name)]
+            before = config.settings
+            theirs = before.get("digests") or {}
+            differ = _differing(files, theirs, {"encoder", "gold"})
             if folder.parent == self.folder.parent and folder != self.folder:
-                names = {*before, *now} - {*files, *theirs, *PER_RUN}
-                differ += [x for x in sorted(names) if (before.get(x) or 0) != (now.get(x) or 0)]
+                differ += _differing(before, now, {*files, *theirs, *PER_RUN})
             if differ:
                 raise UsageError(
                     f"--output_dir: {folder} has a run with other {differ[0]}, and summary.csv"
@@ -248,7 +244,7 @@ class Work:
 
     # ----------------------------------------------------------------- config.json
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Fields:
         """Returns everything but the code that the result depends on."""
         options = self.options
         method = registry.entry("method", self.key.method)
@@ -261,7 +257,7 @@ class Work:
             "encoder": options.encoder,
             "bases": options.bases == "stronger" and self.key.dataset in method.stronger,
         }
-        values: dict[str, Any] = {"hparams": self.hparams, "data_seed": self.key.seed}
+        values: Fields = {"hparams": self.hparams, "data_seed": self.key.seed}
         values |= {name: getattr(options, name) for name in counts if counts[name]}
         if options.dataset_option:
             values["dataset_option"] = dict(options.dataset_option)
@@ -278,20 +274,19 @@ class Work:
 
     def files(self) -> dict[str, Path]:
         """Returns the user's files and folders that the run reads, by the names of the flags."""
+        files: dict[str, Path] = {}
         if self.key.dataset == "table":
-            files = dict(self.options.tables)
-        else:
-            files = {}
-        if not (self.options.gold is None):
-            files |= {"gold": self.options.gold}
+            files |= self.options.tables
+        if self.options.gold is not None:
+            files["gold"] = self.options.gold
         if self.options.encoder is not None:
             parts = self.options.encoder.split(":", 2)
             path = Path(parts[-1] if parts[0] == "keras" else self.options.encoder)
             if path.exists():
-                files |= {"encoder": path}
+                files["encoder"] = path
         return files
 
-    def config(self, dataset: CrowdDataset, estimator: Any) -> dict[str, Any]:
+    def config(self, dataset: CrowdDataset, estimator: Any) -> Fields:
         """Returns the content of config.json."""
         flags = dataclasses.asdict(self.options)
         del flags["list"]
@@ -309,6 +304,15 @@ class Work:
         }
 
 
+def _differing(one: NamedValues, other: NamedValues, ignored: Collection[str]) -> list[str]:
+    """Returns the names of values that differ, sorted.
+
+    A flag that an earlier version did not have was off, which versions spell differently.
+    """
+    names = sorted({*one, *other}.difference(ignored))
+    return [name for name in names if (one.get(name) or None) != (other.get(name) or None)]
+
+
 def preset_name(dataset: str, encoder: Any) -> str | None:
     """Returns the data set whose presets a method takes, None if images are encoded.
 
@@ -319,7 +323,7 @@ def preset_name(dataset: str, encoder: Any) -> str | None:
     return dataset
 
 
-def data_statistics(dataset: CrowdDataset) -> dict[str, Any]:
+def data_statistics(dataset: CrowdDataset) -> Fields:
     """Returns the sizes of a dataset and the statistics of its annotations."""
     return {
         "feature_shape": list(dataset.features.shape[1:]),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from neucrowd_tf.aggregation.base import labelled_rows
 from neucrowd_tf.aggregation.families import PEOPLE, Sources
 from neucrowd_tf.annotations import Annotations, agreement, statistics
 from neucrowd_tf.certainty import skills as verdicts
@@ -20,9 +21,9 @@ from neucrowd_tf.certainty.labelling.plan import REACHED, accuracy_after, make_p
 from neucrowd_tf.certainty.models import compare_models
 from neucrowd_tf.declare.types import Fields, Floats, Indices, Mask
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.evaluation.agreement_tables import MANY_SHARED, Pair, pairs, people_only
+from neucrowd_tf.evaluation.agreement_tables import MANY_SHARED, pairs, people_only
 from neucrowd_tf.evaluation.cached_consensus import consensus_method, inferred
-from neucrowd_tf.evaluation.report.text import percent, shown
+from neucrowd_tf.evaluation.report.text import percent, polyline, shown
 from neucrowd_tf.io.values import numbers_of
 
 # Agreement on fewer items than this is shown, but not judged.
@@ -37,6 +38,8 @@ MOST_PLANNED = 30_000_000
 MOST_REQUESTS = 500
 # Annotators' shares of right labels are shown by class for so many classes.
 MOST_CLASSES = 12
+# What points of the plot of annotators are.
+KINDS = ("an annotator", "a model", "unreliable")
 # Why there is no verdict on an annotator.
 REASONS = {
     verdicts.ALONE_NOTE: "no other annotator labelled the same items",
@@ -104,11 +107,9 @@ def _agreement(annotations: Annotations, models: Sequence[str], scale: agreement
     measured = dict.fromkeys(agreement.COEFFICIENTS, NOTHING)
     if overlap:
         measured = agreement_intervals(counts, scale, numbers)
-    compared: list[Pair] = []
-    if annotations.has_identities:
-        compared = pairs(crowd)
+    compared = pairs(crowd) if annotations.has_identities else []
     names = annotations.annotator_names.tolist()
-    classes = [shown(name, 24) for name in annotations.class_names.tolist()]
+    classes = _short_classes(annotations)
     by_class = zip(
         classes, counts.sum(axis=0).tolist(), agreement.class_agreement(counts), strict=True
     )
@@ -139,22 +140,24 @@ def _models(inference: Inference, models: Sequence[str]) -> Fields:
         labels = people.labels
         probas = people.model.probas_
     compared, lines = compare_models(crowd, models, labels)
-    worths = {one.annotator: one for one in compared}
-    names = crowd.annotator_names.tolist()
+    worths = {worth.annotator: worth for worth in compared}
     votes = people_only(crowd, models).vote_counts().sum(axis=1)
-    rows = [
-        (names[one.annotator], one, worths[one.annotator])
-        for one in judges(crowd, models, probas, inference.gold)
-    ]
-    classes = [shown(name, 24) for name in crowd.class_names.tolist()]
+    rows = []
+    for judge in judges(crowd, models, probas, inference.gold):
+        name = crowd.annotator_names[judge.annotator]
+        rows.append((name, judge, worths[judge.annotator]))
     return {
         "rows": rows,
         "judged": any(judge.items for _, judge, _ in rows),
         "lines": lines,
         "people": bool(votes.any()),
         "one_person": votes.max(initial=0) == 1,
-        "classes": classes[:MOST_CLASSES],
+        "classes": _short_classes(crowd)[:MOST_CLASSES],
     }
+
+
+def _short_classes(crowd: Annotations) -> list[str]:
+    return [shown(name, 24) for name in crowd.class_names.tolist()]
 
 
 def _requests(inference: Inference, people: Mask) -> Fields | None:
@@ -165,14 +168,12 @@ def _requests(inference: Inference, people: Mask) -> Fields | None:
     belief = belief_of(crowd, inference.probas, people)
     budget = int(np.clip(crowd.num_annotations // 10, 10, MOST_REQUESTS))
     plan = make_plan(crowd, belief, budget, free=people)
-    tasks = crowd.instance_names.tolist()
-    names = crowd.annotator_names.tolist()
-    grounds = (crowd, belief, crowd.vote_counts())
-    rows = [
-        (tasks[ask.task], names[ask.annotator], REACHED[0] * ask.gain, reason(*grounds, ask))
-        for ask in plan[:MOST_ITEMS]
-    ]
-    labelled = (crowd.annotated | (inference.gold >= 0)).sum()
+    votes = crowd.vote_counts()
+    rows = []
+    for ask in plan[:MOST_ITEMS]:
+        names = (crowd.instance_names[ask.task], crowd.annotator_names[ask.annotator])
+        rows.append((*names, REACHED[0] * ask.gain, reason(crowd, belief, votes, ask)))
+    labelled = labelled_rows(crowd, inference.gold).sum()
     now = inference.certainty.accuracy()
     gains = np.array([ask.gain for ask in plan])
     then = Estimate(*accuracy_after(now, gains, int(labelled)))
@@ -183,17 +184,15 @@ def _drawn(change: Change, name: object) -> Fields:
     """Returns the drawing of a change: shares of neighbouring labels, and the two rates."""
     total = len(change.agrees)
     parts = np.array_split(change.agrees, min(20, total // 5))
-    middles = np.cumsum(list(map(len, parts))) - [len(part) / 2 for part in parts]
+    sizes = np.array(list(map(len, parts)))
     before, after = change.rates
-    size = change.size
-    drawings: dict[str, Iterable[tuple[float, float]]] = {
-        f"mean of {len(parts[0]):,} labels": zip(middles, map(np.mean, parts), strict=True),
-        "before and after": ((0, before), (size, before), (size, after), (total, after)),
-    }
-    lines: list[Fields] = []
-    for label, points in drawings.items():
-        corners = (f"{400 * x / total:.1f},{150 - 150 * y:.1f}" for x, y in points)
-        lines.append({"label": label, "points": " ".join(corners)})
+    means = (np.cumsum(sizes) - sizes / 2, np.array(list(map(np.mean, parts))))
+    rates = (np.array([0, change.size, change.size, total]), np.repeat([before, after], 2))
+    drawings = {f"mean of {sizes[0]:,} labels": means, "before and after": rates}
+    lines = []
+    for label, (places, shares) in drawings.items():
+        points = polyline(400 * places / total, 150 - 150 * shares)
+        lines.append({"label": label, "points": points})
     return {"title": change.line(shown(name)), "total": total, "lines": lines}
 
 
@@ -210,27 +209,27 @@ def _plot(skills: verdicts.Skills, chance: float, models: Mask, names: Sequence[
     order = order[np.isfinite(skills.skill[order])]
     if len(order) > MOST_POINTS:  # as many from each part of the order
         order = order[np.linspace(0, len(order) - 1, MOST_POINTS).astype(int)]
-    kinds = np.where(models, "a model", "an annotator")
-    kinds = np.where(skills.note == verdicts.UNRELIABLE_NOTE, "unreliable", kinds)
+    kinds = np.where(models, KINDS[1], KINDS[0])
+    kinds = np.where(skills.note == verdicts.UNRELIABLE_NOTE, KINDS[2], kinds)
     step = 400 / max(len(order), 1)
-    points = [
-        {
-            "name": shown(names[code]),
-            "kind": str(kinds[code]),
-            "x": round((place + 0.5) * step, 1),
-            "y": round(150 - 150 * float(skills.skill[code]), 1),
-            "top": round(150 - 150 * float(skills.high[code]), 1),
-            "bottom": round(150 - 150 * float(skills.low[code]), 1),
-        }
-        for place, code in enumerate(order.tolist())
-    ]
-    present = {point["kind"] for point in points}
+    points = []
+    for place, code in enumerate(order.tolist()):
+        point: Fields = {"name": shown(names[code]), "kind": kinds[code]}
+        point["x"] = round((place + 0.5) * step, 1)
+        for name, shares in (("y", skills.skill), ("top", skills.high), ("bottom", skills.low)):
+            point[name] = _height(shares[code])
+        points.append(point)
     return {
         "points": points,
-        "kinds": [kind for kind in ("an annotator", "a model", "unreliable") if kind in present],
-        "mean": round(150 - 150 * skills.average, 1),
-        "chance": round(150 - 150 * chance, 1),
+        "kinds": [kind for kind in KINDS if kind in kinds[order]],
+        "mean": _height(skills.average),
+        "chance": _height(chance),
     }
+
+
+def _height(share: float) -> float:
+    """Returns where a share stands in a drawing, from 150 for 0 to 0 for 1."""
+    return round(150 - 150 * float(share), 1)
 
 
 def _annotators(inference: Inference, changed: Sequence[Change], models: Mask) -> Fields:
@@ -248,11 +247,10 @@ def _annotators(inference: Inference, changed: Sequence[Change], models: Mask) -
     suspect = skills.note == verdicts.UNRELIABLE_NOTE
     skill = np.nan_to_num(skills.skill, nan=-1.0)  # without labels: last
     order = np.lexsort((np.where(suspect, skill, -skill), ~suspect))
-    labels = np.where(crowd.annotated | (inference.gold >= 0), inference.labels, -1)
+    labels = np.where(labelled_rows(crowd, inference.gold), inference.labels, -1)
     counts = statistics.annotator_confusion(crowd, labels).astype(np.float64)
     with np.errstate(invalid="ignore"):
         recalls = np.einsum("rcc->rc", counts) / counts.sum(axis=2)
-    classes = [shown(name, 24) for name in crowd.class_names.tolist()]
     columns = {
         "annotator": crowd.annotator_names,
         "num_labels": crowd.labels_per_annotator(),
@@ -260,14 +258,18 @@ def _annotators(inference: Inference, changed: Sequence[Change], models: Mask) -
         "agreement": statistics.leave_one_out_agreement(crowd),
     }
     rows = []
-    notes = {one.annotator: one.note for one in changed}
+    changes_of = {change.annotator: change.note for change in changed}
     for code in order[:MOST_ANNOTATORS].tolist():
         row = {name: values[code] for name, values in columns.items()}
-        by_class = zip(classes[:MOST_CLASSES], recalls[code], strict=False)
-        row["change"] = notes.get(code, "")
+        by_class = zip(_short_classes(crowd)[:MOST_CLASSES], recalls[code], strict=False)
+        row["change"] = changes_of.get(code, "")
         row["recalls"] = ", ".join(f"{name} {percent(recall)}" for name, recall in by_class)
         rows.append(row)
     noted = skills.note.tolist()
+    reasons = []
+    for note, why in REASONS.items():
+        if note in noted:
+            reasons.append((note, why, noted.count(note)))
     names = crowd.annotator_names.tolist()
     return {
         "rows": rows,
@@ -276,13 +278,11 @@ def _annotators(inference: Inference, changed: Sequence[Change], models: Mask) -
         "flagged": int(suspect.sum()),
         "suspects": [names[code] for code in order[: min(20, int(suspect.sum()))]],
         "verdict": verdicts.UNRELIABLE_NOTE,
-        "reasons": [
-            (note, why, noted.count(note)) for note, why in REASONS.items() if note in noted
-        ],
+        "reasons": reasons,
         "average": skills.average,
         "plot": _plot(skills, 1 / crowd.num_classes, models, names),
         "detectable": _detectable(inference),
-        "changes": [_drawn(one, names[one.annotator]) for one in changed[:MOST_CHARTS]],
+        "changes": [_drawn(change, names[change.annotator]) for change in changed[:MOST_CHARTS]],
     }
 
 
@@ -301,23 +301,19 @@ def _items(inference: Inference) -> Fields:
     rows = np.flatnonzero(crowd.annotated & (inference.gold < 0))
     probability = inference.probas[rows, labels[rows]]
     share = counts[rows, labels[rows]] / counts[rows].sum(axis=1)
-    names = crowd.class_names.tolist()
-
-    def votes(row: int) -> list[tuple[str, int]]:
-        order = np.argsort(-counts[row], kind="stable")[:4]
-        return [(shown(names[c], 24), int(counts[row, c])) for c in order if counts[row, c]]
-
-    return {
-        "rows": [
-            {
-                "task": crowd.instance_names[rows[index]],
-                "consensus": names[labels[rows[index]]],
-                "labels": votes(rows[index]),
-                "probability": probability[index],
-                "tied": int(inference.certainty.num_tied[rows[index]]),
-            }
-            for index in np.lexsort((share, probability))[:MOST_ITEMS].tolist()
-        ],
-        "total": len(rows),
-        "wrong": float((1.0 - probability).sum()),
-    }
+    classes = _short_classes(crowd)
+    items = []
+    for index in np.lexsort((share, probability))[:MOST_ITEMS].tolist():
+        row = rows[index]
+        commonest = np.argsort(-counts[row], kind="stable")[:4]
+        item = {
+            "task": crowd.instance_names[row],
+            "consensus": crowd.class_names[labels[row]],
+            "labels": [
+                (classes[code], counts[row, code]) for code in commonest if counts[row, code]
+            ],
+            "probability": probability[index],
+            "tied": inference.certainty.num_tied[row],
+        }
+        items.append(item)
+    return {"rows": items, "total": len(rows), "wrong": float((1.0 - probability).sum())}

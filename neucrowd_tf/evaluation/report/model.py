@@ -39,7 +39,7 @@ def model_sections(folder: Path, metrics: NamedValues, class_names: Array) -> Fi
     table = read_predictions(folder / PREDICTIONS)
     rows = np.flatnonzero(table.labels >= 0)
     classes = list(map(shown, class_names.tolist()))
-    values: Fields = {
+    values = {
         "method": metrics["method"],
         "labels_are": metrics["test_labels"],
         "size": len(rows),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,11 @@ def number(value: Any, digits: int = 3) -> str:
     if isinstance(value, (int, np.integer)):
         return f"{int(value):,}"
     return f"{value:z,.{1 if abs(value) >= 100 else digits}f}".replace("-", "−")
+
+
+def polyline(xs: Iterable[float], ys: Iterable[float]) -> str:
+    """Returns the points of a line of a drawing in SVG."""
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(xs, ys, strict=True))
 
 
 def percent(value: float) -> str:

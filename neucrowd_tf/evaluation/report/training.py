@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from neucrowd_tf.declare.types import Fields, NamedValues
-from neucrowd_tf.evaluation.report.text import number, shown
+from neucrowd_tf.evaluation.report.text import number, polyline, shown
 from neucrowd_tf.io.files.json import read_json
 from neucrowd_tf.io.run_files import EVALUATION, HISTORY
 
@@ -64,18 +65,21 @@ def training_sections(folder: Path) -> Fields:
     """Returns the template's values for a run's training: charts, and bars by class."""
     history = _read(folder / HISTORY)
     evaluation = _read(folder / EVALUATION)
-    rounds: NamedValues = evaluation.get("rounds", {})
+    rounds = evaluation.get("rounds", {})
     by_class = evaluation.get("by_class", {}).get("confidence", {})
     charts = [chart(title, history, names, "epoch") for title, names in CURVES.items()]
-    if by_class:
-        bars = [(shown(name), value) for name, value in by_class.items()]
-        return {"charts": [x for x in charts if x], "bars": bars, "bars_title": GROUPING}
-    for title, names in ADDED.items():
-        added = chart(title, rounds, names, "round") or chart(title, history, names, "epoch")
-        if added:
-            charts.append(added)
-            break
-    return {"charts": [x for x in charts if x], "bars": [], "bars_title": ""}
+    title = ""
+    bars = [(shown(name), value) for name, value in by_class.items()]
+    if bars:
+        title = GROUPING
+    else:
+        for heading, names in ADDED.items():
+            added = chart(heading, rounds, names, "round")
+            added = added or chart(heading, history, names, "epoch")
+            if added:
+                charts.append(added)
+                break
+    return {"charts": list(filter(None, charts)), "bars": bars, "bars_title": title}
 
 
 def _read(path: Path) -> Fields:
@@ -95,29 +99,23 @@ def chart(
         names: of those that are drawn, at most `LINES`.
         step: "epoch" or "round".
     """
-    drawn: dict[str, list[tuple[int, float]]] = {}
+    drawn = {}
     for name in names:
-        points = [(at, float(x)) for at, x in enumerate(values.get(name, ())) if _is_number(x)]
-        if len(points) > 1:
-            drawn[name] = points
+        figures = {at: value for at, value in enumerate(values.get(name, ())) if _is_number(value)}
+        if len(figures) > 1:
+            drawn[name] = pd.Series(figures, dtype=float)
     if not drawn:
         return None
-    heights = [height for _, height in itertools.chain.from_iterable(drawn.values())]
-    low = min(heights)
-    high = max(heights)
-    last = max(points[-1][0] for points in drawn.values())
+    low = min(map(min, drawn.values()))
+    high = max(map(max, drawn.values()))
+    last = max(int(curve.index[-1]) for curve in drawn.values())
+    scale = 0.0
     if high > low:
         scale = HEIGHT / (high - low)
-    else:
-        scale = 0.0
-    lines: list[Fields] = []
-    for name, points in drawn.items():
-        corners = (
-            f"{WIDTH * at / last:.1f},{HEIGHT - scale * (height - low):.1f}"
-            for at, height in points
-        )
-        label = PLAIN[name]
-        lines.append({"label": label, "last": number(points[-1][1]), "points": " ".join(corners)})
+    lines = []
+    for name, curve in drawn.items():
+        points = polyline(WIDTH * curve.index / last, HEIGHT - scale * (curve - low))
+        lines.append({"label": PLAIN[name], "last": number(curve.iloc[-1]), "points": points})
     bounds = {"low": number(low), "high": number(high), "last": last, "step": step}
     return {"title": title, "lines": lines[:LINES], **bounds}
 
@@ -131,17 +129,12 @@ def by_step(evaluation: NamedValues, classes: Sequence[object]) -> list[dict[str
 
     A figure with a value for each class has the class's name after its own.
     """
-    steps: list[dict[str, float]] = []
-    for name, values in evaluation.get("rounds", {}).items():
-        for number_of_round, value in enumerate(values):
-            while len(steps) <= number_of_round:
-                steps.append({})
-            plain = PLAIN.get(name, name.replace("_", " "))
-            steps[number_of_round] |= _named(plain, value, classes)
-    if steps:
-        last = steps[-1]
-    else:
-        last = {}
+    rounds = evaluation.get("rounds", {})
+    steps: list[dict[str, float]] = [{} for _ in range(max(map(len, rounds.values()), default=0))]
+    for name, values in rounds.items():
+        for step, value in zip(steps, values, strict=False):
+            step |= _named(PLAIN.get(name, name.replace("_", " ")), value, classes)
+    last = steps[-1] if steps else {}
     for name, value in evaluation.items():
         if name in PLAIN:
             last |= _named(PLAIN[name], value, classes)

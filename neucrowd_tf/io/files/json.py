@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.io.checks import broken
 from neucrowd_tf.io.files.reading import read_text
 
@@ -28,18 +29,13 @@ def parse_json(text: str, path: str | Path, line: int | None = None) -> Any:
         DataError: no JSON, nested too deeply, a number of thousands of digits, or a key that is
             there twice; with the line if it is known.
     """
-    if line is None:
-        place = ""
-    else:
-        place = f"line {line}"
+    place = "" if line is None else f"line {line}"
     try:
         return json.loads(text, object_pairs_hook=_with_each_key_once)
     except json.JSONDecodeError as bad:
-        early = bad.pos >= len(text.rstrip()) or bad.msg.startswith("Unterminated")
-        if early:
+        problem = f"this is not JSON ({bad.msg})"
+        if bad.pos >= len(text.rstrip()) or bad.msg.startswith("Unterminated"):
             problem = "the JSON ends early"
-        else:
-            problem = f"this is not JSON ({bad.msg})"
         raise broken(path, problem, place or f"line {bad.lineno}") from None
     except RecursionError:
         raise broken(path, "the JSON is nested too deeply", place) from None
@@ -47,7 +43,7 @@ def parse_json(text: str, path: str | Path, line: int | None = None) -> Any:
         raise broken(path, f"this is not JSON ({bad})", place) from None
 
 
-def _with_each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _with_each_key_once(pairs: list[tuple[str, Any]]) -> Fields:
     parsed = dict(pairs)
     if len(parsed) != len(pairs):
         twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]

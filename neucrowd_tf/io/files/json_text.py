@@ -26,7 +26,7 @@ def to_json(value: Any, *, indent: int | None = None) -> str:
 
 
 def jsonable(value: Any, spelt: Callable[[Any], Any] = lambda value: value) -> Any:
-    """Returns `value` in JSON's types; other objects as `spelt` has them."""
+    """Returns `value` in JSON's types; other objects become what `spelt` returns."""
     if isinstance(value, dict):
         return {str(key): jsonable(item, spelt) for key, item in value.items()}
     if isinstance(value, (list, tuple, set)):

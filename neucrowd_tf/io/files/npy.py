@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from neucrowd_tf.declare.types import Array
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.arrays import ARRAY_HEADERS
 from neucrowd_tf.io.files.reading import read_bytes
 
 
-def read_npy(path: str | Path, most: int | None = None) -> NDArray[Any]:
+def read_npy(path: str | Path, most: int | None = None) -> Array:
     """Reads one array from an NPY file, without pickle.
 
     Args:
@@ -24,10 +23,7 @@ def read_npy(path: str | Path, most: int | None = None) -> NDArray[Any]:
         DataError: another file, or one that claims to hold more than it does, or holds too much.
     """
     if not (content := read_bytes(path, "an NPY file")).startswith(b"\x93NUMPY"):
-        if content.startswith(b"PK"):
-            other = "an archive of several arrays"
-        else:
-            other = "another file"
+        other = "an archive of several arrays" if content[:2] == b"PK" else "another file"
         raise DataError(f"{path}: expected a NumPy array in an NPY file, received {other}")
     try:
         with ARRAY_HEADERS, np.errstate(all="ignore"):

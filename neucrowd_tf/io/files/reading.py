@@ -63,19 +63,22 @@ UNPACK: dict[bytes, Callable[[Any, Path], Any]] = {
 }
 
 
+def encoding_of(start: bytes) -> str:
+    """Returns the encoding of a text that begins with these bytes."""
+    if start.startswith(UTF16):
+        return "utf-16"
+    return "utf-8-sig"
+
+
 def check_readable(path: Path, start: bytes) -> None:
     """Raises DataError for bytes that are another format's, with what to do."""
-    kind, advice = next(
-        (what for sign, what in FOREIGN.items() if start.startswith(sign)), ("", "")
-    )
+    kinds = [what for sign, what in FOREIGN.items() if start.startswith(sign)]
     if start[257:262] == b"ustar":
-        kind = "a tar archive"
-        advice = "Unpack it and name one of its files"
-    half = start[1::2], start[::2]
-    if not start.startswith(UTF16) and len(start) > 3 and any(not any(side) for side in half):
-        kind = "text in UTF-16 without a mark"
-        advice = "Save the file as UTF-8"
-    if kind:
+        kinds = [("a tar archive", "Unpack it and name one of its files")]
+    has_other_bytes = any(start[::2]) and any(start[1::2])
+    if len(start) > 3 and not has_other_bytes and not start.startswith(UTF16):
+        kinds = [("text in UTF-16 without a mark", "Save the file as UTF-8")]
+    for kind, advice in kinds:
         raise unreadable(path, f"this is {kind}", advice)
 
 
@@ -109,15 +112,16 @@ def check_regular(path: Path, kind: str = "a file", *, folders: bool = True) -> 
     folder = stat.S_ISDIR(status.st_mode)
     if stat.S_ISREG(status.st_mode) or (folders and folder):
         return
-    if folder:
-        other = "a folder"
-    else:
-        other = "a device"
-    raise unreadable(path, f"this is {other}", f"Name {kind}")
+    other = "folder" if folder else "device"
+    raise unreadable(path, f"this is a {other}", f"Name {kind}")
 
 
 DAMAGED = (
-    *(gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile),
+    gzip.BadGzipFile,
+    EOFError,
+    zlib.error,
+    lzma.LZMAError,
+    zipfile.BadZipFile,
     NotImplementedError,
 )
 
@@ -206,17 +210,12 @@ def open_text(path: str | Path) -> Iterator[TextIO]:
         DataError: see `open_bytes`; other bytes.
     """
     with open_bytes(path) as stream:
-        raw: Any = stream
-        if hasattr(raw, "peek"):
-            buffered = raw
-        else:
-            buffered = io.BufferedReader(raw)
+        buffered: Any = stream
+        if not hasattr(buffered, "peek"):
+            buffered = io.BufferedReader(buffered)
         start = buffered.peek(LONGEST_SIGN)[:LONGEST_SIGN]
         check_readable(Path(path), start)
-        if start.startswith(UTF16):
-            encoding = "utf-16"
-        else:
-            encoding = "utf-8-sig"
+        encoding = encoding_of(start)
         text = io.TextIOWrapper(buffered, encoding, newline="")
         try:
             yield text
@@ -236,11 +235,11 @@ def read_text(path: str | Path) -> str:
 
 def of_kinds(folder: Path, kinds: Collection[str]) -> list[Path]:
     """Returns the files of a folder with one of these endings that are not hidden, sorted."""
-    return sorted(
-        path
-        for path in folder.iterdir()
-        if path.suffix.lower() in kinds and not path.name.startswith(".")
-    )
+    files = []
+    for path in sorted(folder.iterdir()):
+        if path.suffix.lower() in kinds and not path.name.startswith("."):
+            files.append(path)
+    return files
 
 
 def digest(path: str | Path, kinds: Collection[str] | None = None) -> str:
@@ -257,10 +256,7 @@ def digest(path: str | Path, kinds: Collection[str] | None = None) -> str:
     total = hashlib.sha256()
     files = [path]
     if path.is_dir():
-        if kinds is None:
-            files = sorted(path.rglob("*"))
-        else:
-            files = of_kinds(path, kinds)
+        files = sorted(path.rglob("*")) if kinds is None else of_kinds(path, kinds)
     for file in files:
         if file.is_file():
             check_regular(file)

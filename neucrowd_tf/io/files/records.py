@@ -8,6 +8,7 @@ import types
 from pathlib import Path
 from typing import Any, ClassVar, Self, get_args, get_origin, get_type_hints
 
+from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.json import read_json
 
@@ -22,7 +23,7 @@ class Record:
 
     REMEDY: ClassVar[str] = "Remove it."
 
-    content: dict[str, Any]
+    content: Fields
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -40,12 +41,9 @@ class Record:
         kinds = get_type_hints(cls)
         values = {}
         for field in dataclasses.fields(cls)[1:]:
-            make: Any = field.default_factory
-            if make is dataclasses.MISSING:
-                default = field.default
-            else:
-                default = make()
-            value = content.get(field.name, default)
+            value = content.get(field.name, field.default)
+            if field.name not in content and callable(field.default_factory):
+                value = field.default_factory()
             if not isinstance(value, _classes(kinds[field.name])):
                 raise DataError(f"{path}: {field.name}: missing or of another type. {cls.REMEDY}")
             values[field.name] = value

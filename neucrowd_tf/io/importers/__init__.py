@@ -27,8 +27,20 @@ from neucrowd_tf.io.importers import (
 
 # In the order in which they are asked.
 IMPORTERS: tuple[ModuleType, ...] = (
-    *(label_studio, prodigy, sagemaker, doccano, argilla, labelbox, figure_eight),
-    *(lewidi, toloka, mturk, zooniverse, potato, annotator_lists, peerannot),
+    label_studio,
+    prodigy,
+    sagemaker,
+    doccano,
+    argilla,
+    labelbox,
+    figure_eight,
+    lewidi,
+    toloka,
+    mturk,
+    zooniverse,
+    potato,
+    annotator_lists,
+    peerannot,
 )
 
 

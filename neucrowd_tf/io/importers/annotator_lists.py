@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
+from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
@@ -41,19 +42,17 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
         return answers.read(head.records(), _add_record)
     if not head.keys:
         raise answers.fail("", "its records have no ids")
-    return answers.read(
-        ((f"item {item!r}", (item, "class", lists)) for item, lists in head.value.items()), _add
-    )
+    return answers.read(head.keyed(), _add)
 
 
-def _add_record(answers: Answers, place: str, record: dict[str, Any]) -> None:
+def _add_record(answers: Answers, place: str, record: Fields) -> None:
     for question, value in record.items():
         if _is_lists(value):
-            _add(answers, place, (record.get("id"), question, value))
+            _add(answers, place, (record.get("id"), value), question)
 
 
-def _add(answers: Answers, place: str, entry: tuple[Any, str, dict[str, Any]]) -> None:
-    item, question, lists = entry
+def _add(answers: Answers, place: str, entry: tuple[Any, Fields], question: str = "class") -> None:
+    item, lists = entry
     chosen: dict[Any, list[str]] = defaultdict(list)
     for label, annotators in lists.items():
         for annotator in annotators:

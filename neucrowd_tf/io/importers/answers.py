@@ -7,12 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from neucrowd_tf.declare.types import NamedValues
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io import checks
 from neucrowd_tf.io.column_names import time_columns
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.names import listed
 
 FEW = 20  # values that a question with classes has at most if it is used without being named
 SHOWN = 8
@@ -113,11 +115,12 @@ class Answers:
                 if isinstance(record, Mapping):
                     self.at(record)
                 add(self, place, record)
-            except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as bad:
-                if isinstance(bad, DataError):
-                    odd[place] = bad
-                else:
-                    odd[place] = self._failure(place, bad)
+            except DataError as bad:
+                odd[place] = bad
+            except KeyError as bad:
+                odd[place] = self.fail(place, f"{bad} is missing in a record of {self.name}")
+            except (AttributeError, LookupError, RecursionError, TypeError, ValueError):
+                odd[place] = self.fail(place)
         if odd:
             place, first = next(iter(odd.items()))
             if len(odd) > count * MOST_ODD:
@@ -125,18 +128,13 @@ class Answers:
             self.left_out[f"records of another form than {self.name} writes ({place})"] += len(odd)
         return self.columns()
 
-    def _failure(self, place: str, bad: Exception) -> DataError:
-        """Returns the error of a record with which a reader failed."""
-        lacks = isinstance(bad, KeyError)
-        return self.fail(place, f"{bad} is missing in a record of {self.name}" if lacks else None)
-
-    def fail(self, place: str, problem: str | None = None) -> DataError:
+    def fail(self, place: str, problem: str = "") -> DataError:
         """Returns the error of a record that has another form than the tool's."""
         problem = problem or f"this has another form than {self.name} writes"
         advice = "Export the file again."
         return checks.error("unknown_layout", self.head.path, place, problem=problem, advice=advice)
 
-    def at(self, fields: Mapping[str, Any]) -> None:
+    def at(self, fields: NamedValues) -> None:
         """Sets when what is added next was given: the first field that is named as a time."""
         times = [as_text(fields[name]) for name in time_columns(tuple(fields))]
         self._time = next(filter(None, times), "")
@@ -153,7 +151,7 @@ class Answers:
         label = labels if len(labels) > 1 else "".join(labels)
         self._answers.setdefault(question, []).append((*names, place, self._time, label))
 
-    def add_form(self, place: str, item: Any, annotator: Any, form: Mapping[str, Any]) -> None:
+    def add_form(self, place: str, item: Any, annotator: Any, form: NamedValues) -> None:
         """Adds the values of a form, one per question; values that are no choice are left out."""
         for question, value in form.items():
             choices = choices_of(value)
@@ -177,12 +175,13 @@ class Answers:
         if len(labels) == 1:
             self._gold.setdefault(question, {}).setdefault(as_text(item), labels[0])
 
-    def text(self, item: Any, fields: Mapping[str, Any]) -> None:
+    def text(self, item: Any, fields: NamedValues) -> None:
         """Adds what was labelled: a field called text or image, otherwise the first with text."""
-        texts = {name: value for name, value in fields.items() if isinstance(value, str) and value}
-        name = next((name for name in (*TEXT_FIELDS, *texts) if name in texts), None)
-        if name is not None:
-            self._texts.setdefault(as_text(item), texts[name])
+        for name in (*TEXT_FIELDS, *fields):
+            text = fields.get(name)
+            if text and isinstance(text, str):
+                self._texts.setdefault(as_text(item), text)
+                return
 
     def columns(self) -> LabelColumns:
         """Returns the labels of the question that was named, or of the only one with classes.
@@ -196,18 +195,17 @@ class Answers:
         if not self._answers:
             raise self.nothing()
         question, reason = self._question()
-        answered_pairs = {(item, annotator) for item, annotator, *_ in self._answers[question]}
+        rows = self._answers.pop(question)
+        answered_pairs = {row[:2] for row in rows}
         for submission in dict.fromkeys(self._submissions):
             if submission[:2] in answered_pairs:
                 continue
             if self.left_out[OF_PARTS]:
                 self.left_out[OF_PARTS] += 1
             else:
-                self._answers[question].append((*submission, ""))
-        items, annotators, places, times, labels = map(
-            list, zip(*self._answers[question], strict=True)
-        )
-        others = sum(len(rows) for name, rows in self._answers.items() if name != question)
+                rows.append((*submission, ""))
+        items, annotators, places, times, labels = map(list, zip(*rows, strict=True))
+        others = sum(map(len, self._answers.values()))
         return LabelColumns(
             layout=self.name,
             items=items,
@@ -231,19 +229,18 @@ class Answers:
             return str(self._wanted), ""
         if len(self._answers) == 1 and self._wanted is None:
             return next(iter(self._answers)), ""
-        few = [name for name in self._answers if self._has_classes(name)]
+        few = list(filter(self._has_classes, self._answers))
         if len(few) == 1 and self._wanted is None:
             return few[0], "the only question with few values that differ between annotators"
         counts = []
         for name, rows in self._answers.items():
             values = {str(label) for *_, label in rows if label}
             counts.append(f"{name} ({len(values):,} values, {len(rows):,} answers)")
-        listed = ", ".join(counts[:SHOWN]) + ", ..." * (len(counts) > SHOWN)
         raise checks.error(
             "several_questions",
             self.head.path,
-            problem=f"{self.name} with several questions: {listed}",
-            advice=f"Choose one: --question={shlex.quote((few or list(self._answers))[0])}.",
+            problem=f"{self.name} with several questions: {listed(counts, SHOWN)}",
+            advice=f"Choose one: --question={shlex.quote(next(iter(few or self._answers)))}.",
         )
 
     def _has_classes(self, question: str) -> bool:

@@ -11,8 +11,7 @@ References:
 
 from __future__ import annotations
 
-from typing import Any
-
+from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
@@ -28,10 +27,9 @@ def matches(head: Head) -> bool:
     return (isinstance(first.get("responses"), dict) and "fields" in first) or bool(_flat(first))
 
 
-def _flat(record: dict[str, Any]) -> list[str]:
+def _flat(record: Fields) -> list[str]:
     """Returns the questions of a flat record."""
-    names = [key.removesuffix(FLAT) for key in record if key.endswith(FLAT)]
-    return [name for name in names if f"{name}{FLAT}.users" in record]
+    return [key[: -len(FLAT)] for key in record if key.endswith(FLAT) and f"{key}.users" in record]
 
 
 def read(head: Head, options: TableOptions) -> LabelColumns:
@@ -39,7 +37,7 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     return Answers(head, NAME, options, item="id", annotator="user_id").read(head.records(), _add)
 
 
-def _add(answers: Answers, place: str, record: dict[str, Any]) -> None:
+def _add(answers: Answers, place: str, record: Fields) -> None:
     item = record.get("id")
     flat = {key: value for key, value in record.items() if key != "id" and "." not in key}
     answers.text(item, record.get("fields") or (flat if _flat(record) else {}))
@@ -56,12 +54,12 @@ def _add(answers: Answers, place: str, record: dict[str, Any]) -> None:
                 answers.left_out[f"{status}, not submitted"] += 1
 
 
-def _responses(record: dict[str, Any], key: str) -> list[dict[str, Any]]:
+def _responses(record: Fields, key: str) -> list[Fields]:
     """Returns the responses of a flat record as others have them."""
     values = record[key] or []
     users = record[f"{key}.users"] or []
     states = record.get(f"{key}.status") or [None] * len(values)
+    responses = zip(values, users, states, strict=True)
     return [
-        {"value": value, "user_id": user, "status": status}
-        for value, user, status in zip(values, users, states, strict=True)
+        dict(zip(("value", "user_id", "status"), response, strict=True)) for response in responses
     ]

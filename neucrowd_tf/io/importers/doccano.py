@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
+from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head, records_of_lines
 from neucrowd_tf.io.importers.answers import Answers
@@ -26,15 +27,14 @@ QUESTION = "label"
 
 def matches(head: Head) -> bool:
     """Whether a file looks like doccano's; one JSONL alone does not name annotators."""
-    if head.kind in ("zip", "folder"):
-        names = [PurePosixPath(name) for name in head.names]
-        return any(name.suffix == ".jsonl" and len(name.parts) == 1 for name in names)
+    if head.has_members:
+        return any(name.endswith(".jsonl") and "/" not in name for name in head.names)
     first = head.first or {}
     texts = not first.keys().isdisjoint(("text", "data"))
     return texts and "id" in first and (isinstance(first.get("label"), list) or _has_users(first))
 
 
-def _has_users(example: dict[str, Any]) -> bool:
+def _has_users(example: Fields) -> bool:
     entries = example.get("annotations")
     return isinstance(entries, list) and all(
         isinstance(entry, dict) and "user" in entry for entry in entries
@@ -44,15 +44,15 @@ def _has_users(example: dict[str, Any]) -> bool:
 def read(head: Head, options: TableOptions) -> LabelColumns:
     """Reads a file per annotator, or one file; spans are left out."""
     answers = Answers(head, NAME, options, item="id", annotator="user")
-    if head.kind in ("zip", "folder"):
+    if head.has_members:
         return answers.read(_examples(head), _add)
-    if spans := sum(isinstance(label, list) for label in (head.first or {}).get("label", ())):
+    if spans := list(map(type, (head.first or {}).get("label", ()))).count(list):
         answers.left_out["spans in the first text"] += spans
         raise answers.nothing()
     return answers.read(((place, (None, line)) for place, line in head.records()), _add)
 
 
-def _examples(head: Head) -> Iterator[tuple[str, tuple[str | None, dict[str, Any]]]]:
+def _examples(head: Head) -> Iterator[tuple[str, tuple[str | None, Fields]]]:
     """Yields the place, the annotator and the example of each line of each annotator's file."""
     for name, text in head.members((".jsonl",)):
         annotator = PurePosixPath(name).stem
@@ -60,7 +60,7 @@ def _examples(head: Head) -> Iterator[tuple[str, tuple[str | None, dict[str, Any
             yield f"{name}: {place}", (None if annotator == SHARED else annotator, example)
 
 
-def _add(answers: Answers, place: str, entry: tuple[str | None, dict[str, Any]]) -> None:
+def _add(answers: Answers, place: str, entry: tuple[str | None, Fields]) -> None:
     annotator, example = entry
     answers.text(example.get("id"), example)
     if _has_users(example):
@@ -76,7 +76,7 @@ def _add(answers: Answers, place: str, entry: tuple[str | None, dict[str, Any]])
     chosen = example["label"]
     if not isinstance(chosen, list):
         raise answers.fail(place)
-    if any(isinstance(label, list) for label in chosen):
+    if list in map(type, chosen):
         answers.left_out["spans"] += len(chosen)
     else:
         answers.add(place, example.get("id"), annotator, QUESTION, chosen)

@@ -10,8 +10,7 @@ References:
 
 from __future__ import annotations
 
-from typing import Any
-
+from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
@@ -28,11 +27,9 @@ def matches(head: Head) -> bool:
     return UNIT in head.columns or "judgments" in _results(head.first or {})
 
 
-def _results(record: dict[str, Any]) -> dict[str, Any]:
+def _results(record: Fields) -> Fields:
     results = record.get("results")
-    if isinstance(results, dict):
-        return results
-    return {}
+    return results if isinstance(results, dict) else {}
 
 
 def read(head: Head, options: TableOptions) -> LabelColumns:
@@ -42,7 +39,7 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     return Answers(head, NAME, options, item="id", annotator="worker_id").read(head.records(), _add)
 
 
-def _add(answers: Answers, place: str, unit: dict[str, Any]) -> None:
+def _add(answers: Answers, place: str, unit: Fields) -> None:
     if isinstance(unit.get("data"), dict):
         answers.text(unit.get("id"), unit["data"])
     for judgment in _results(unit).get("judgments") or ():

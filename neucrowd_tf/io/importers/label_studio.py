@@ -24,6 +24,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from neucrowd_tf.declare.flag_parsing import parse_value
+from neucrowd_tf.declare.types import Fields, NamedValues
+from neucrowd_tf.io.column_names import without
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import OF_PARTS, TEXT_FIELDS, Answers, as_text, choices_of
@@ -62,22 +64,22 @@ def _read_flat(head: Head, options: TableOptions) -> LabelColumns:
     item = ",".join(options.task_column) or "id"
     annotator = ",".join(options.worker_column) or "annotator"
     answers = Answers(head, NAME, options, item=item, annotator=annotator)
-    if not head.columns:
-        return answers.read(head.records(), _add_flat)
-    return answers.read(rows(head.table()), _add_flat)
+    return answers.read(rows(head.table()) if head.columns else head.records(), _add_flat)
 
 
-def _add_flat(answers: Answers, place: str, record: dict[str, Any]) -> None:
+def _add_flat(answers: Answers, place: str, record: Fields) -> None:
     item = record[answers.item]
     by = record[answers.annotator]
-    form = {
-        name: parse_value(value) if isinstance(value, str) and value[:1] in ("{", "[") else value
-        for name, value in record.items()
-        if name not in {*ABOUT, *TEXT_FIELDS, answers.item, answers.annotator}
-    }
+    form = {}
+    for name in without(record, {*ABOUT, *TEXT_FIELDS, answers.item, answers.annotator}):
+        value = record[name]
+        if isinstance(value, str) and value[:1] in ("{", "["):
+            value = parse_value(value)
+        if value is not None:
+            form[name] = value
     answers.text(item, record)
     answers.submission(place, item, by)
-    answers.add_form(place, item, by, {name: form[name] for name in form if form[name] is not None})
+    answers.add_form(place, item, by, form)
 
 
 def _emails(head: Head) -> dict[str, str]:
@@ -86,18 +88,13 @@ def _emails(head: Head) -> dict[str, str]:
     for _, task in head.records():
         annotations = task.get("annotations")
         for entry in annotations if isinstance(annotations, list) else ():
-            if isinstance(entry, dict):
-                by = entry.get("completed_by")
-            else:
-                by = None
+            by = entry.get("completed_by") if isinstance(entry, dict) else None
             if isinstance(by, dict) and by.get("id") and by.get("email"):
                 emails[as_text(by["id"])] = by["email"]
     return emails
 
 
-def _add_task(
-    emails: Mapping[str, str], answers: Answers, place: str, task: dict[str, Any]
-) -> None:
+def _add_task(emails: Mapping[str, str], answers: Answers, place: str, task: Fields) -> None:
     if isinstance(task.get("task"), dict):
         task = {**task["task"], "annotations": [task]}
     if isinstance(task.get("data"), dict):
@@ -160,7 +157,7 @@ def _choices(value: Any) -> list[Any] | None:
     return None
 
 
-def _has_place(result: Mapping[str, Any]) -> bool:
+def _has_place(result: NamedValues) -> bool:
     """Whether a part is a region, or about one, rather than about the whole task."""
     value = result.get("value")
     return isinstance(value, dict) and not PLACE.isdisjoint(value)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
@@ -31,12 +32,12 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     return answers.read(head.records(), _add_row)
 
 
-def _add_row(answers: Answers, place: str, line: dict[str, Any]) -> None:
+def _add_row(answers: Answers, place: str, line: Fields) -> None:
     """Adds the labels of all projects for a data row; reviews are not read."""
     row = line["data_row"]
     item = row.get("global_key") or row.get("id")
     answers.text(item, {"text": row.get("row_data")})
-    labels: list[dict[str, Any]] = []
+    labels: list[Fields] = []
     for project in line["projects"].values():
         labels += project["labels"]
     for label in labels:
@@ -52,7 +53,7 @@ def _add_row(answers: Answers, place: str, line: dict[str, Any]) -> None:
             _add(place, item, details.get("created_by"), label["annotations"], answers)
 
 
-def _add(place: str, item: Any, by: Any, answered: dict[str, Any], answers: Answers) -> None:
+def _add(place: str, item: Any, by: Any, answered: Fields, answers: Answers) -> None:
     """Adds the classifications of one label; objects and texts are left out."""
     answers.submission(place, item, by)
     for kind in ("objects", "relationships", "frames"):
@@ -66,7 +67,9 @@ def _add(place: str, item: Any, by: Any, answered: dict[str, Any], answers: Answ
         else:
             answers.left_out["texts"] += 1
             continue
-        choices = [choice.get("value", choice.get("name")) for choice in chosen if choice]
-        if nested := sum(bool(choice.get("classifications")) for choice in chosen if choice):
-            answers.left_out["nested classifications"] += nested
+        choices = []
+        for choice in filter(None, chosen):
+            choices.append(choice.get("value", choice.get("name")))
+            if choice.get("classifications"):
+                answers.left_out["nested classifications"] += 1
         answers.add(place, item, by, str(question.get("name", "")), choices)

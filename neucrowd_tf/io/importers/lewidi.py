@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
@@ -28,7 +29,7 @@ def matches(head: Head) -> bool:
     return isinstance(first.get(ANNOTATORS), (str, list)) and lists
 
 
-def _questions(record: dict[str, Any]) -> list[str]:
+def _questions(record: Fields) -> list[str]:
     return [name for name in record if name == "annotations" or name.startswith("labels")]
 
 
@@ -36,30 +37,26 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     """Reads one question of the items."""
     answers = Answers(head, NAME, options, item="key", annotator=ANNOTATORS)
     if head.keys:
-        keyed = ((f"item {key!r}", (key, record)) for key, record in head.value.items())
-        return answers.read(keyed, _add)
+        return answers.read(head.keyed(), _add)
     return answers.read(
         ((place, (record.get("id", place), record)) for place, record in head.records()), _add
     )
 
 
-def _add(answers: Answers, place: str, entry: tuple[Any, dict[str, Any]]) -> None:
+def _add(answers: Answers, place: str, entry: tuple[Any, Fields]) -> None:
     """Adds the labels of an item, by its id and its record."""
     item, record = entry
     answers.text(item, record)
     annotators = _listed(record[ANNOTATORS])
     for question in _questions(record):
         labels = record[question]
-        aligned = not isinstance(labels, dict)
-        if aligned:
-            pairs = zip(annotators, _listed(labels), strict=True)
-        else:
-            pairs = labels.items()
-        for annotator, label in pairs:
+        if not isinstance(labels, dict):
+            labels = dict(zip(annotators, _listed(labels), strict=True))
+        for annotator, label in labels.items():
             answers.add_form(place, item, annotator, {question: label})
 
 
 def _listed(value: Any) -> list[Any]:
     if isinstance(value, list):
         return value
-    return [name for name in str(value or "").split(",") if name]
+    return list(filter(None, str(value or "").split(",")))

@@ -16,14 +16,14 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
+from neucrowd_tf.declare.types import Fields, Texts
 from neucrowd_tf.io.column_names import flagged_columns
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
-from neucrowd_tf.io.importers.tables import after, joined, named_columns, rows
+from neucrowd_tf.io.importers.tables import after, joined, matching, named_columns, rows
 from neucrowd_tf.io.schema import TableOptions
 
 NAME = "Mechanical Turk"
@@ -45,10 +45,7 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     pairs = () if options.task_column or options.label_column else _pairs(table.columns)
     stem = "" if not pairs else NUMBERED.fullmatch(pairs[0]).group(1)  # type: ignore[union-attr]
     hits = named_columns(table, options, "task", ["HITId"])
-    if pairs:
-        items = [f"{INPUT}{stem}*"]
-    else:
-        items = hits
+    items = [f"{INPUT}{stem}*"] if pairs else hits
     annotators = named_columns(table, options, "worker", ["WorkerId"])
     named = flagged_columns(table, options, "label")
     answers = Answers(head, NAME, options, item=",".join(items), annotator=",".join(annotators))
@@ -60,9 +57,8 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
         item = joined(cells, hits)
         annotator = joined(cells, annotators)
         for pair in pairs:
-            shown = cells[INPUT + pair]
             chosen = [cells[ANSWER + pair]]
-            answers.add(place, shown, annotator, f"{ANSWER}{stem}*", chosen)
+            answers.add(place, cells[INPUT + pair], annotator, f"{ANSWER}{stem}*", chosen)
         if not pairs:
             answers.text(item, after(INPUT, cells))
             answers.add_form(place, item, annotator, _form(cells, named))
@@ -70,7 +66,7 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     return answers.read(rows(table), add)
 
 
-def _pairs(columns: Sequence[str]) -> list[str]:
+def _pairs(columns: Texts) -> list[str]:
     """Returns the names K of `Input.K` with `Answer.K` if several differ in a number alone."""
     stems: dict[str, list[str]] = defaultdict(list)
     for name in columns:
@@ -80,7 +76,7 @@ def _pairs(columns: Sequence[str]) -> list[str]:
     return next((pairs for pairs in stems.values() if len(pairs) > 1), [])
 
 
-def _form(cells: Mapping[str, str], named: Sequence[str]) -> dict[str, Any]:
+def _form(cells: Mapping[str, str], named: Texts) -> Fields:
     """Returns the answers of an assignment by question."""
     if cells.get(JSON_ANSWERS) and not named:
         form = json.loads(cells[JSON_ANSWERS])
@@ -90,10 +86,12 @@ def _form(cells: Mapping[str, str], named: Sequence[str]) -> dict[str, Any]:
             return form
         return {}
     form = {}
-    for name in named or [name for name in cells if name.startswith(ANSWER)]:
+    for name in named or matching(cells, f"{ANSWER}*"):
         question, _, option = name.rpartition(".")
-        if question in ("", ANSWER[:-1]) or option in ("label", "labels") or named:
-            form[name if question in ("", ANSWER[:-1]) or named else question] = cells[name]
+        if named or question in ("", ANSWER[:-1]):
+            form[name] = cells[name]
+        elif option in ("label", "labels"):
+            form[question] = cells[name]
         elif cells[name].lower() in ("true", "false", ""):
             form.setdefault(question, {})[option] = cells[name].lower() == "true"
         else:

@@ -10,9 +10,10 @@ References:
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
-from typing import Any
 
+from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.io.annotator_columns import are_persons, exclude_each_other, vary_together
 from neucrowd_tf.io.asking import Asked, Proposal, as_list
 from neucrowd_tf.io.column_names import SHOWN, are_answers, few, is_model
@@ -21,7 +22,7 @@ from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table, table_of_records
-from neucrowd_tf.names import roles_of
+from neucrowd_tf.names import num_roles
 
 NAME = "answers.json"
 KEY = "key"
@@ -33,9 +34,8 @@ def matches(head: Head) -> bool:
     """Whether a file is an object of items with annotators and labels."""
     if head.kind != "json" or not head.keys or not isinstance(head.first, dict):
         return False
-    scalars = all(isinstance(label, (str, int, float)) for label in head.first.values())
-    columns = sum(bool(names) for names in roles_of(list(head.keys)).values())
-    return scalars and columns < 2  # otherwise the columns of a data frame
+    scalars = {*map(type, head.first.values())} <= {str, int, float, bool}
+    return scalars and num_roles(head.keys) < 2  # otherwise the columns of a data frame
 
 
 def read(head: Head, options: TableOptions) -> LabelColumns:
@@ -46,7 +46,7 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     """
     named = [*options.task_column, *options.worker_column]
     outer = list(head.value)
-    objects = [of for of in head.value.values() if isinstance(of, dict)]
+    objects = [labels for labels in head.value.values() if isinstance(labels, dict)]
     inner = list(dict.fromkeys(itertools.chain.from_iterable(objects)))
     swapped = options.task_column == (WITHIN,) or options.worker_column == (KEY,)
     if not named:
@@ -55,8 +55,7 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
             _ask(head, outer, inner)
     roles = (WITHIN, KEY) if swapped else (KEY, WITHIN)
     answers = Answers(head, NAME, options, item=roles[0], annotator=roles[1])
-    entries = ((f"item {key!r}", (key, of, swapped)) for key, of in head.value.items())
-    columns = answers.read(entries, _add)
+    columns = answers.read(head.keyed(), functools.partial(_add, swapped=swapped))
     people = list(dict.fromkeys(columns.annotators))
     if len(people) > SHOWN:
         return columns
@@ -76,8 +75,8 @@ def _ask(head: Head, outer: list[str], inner: list[str]) -> None:
     annotators: Proposal = {"task_column": KEY, "worker_column": WITHIN}
     as_is = {"If they are annotators": annotators}
     words = {"columns": f"Keys: {few(outer)}. Keys within: {few(inner)}"}
-    numbers = itertools.chain.from_iterable(of.values() for of in head.value.values())
-    whole = all(type(number) is int and number >= 0 for number in numbers)
+    numbers = list(itertools.chain.from_iterable(map(dict.values, head.value.values())))
+    whole = {*map(type, numbers)} <= {int} and min(numbers, default=0) >= 0
     if whole and 2 <= len(inner) <= min(SHOWN, len(outer) / 2):
         table = counts_of(head).only(inner)
         reason = exclude_each_other(table, inner)
@@ -98,12 +97,12 @@ def _ask(head: Head, outer: list[str], inner: list[str]) -> None:
 
 def counts_of(head: Head) -> Table:
     """Returns an object of items and their numbers of votes by class as a table."""
-    rows = [{**of, "item": item} for item, of in head.value.items()]
+    rows = [{**votes, "item": item} for item, votes in head.value.items()]
     return table_of_records(head.path, rows)
 
 
-def _add(answers: Answers, place: str, entry: tuple[str, dict[str, Any], bool]) -> None:
-    key, labels, swapped = entry
+def _add(answers: Answers, place: str, entry: tuple[str, Fields], *, swapped: bool) -> None:
+    key, labels = entry
     if not labels:
         answers.left_out["items without labels"] += 1
     for other, label in labels.items():

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
+from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers, as_text
@@ -31,7 +32,7 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     return Answers(head, NAME, options, item="key", annotator="user_id").read(head.records(), _add)
 
 
-def _add(answers: Answers, place: str, record: dict[str, Any]) -> None:
+def _add(answers: Answers, place: str, record: Fields) -> None:
     for item, pairs in record[LABELS].items():
         chosen: dict[str, list[Any]] = defaultdict(list)
         for option, value in pairs:

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import functools
 from collections import defaultdict
-from typing import Any
 
+from neucrowd_tf.declare.types import Fields
+from neucrowd_tf.io.column_names import without
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
@@ -35,11 +36,9 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     """Reads the lines; a line with a `label` answers the question of that name."""
     lines = list(head.records())
     ids = {line.get("id") for _, line in lines if not isinstance(line.get("id"), (list, dict))}
-    repeats = None not in ids and len(ids) < len(lines)
-    if repeats:
+    item = "_input_hash"
+    if None not in ids and len(ids) < len(lines):
         item = "id"
-    else:
-        item = "_input_hash"
     asked: defaultdict[str, set[str]] = defaultdict(set)
     for _, line in lines:
         if isinstance(line.get("accept"), list):
@@ -49,18 +48,18 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     return answers.read(lines, functools.partial(_add, several=several))
 
 
-def _options(line: dict[str, Any]) -> str:
+def _options(line: Fields) -> str:
     """Returns the ids of a line's options in a fixed order, which name its question."""
     options = line.get("options") or []
     return "/".join(sorted(str(option.get("id")) for option in options if isinstance(option, dict)))
 
 
-def _add(answers: Answers, place: str, line: dict[str, Any], *, several: bool) -> None:
+def _add(answers: Answers, place: str, line: Fields, *, several: bool) -> None:
     answer = line.get("answer")
     name = line.get(answers.item)
     annotator = line.get("_annotator_id") or line.get("_session_id")
-    about = {"answer", "label", "id", *(key for key in line if key.startswith("_"))}
-    answers.text(name, {key: line[key] for key in line if key not in about})
+    others = without(line, ("answer", "label", "id"))
+    answers.text(name, {key: line[key] for key in others if not key.startswith("_")})
     if answer == "ignore":
         answers.left_out["ignored by the annotator"] += 1
     elif isinstance(line.get("accept"), list):

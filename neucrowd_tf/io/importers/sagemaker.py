@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
+from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.files.json import parse_json
 from neucrowd_tf.io.head import Head, records_of
@@ -30,7 +31,7 @@ ALL_WORKERS = "annotationsFromAllWorkers"
 
 def matches(head: Head) -> bool:
     """Whether a file or a folder looks like Ground Truth's."""
-    if head.kind in ("zip", "folder"):
+    if head.has_members:
         folders: set[str] = set()
         for name in head.names:
             if name.endswith(".json"):
@@ -43,12 +44,12 @@ def matches(head: Head) -> bool:
 def read(head: Head, options: TableOptions) -> LabelColumns:
     """Reads either of the forms; the names in a form are the questions."""
     answers = Answers(head, NAME, options, item="object", annotator="workerId")
-    if head.kind in ("zip", "folder"):
+    if head.has_members:
         return answers.read(_responses(head), _add_response)
     return answers.read(head.records(), _add_record)
 
 
-def _add_record(answers: Answers, place: str, record: dict[str, Any]) -> None:
+def _add_record(answers: Answers, place: str, record: Fields) -> None:
     """Adds a line of an output manifest."""
     item = record.get("source-ref", record.get("source"))
     answers.text(item, {"text": item})
@@ -58,24 +59,21 @@ def _add_record(answers: Answers, place: str, record: dict[str, Any]) -> None:
             _add(answers, place, item, annotation.get("workerId"), content)
 
 
-def _responses(head: Head) -> Iterator[tuple[str, tuple[str, dict[str, Any]]]]:
+def _responses(head: Head) -> Iterator[tuple[str, tuple[str, Fields]]]:
     """Yields the place, the object and the record of each file of a folder per object.
 
     The folder's number names the object, with the iteration if there are several.
     """
     files = [(PurePosixPath(name), text) for name, text in head.members((".json",))]
     iterations = {name.parts[-3] for name, _ in files if len(name.parts) > 2}
-    if len(iterations) > 1:
-        depth = 2
-    else:
-        depth = 1
+    depth = 1 + (len(iterations) > 1)
     for name, text in files:
         item = "/".join(name.parts[-1 - depth : -1]) or name.stem
         for place, record in records_of(parse_json(text, head.path / name), head.path / name):
             yield f"{name}: {place}", (item, record)
 
 
-def _add_response(answers: Answers, place: str, entry: tuple[str, dict[str, Any]]) -> None:
+def _add_response(answers: Answers, place: str, entry: tuple[str, Fields]) -> None:
     item, record = entry
     for answer in record["answers"]:
         _add(answers, place, item, answer.get("workerId"), answer["answerContent"])
@@ -84,7 +82,5 @@ def _add_response(answers: Answers, place: str, entry: tuple[str, dict[str, Any]
 def _add(answers: Answers, place: str, item: Any, worker: Any, content: Any) -> None:
     """Adds what one worker's form says: a value per question, or the JSON of it."""
     if isinstance(content, str):
-        form = json.loads(content)
-    else:
-        form = content
-    answers.add_form(place, item, worker, form)
+        content = json.loads(content)
+    answers.add_form(place, item, worker, content)

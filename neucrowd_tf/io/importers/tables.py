@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import fnmatch
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
+from neucrowd_tf.declare.types import Texts
 from neucrowd_tf.io import layouts
 from neucrowd_tf.io.column_names import flagged_columns
 from neucrowd_tf.io.columns import LabelColumns
@@ -16,21 +17,18 @@ from neucrowd_tf.io.table import JOINT, Table
 
 def rows(table: Table) -> Iterator[tuple[str, dict[str, str]]]:
     """Yields the place of each row, and its cells by column."""
-    columns = [table[name] for name in table.columns]
-    for row, cells in enumerate(zip(*columns, strict=True)):
+    for row, cells in enumerate(zip(*map(table.__getitem__, table.columns), strict=True)):
         yield table.place(row), dict(zip(table.columns, cells, strict=True))
 
 
-def named_columns(
-    table: Table, options: TableOptions, role: str, otherwise: Sequence[str]
-) -> list[str]:
+def named_columns(table: Table, options: TableOptions, role: str, otherwise: Texts) -> list[str]:
     """Returns the columns that the flag of a role names, or else the tool's."""
     return flagged_columns(table, options, role) or list(otherwise)
 
 
-def matching(table: Table, pattern: str) -> list[str]:
+def matching(columns: Iterable[str], pattern: str) -> list[str]:
     """Returns the columns that a pattern such as `INPUT:*` matches."""
-    return fnmatch.filter(table.columns, pattern)
+    return fnmatch.filter(columns, pattern)
 
 
 def after(prefix: str, cells: dict[str, str]) -> dict[str, str]:
@@ -38,7 +36,7 @@ def after(prefix: str, cells: dict[str, str]) -> dict[str, str]:
     return {name.removeprefix(prefix): cells[name] for name in cells if name.startswith(prefix)}
 
 
-def joined(cells: dict[str, str], columns: Sequence[str]) -> str:
+def joined(cells: dict[str, str], columns: Texts) -> str:
     """Returns the cells of several columns of a row as one id, see `Table.joined`."""
     texts = [cells[column] for column in columns]
     if all(texts):
@@ -53,8 +51,8 @@ def read_table(
     *,
     item: str,
     annotator: str,
-    answers: Sequence[str],
-    notes: Sequence[str] = (),
+    answers: Texts,
+    notes: Texts = (),
 ) -> LabelColumns:
     """Reads a table whose columns of items and annotators are the tool's.
 

@@ -36,9 +36,9 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     """Reads the accepted rows; without `ASSIGNMENT:task_id` the inputs are the item."""
     table = head.table()
     task = TASK if TASK in table.columns else f"{INPUT}*"
-    items = named_columns(table, options, "task", matching(table, task))
+    items = named_columns(table, options, "task", matching(table.columns, task))
     annotators = named_columns(table, options, "worker", [WORKER])
-    questions = named_columns(table, options, "label", matching(table, f"{OUTPUT}*"))
+    questions = named_columns(table, options, "label", matching(table.columns, f"{OUTPUT}*"))
     answers = Answers(head, NAME, options, item=",".join(items), annotator=",".join(annotators))
 
     def add(answers: Answers, place: str, cells: dict[str, str]) -> None:

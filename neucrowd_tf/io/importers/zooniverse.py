@@ -50,21 +50,13 @@ def _add_row(answers: Answers, place: str, cells: dict[str, str]) -> None:
 def _add(place: str, item: str, annotator: str, tasks: Any, answers: Answers) -> None:
     """Adds the answer to each task; a combined task holds further ones."""
     for task in tasks if isinstance(tasks, list) else ():
-        if isinstance(task, dict):
-            value = task.get("value")
-        else:
-            value = None
-        if isinstance(value, list) and value:
-            first = value[0]
-        else:
-            first = None
+        if not isinstance(task, dict):
+            continue
+        value = task.get("value")
+        first = value[0] if isinstance(value, list) and value else None
         if isinstance(first, dict) and "task" in first:
             _add(place, item, annotator, value, answers)
         elif isinstance(first, dict):
-            if "choice" in first:
-                kind = "survey answers"
-            else:
-                kind = "drawings"
-            answers.left_out[kind] += 1
-        elif isinstance(task, dict):
+            answers.left_out["survey answers" if "choice" in first else "drawings"] += 1
+        else:
             answers.add_form(place, item, annotator, {str(task.get("task", "")): value})

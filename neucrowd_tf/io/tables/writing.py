@@ -9,10 +9,12 @@ import csv
 import itertools
 import re
 import types
-from collections.abc import Collection, Container, Iterable, Sequence
+from collections.abc import Collection, Container, Iterable
 from typing import Any
 
 import numpy as np
+
+from neucrowd_tf.declare.types import Texts
 
 # Full-width signs too: spreadsheets in East Asian languages take them for the plain ones.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
@@ -48,12 +50,10 @@ def _is_plain(value: Any) -> bool:
 def name_of(cell: str, names: Container[str]) -> str:
     """Returns the known name that a cell means, by `text_cell` or as 3.0 for 3; or the cell."""
     bare = cell.removeprefix("'")
+    forms = [cell, bare, re.sub(r"\.0+$", "", cell)]
     if text_cell(bare) == cell:
-        written = bare
-    else:
-        written = cell
-    forms = (written, cell, bare, re.sub(r"\.0+$", "", cell))
-    return next((form for form in forms if form in names), cell)
+        forms.insert(0, bare)
+    return next(filter(names.__contains__, forms), cell)
 
 
 def number_cell(value: Any) -> str:
@@ -69,14 +69,13 @@ def number_cell(value: Any) -> str:
 
 
 def cell(value: Any) -> str:
-    """Returns a value as a cell: numbers with a point as `number_cell` has them, others as text."""
-    number = isinstance(value, (float, np.floating))
-    if number:
+    """Returns a value as a cell: of a float by `number_cell`, of anything else by `text_cell`."""
+    if isinstance(value, (float, np.floating)):
         return number_cell(float(value))
     return text_cell(value)
 
 
-def to_csv(header: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
+def to_csv(header: Texts, rows: Iterable[Iterable[str]]) -> str:
     """Returns a CSV as text; its lines end with a line feed alone.
 
     Python's writer quotes those characters that end its own lines, so that here it also quotes
@@ -99,7 +98,7 @@ def columns_csv(columns: Iterable[tuple[str, Iterable[Any]]]) -> str:
     text = "\n".join(lines) + "\n"
     signs = [text.count(sign) for sign in ',\n"\r']
     if len(header) > 1 and signs == [len(lines) * (len(header) - 1), len(lines), 0, 0]:
-        return text  # no cell needs quotation marks, which takes thrice as long
+        return text  # no cell needs quotation marks; to look at each one takes much longer
     return to_csv(header, zip(*map(_cells, values), strict=True))
 
 
@@ -118,6 +117,6 @@ def _cells(values: Iterable[Any]) -> Iterable[str]:
     return [value if _is_plain(value) else cell(value) for value in values.tolist()]
 
 
-def markdown_table(head: Sequence[str], rows: Iterable[Iterable[str]]) -> list[str]:
+def markdown_table(head: Texts, rows: Iterable[Iterable[str]]) -> list[str]:
     """Returns the lines of a table in Markdown."""
     return [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows)]

@@ -262,9 +262,12 @@ def label_correlation(cooccurrence: Floats) -> Floats32:
     # Zero diagonal, divided by its largest row sum. Why: With raw counts the identity vanishes and
     # all classes become one. Effect: claim crowding_frequency.
     if largest > 0:
-        adjacency = cooccurrence / largest
-    else:
-        adjacency = np.zeros_like(cooccurrence)
+        return with_loops(cooccurrence / largest)
+    return with_loops(np.zeros_like(cooccurrence))
+
+
+def with_loops(adjacency: Floats) -> Floats32:
+    """Returns D^-1/2 (A + I) D^-1/2 of a graph A, `[C, C]`."""
     adjacency = adjacency + np.eye(len(adjacency))
     scale = 1.0 / np.sqrt(adjacency.sum(axis=1))
     return (scale[:, None] * adjacency * scale[None, :]).astype(np.float32)

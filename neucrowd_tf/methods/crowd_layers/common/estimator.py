@@ -220,10 +220,11 @@ class CrowdLayerBase(NetworkClassifier):
     def _fails(self, data: TrainingData, *, last: bool) -> bool:
         """Returns whether a fit has lost a class that annotators agree on; the last one warns."""
         votes = data.annotations.observed().vote_counts()
-        agreed = votes.argmax(axis=1)
+        labelled = votes.any(axis=1)  # others have pseudo-annotations only
+        agreed = votes[labelled].argmax(axis=1)
         named = np.bincount(agreed, minlength=votes.shape[1])
         enough = max(1.0, _WORTH_A_RESTART * named.sum() / len(named))
-        predicted = self._predict_proba(data.features).argmax(axis=1)
+        predicted = self._predict_proba(data.features).argmax(axis=1)[labelled]
         missed = lost_classes(agreed, predicted, len(named))
         lost = np.flatnonzero(missed)
         fails = bool((missed & (named >= enough)).any())

@@ -1,0 +1,149 @@
+"""Sentences on maps: in which cells each method pays, and along which axis its gain changes."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+import textwrap
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from scipy import stats
+
+from reproduction.map_cells import (
+    CONFIDENCE,
+    CONTROL,
+    Cell,
+    maps_of,
+    places,
+    read_rows,
+    split_setting,
+)
+from reproduction.suite import Suite
+
+OVERVIEW = "maps.png"
+
+
+def sentences(results: Path, suites: Iterable[Suite], paper: str | None = None) -> list[str]:
+    """Returns when each method of a map pays and when not, from its complete cells.
+
+    Args:
+        results: folder of the stored tables.
+        suites: of the catalogue.
+        paper: the one paper, as suites' titles begin ("NeuCrowd"); None for all.
+    """
+    lines = []
+    for suite in maps_of(suites):
+        if paper in (None, suite.title.partition(",")[0]):
+            cells = list(map(Cell.of, read_rows(results, suite.name)))
+            for method in suite.rivals:
+                text = f"- {_sentence(suite, method, [x for x in cells if x.method == method])}"
+                lines += textwrap.wrap(text, 100, subsequent_indent="  ", break_on_hyphens=False)
+    return lines
+
+
+def section(results: Path, suites: Iterable[Suite]) -> str:
+    """Returns the section on maps for the page of results; "" without a stored map."""
+    stored = [suite for suite in maps_of(suites) if read_rows(results, suite.name)]
+    if not stored:
+        return ""
+    lines = [
+        "",
+        "## Where each method pays",
+        "",
+        "Maps of the gain over the best simple rival; [maps](docs/research/maps.md) has the axes.",
+        "",
+        *sentences(results, stored),
+    ]
+    if (results / OVERVIEW).exists():
+        lines += ["", f"![Gain by cell of each map](results/{OVERVIEW})"]
+    return "\n".join(lines) + "\n"
+
+
+def _sentence(suite: Suite, method: str, cells: Sequence[Cell]) -> str:
+    """Returns the sentence of one method."""
+    asked = _cells_asked(suite, method)
+    measured = [cell for cell in cells if cell.is_complete]
+    over = " or ".join(f"`{name}`" for name in suite.rivals[method])
+    missing = asked - len(measured)
+    still = f" {missing} of {asked} cells still lack runs." * bool(missing)
+    if not measured:
+        return f"`{method}`: no cell of its map has all its runs yet.{still}"
+    gaining = [cell for cell in measured if cell.outcome > 0]
+    losing = [cell for cell in measured if cell.outcome < 0]
+    text = f"`{method}` pays, compared with the best of {over}, {_where(measured, gaining)}."
+    text += f" It does not pay (it is less accurate) {_where(measured, losing)}."
+    undecided = len(measured) - len(gaining) - len(losing)
+    if undecided:
+        text += f" In {undecided} of {len(measured)} cells the interval includes 0."
+    return f"{text} {_change(measured)}{still}"
+
+
+def _cells_asked(suite: Suite, method: str) -> int:
+    cases = []
+    for case in suite.cases:
+        if method in case.methods and split_setting(case.setting)[1] != CONTROL:
+            cases.append(case)
+    return len(places(dataclasses.replace(suite, cases=tuple(cases))))
+
+
+def _where(measured: Sequence[Cell], chosen: Sequence[Cell]) -> str:
+    """Returns "in no cell", the cells if they are few, or the values that they are limited to."""
+    if not chosen:
+        return f"in none of {len(measured)} cells"
+    if len(chosen) <= 3:
+        return "in " + "; ".join(map(_cell_text, chosen))
+    limits = []
+    for name in chosen[0].place:
+        tested = dict.fromkeys(cell.place[name] for cell in measured)
+        remaining = {cell.place[name] for cell in chosen}
+        if len(remaining) < len(tested):
+            limits.append(f"{name} {' or '.join(filter(remaining.__contains__, tested))}")
+    which = ", at every value of each axis"
+    if limits:
+        which = f", all with {' and '.join(limits)}"
+    gains = [cell.gain.estimate for cell in chosen]
+    size = f"{min(gains):+.3f} to {max(gains):+.3f}"
+    return f"in {len(chosen)} of {len(measured)} cells{which} ({size})"
+
+
+def _cell_text(cell: Cell) -> str:
+    (_, dataset), *axes = cell.place.items()
+    place = ", ".join(map(" ".join, axes))
+    gain = f"{cell.gain.estimate:+.3f} [{cell.gain.low:+.3f}, {cell.gain.high:+.3f}]"
+    return f"{dataset} with {place} ({gain})"
+
+
+def _change(measured: Sequence[Cell]) -> str:
+    """Returns along which axis the gain changes most, or that no change is beyond its interval.
+
+    Compared are all pairs of cells that differ in one axis; Bonferroni's correction is for them.
+    """
+    pairs = []
+    for first, second in itertools.combinations(measured, 2):
+        differ = [name for name in first.place if first.place[name] != second.place[name]]
+        if len(differ) == 1 and differ != ["dataset"]:
+            change = abs(second.gain.estimate - first.gain.estimate)
+            error = math.hypot(_error(first), _error(second))
+            pairs.append((change / error, differ[0], first, second))
+    if not pairs:
+        return "No two cells that differ in one axis have all their runs."
+    size, axis, first, second = max(pairs, key=lambda pair: pair[0])
+    if size <= stats.norm.ppf(1 - (1 - CONFIDENCE) / 2 / len(pairs)):
+        widest = 2 * max(map(_error, measured))
+        return (
+            f"No axis along which the gain changes beyond its interval was found among"
+            f" {len(measured)} cells, whose intervals are up to {widest:.3f} to either side."
+        )
+    same = ", ".join(f"{name} {value}" for name, value in first.place.items() if name != axis)
+    return (
+        f"The gain changes most clearly along {axis} ({same}): {first.gain.estimate:+.3f}"
+        f" at {first.place[axis]}, {second.gain.estimate:+.3f} at {second.place[axis]}."
+    )
+
+
+def _error(cell: Cell) -> float:
+    """Returns the standard error of a cell's gain, a little above zero."""
+    quantile = float(stats.t.ppf(0.5 + CONFIDENCE / 2, cell.runs - 1))
+    return max((cell.gain.high - cell.gain.low) / 2 / quantile, 1e-9)
