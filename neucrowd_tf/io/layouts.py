@@ -368,6 +368,5 @@ def of_matrix(matrix: Array, path: Path) -> LabelColumns:
         problem = f"expected a matrix of whole numbers, received shape {matrix.shape}"
         raise broken(path, f"{problem} of {matrix.dtype}")
     names = tuple(map(str, range(matrix.shape[1])))
-    cells = [list(map(str, column)) for column in matrix.T.tolist()]
-    table = Table(path, names, cells, header=False)
+    table = Table(path, names, matrix.T.astype(str).tolist(), header=False)
     return dataclasses.replace(_of_cells(table, Roles("matrix", label=names)), layout="matrix")

@@ -224,7 +224,7 @@ class _Decision:
             votes = [name for name in self.table.columns if name.lower().startswith(VOTES)]
             if len(votes) > 1 and not taken["worker"] and not taken["label"]:
                 return self._votes(votes)
-        item, annotator, label = (tuple(taken[role]) for role in ROLES)
+        item, annotator, label = map(tuple, taken.values())
         if len(label) > 1 and not annotator:
             return Roles("wide", item, (), label)
         if len(label) > 1 and item:
@@ -347,7 +347,7 @@ class _Decision:
                 self._which(answers, "several columns could be the label")
         if not all(taken.values()):
             return self._ask()
-        item, annotator, labels = (tuple(taken[role]) for role in ROLES)
+        item, annotator, labels = map(tuple, taken.values())
         return Roles("long", item, annotator, labels, reason)
 
     def _check_label(self, label: str, answers: list[str], questions: list[str]) -> None:
