@@ -384,7 +384,7 @@ def arrow_batches(
     columns: Texts,
     options: TableOptions,
     *,
-    groups: list[int] | None = None,
+    groups: Sequence[int] | None = None,
     plain: bool = True,
 ) -> Iterator[Any]:
     """Yields columns of a CSV or Parquet file as Arrow's record batches.
@@ -405,7 +405,8 @@ def arrow_batches(
 
     if ending(path) in PARQUET:
         with _parquet(path) as file:
-            yield from file.iter_batches(1 << 18, groups, list(columns), use_threads=False)
+            use = None if groups is None else list(groups)
+            yield from file.iter_batches(1 << 18, use, list(columns), use_threads=False)
     elif plain and is_plain(path):
         head = next(csv_parts(path, options, 1))
         yield from _open_plain(head, columns, options, pa.string())
