@@ -373,10 +373,9 @@ def head_of(path: Path, options: TableOptions, rows: int = HEAD) -> Table:
     if ending(path) not in PARQUET:
         return next(csv_parts(path, options, rows))
     with _parquet(path) as file:
-        import pyarrow as pa
-
+        table = file.schema_arrow.empty_table()
         first = itertools.islice(file.iter_batches(rows), 1)
-        return _of_arrow(path, pa.Table.from_batches(first, file.schema_arrow))
+        return _of_arrow(path, table.from_batches(first, file.schema_arrow))
 
 
 def arrow_batches(
