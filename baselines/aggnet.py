@@ -62,7 +62,7 @@ class AggNet(NetworkClassifier):
         one_hot = data.annotations.one_hot()
         posterior = vote_shares(one_hot, len(self.classes_))
         for index in range(self.rounds):
-            network.model.set_draw_seed(self.seed + 7907 * index)
+            network.model.draw_seed = self.seed + 7907 * index
             stage = run.stage(f"round-{index + 1}")
             history = self._train_phase(
                 network, network.model, later if index else self.epochs, data, stage

@@ -18,7 +18,7 @@ from neucrowd_tf.methods.crowding.objectives import (
     selection_counts,
 )
 from neucrowd_tf.methods.crowding.records import Crowd
-from neucrowd_tf.methods.crowding.turns import batches_in, gathered, positions_of, shuffled
+from neucrowd_tf.methods.crowding.turns import batches_in, gathered, positions_of, shuffles
 from neucrowd_tf.nn.optimizers import FusedAdam
 from neucrowd_tf.nn.steps import gradients, take_step
 from neucrowd_tf.training.estimator import TrainingData
@@ -151,11 +151,11 @@ class CrowdGANModel(keras.Model):
         )
         pairs = crowd.with_generated(rows, codes, drawn)
         total = tf.size(pairs[0])
+        orders = shuffles(total, crowd.draw(epoch, _PAIRS), tf.constant(self.passes))
         variables = self.discriminator.trainable_variables
 
         def step(turn: Tensor, index: Tensor) -> Tensor:
-            positions = positions_of(index, _BATCH_PAIRS, total)
-            chosen = shuffled(positions, total, fold(crowd.draw(epoch, _PAIRS), turn))
+            chosen = tf.gather(orders[turn], positions_of(index, _BATCH_PAIRS, total))
             rows, codes, labels, real = (tf.gather(column, chosen) for column in pairs)
             distinct, row_of_pair = tf.unique(rows)  # an instance of several pairs is encoded once
             with tf.GradientTape() as tape:
@@ -176,11 +176,11 @@ class CrowdGANModel(keras.Model):
         """Makes policy-gradient steps on all pairs; returns the mean reward of the last pass."""
         crowd = self.crowd
         size = len(self.crowd.features)
+        orders = shuffles(tf.constant(size), crowd.draw(epoch, _ROWS), tf.constant(self.passes))
         variables = [*self.base.trainable_variables, *self.head.trainable_variables]
 
         def step(turn: Tensor, index: Tensor) -> Tensor:
-            positions = positions_of(index, _BATCH_ROWS, size)
-            rows = shuffled(positions, size, fold(crowd.draw(epoch, _ROWS), turn))
+            rows = tf.gather(orders[turn], positions_of(index, _BATCH_ROWS, size))
             seed = fold(fold(crowd.draw(epoch, _POLICY), turn), index)
             with tf.GradientTape() as tape:
                 logits = self.logits(rows)

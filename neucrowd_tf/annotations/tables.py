@@ -202,14 +202,19 @@ def check_features(features: Features, subject: str = "features") -> Array:
             and column).
     """
     array = _as_numbers(features, subject)
+    check_numbers(array, subject)
+    if array.ndim == 2:
+        return array
+    return as_single(array, subject)
+
+
+def check_numbers(array: Array, subject: str) -> None:
+    """Raises DataError for an array that is no `[N, ...]` finite numbers, without copying it."""
     if array.dtype.kind not in "fiub":
         raise DataError(f"{subject}: expected numbers, received dtype {array.dtype}")
     if array.ndim < 2 or array.shape[-1] == 0:
         raise DataError(f"{subject}: expected shape [instances, features], received {array.shape}")
     _check_finite(array, array, subject)
-    if array.ndim == 2:
-        return array
-    return as_single(array, subject)
 
 
 def _texts_as_array(features: Features) -> Array:
@@ -264,8 +269,12 @@ def as_single(array: Array, subject: str, scaling: Floats | None = None) -> Floa
         DataError: a number that float32 does not reach.
     """
     with np.errstate(over="ignore"):
-        exact = array if scaling is None else (array - scaling[0]) / scaling[1]
-        single = exact.astype(np.float32, copy=False)
+        if scaling is None:
+            single = array.astype(np.float32, copy=False)
+        else:
+            single = np.empty(array.shape, np.float32)
+            for rows in _row_blocks(array):
+                single[rows] = (array[rows] - scaling[0]) / scaling[1]
     _check_finite(single, array, subject)
     return single
 
@@ -303,17 +312,19 @@ def rescaling(features: Array) -> Floats | None:
     is_single = features.dtype.itemsize <= 4 and features.dtype.kind == "f"
     if is_single or features.ndim != 2 or not len(features):
         return None
-    exact = features.astype(np.float64, copy=False)
-    moved = np.zeros(exact.shape[1])
+    moved = np.zeros(features.shape[1])
+    low = np.full(features.shape[1], np.inf)
+    high = np.full(features.shape[1], -np.inf)
     with np.errstate(over="ignore"):
-        for rows in _row_blocks(exact):
-            block = np.abs(exact[rows].astype(np.float32) - exact[rows])
+        for rows in _row_blocks(features):
+            exact = features[rows].astype(np.float64, copy=False)
+            np.minimum(low, exact.min(axis=0), out=low)
+            np.maximum(high, exact.max(axis=0), out=high)
+            block = np.abs(exact.astype(np.float32) - exact)
             np.maximum(moved, block.max(axis=0), out=moved)
-    low = exact.min(axis=0)
-    high = exact.max(axis=0)
     middle = high / 2 + low / 2
     half = high / 2 - low / 2
-    varies = half > len(exact) * np.finfo(np.float64).eps * np.abs(middle)
+    varies = half > len(features) * np.finfo(np.float64).eps * np.abs(middle)
     _check_reached(features, np.flatnonzero(~np.isfinite(moved)))
     representable = np.where(varies, moved <= LOST * half, np.isfinite(moved))
     if representable.all():

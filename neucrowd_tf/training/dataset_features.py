@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-import hashlib
-import itertools
-from collections.abc import Callable, Iterator
+import math
+import tempfile
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,17 +13,18 @@ import tensorflow as tf
 
 from neucrowd_tf.declare.types import Array, Floats32, Indices, Tensor
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.files.arrays import array_digest
-from neucrowd_tf.training.features import ROWS
+from neucrowd_tf.training.batches import step_numbers
+from neucrowd_tf.training.features import ROWS, ArrayFeatures, LazyFeatures
 
 SHUFFLED = 4096  # instances among which a batch is drawn
+_BYTES_AT_ONCE = 1 << 24  # of instances that come one by one
 
 
-class DatasetFeatures:
-    """The features `[N, ...]` of a `tf.data.Dataset`, which every pass reads again.
+class DatasetFeatures(LazyFeatures):
+    """The features `[N, ...]` of a `tf.data.Dataset`, which every pass reads again, by batches.
 
     Args:
-        dataset: elements (features, index), or batches of them. `index` is the instance's position,
+        dataset: batches (features, index), or single elements. `index` is the instance's position,
             0 to N - 1. Resumed fits have the same bytes if the dataset's order is always the same.
         subject: their name in errors.
 
@@ -39,54 +40,80 @@ class DatasetFeatures:
                 f"{subject}: expected a tf.data.Dataset of (features, index), received elements"
                 f" {spec}. dataset.enumerate().map(lambda index, x: (x, index)) adds the index."
             )
-        if spec[1].shape.rank:
-            dataset = dataset.unbatch()
-        self.dataset = dataset.map(lambda x, i: (tf.cast(x, tf.float32), tf.cast(i, tf.int32)))
-        shape = self.dataset.element_spec[0].shape
+        shape = spec[0].shape[1:] if spec[1].shape.rank else spec[0].shape
         if not shape.rank or not shape.is_fully_defined():
             raise DataError(f"{subject}: expected one shape of all instances, received {shape}")
-        places = list(map(int, self.dataset.map(lambda _, i: i).as_numpy_iterator()))
-        if sorted(places) != list(range(len(places))):
+        if not spec[1].shape.rank:
+            dataset = dataset.batch(max(1, min(ROWS, _BYTES_AT_ONCE // (4 * math.prod(shape)))))
+        self.dataset = dataset.map(lambda x, i: (tf.cast(x, tf.float32), tf.cast(i, tf.int32)))
+        indices = [*self.dataset.map(lambda _, i: i).as_numpy_iterator()]
+        places = np.concatenate([*indices, np.zeros(0, np.int32)])
+        if not np.array_equal(np.sort(places), np.arange(len(places))):
             raise DataError(f"{subject}: expected each index from 0 to {len(places) - 1} once")
         self.shape = (len(places), *shape.as_list())
-        self.ndim = len(self.shape)
         self.subject = subject
-
-    def __len__(self) -> int:
-        return int(self.shape[0])
 
     def __getitem__(self, rows: Indices) -> DatasetFeatures:
         """Returns the instances at these positions, which become 0 to n - 1."""
         places = np.full(len(self), -1, np.int32)
         places[rows] = np.arange(len(rows))
+
+        def chosen(features: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
+            new = tf.gather(places, indices)
+            return tf.boolean_mask(features, new >= 0), tf.boolean_mask(new, new >= 0)
+
         some = copy.copy(self)
-        some.dataset = self.dataset.map(lambda x, i: (x, tf.gather(places, i))).filter(
-            lambda _, i: i >= 0
-        )
+        some.dataset = self.dataset.map(chosen).filter(lambda _, i: tf.size(i) > 0)
         some.shape = (len(rows), *self.shape[1:])
         return some
 
     def blocks(self, rows: int = ROWS) -> Iterator[tuple[Array, Floats32]]:
-        """Yields positions `[n]` and features `[n, ...]` of at most `rows` instances at a time."""
-        for block, places in self.dataset.batch(rows).as_numpy_iterator():
+        for block, places in self.dataset.rebatch(rows).as_numpy_iterator():
             if not np.isfinite(block).all():
                 raise DataError(f"{self.subject}: expected finite numbers")
             yield places, block
 
-    def batches(self, size: int, seed: int) -> tuple[Callable[[int], Tensor], int]:
-        """Returns a maker of the pipeline from a step on, and the steps of an epoch.
+    def batches(self, size: int) -> DatasetBatches:
+        """Returns the pipelines of batches of this size."""
+        return DatasetBatches(self, size)
 
-        An element is the step's number, features `[B, ...]` and positions `[B]`.
-        """
-        dataset = self.dataset.shuffle(min(len(self), SHUFFLED), seed=seed).batch(size).repeat()
+    def in_file(self) -> ArrayFeatures:
+        """Returns the features in a temporary file, for methods that take instances at random."""
+        with tempfile.TemporaryFile() as file:
+            array = np.memmap(file, np.float32, "w+", shape=self.shape)
+        for places, block in self.blocks():
+            array[places] = block
+        return ArrayFeatures(array, self.subject)
 
-        def make(first_step: int) -> Tensor:
-            steps = dataset.enumerate().skip(first_step)
-            return steps.map(lambda step, pair: (step, *pair)).prefetch(2)
 
-        return make, -(-len(self) // size)
+class DatasetBatches:
+    """Batches of a dataset, each drawn among `SHUFFLED` instances that stand together.
 
-    def digest(self) -> str:
-        """Returns the SHA-256 of positions and features."""
-        digests = list(map(array_digest, itertools.chain.from_iterable(self.blocks())))
-        return hashlib.sha256(" ".join(digests).encode()).hexdigest()
+    An element is a step's seeds `[2]`, features `[B, ...]` and positions `[B]`.
+
+    Attributes:
+        steps: of an epoch.
+    """
+
+    def __init__(self, features: DatasetFeatures, size: int) -> None:
+        self.steps = -(-len(features) // size)
+        self._dataset = features.dataset.rebatch(SHUFFLED).enumerate()
+        self._size = size
+
+    def make(self, first_step: int, seed: int) -> Tensor:
+        """Returns the pipeline from a step on, a function of (seed, step) and of the dataset."""
+
+        def epoch(number: Tensor) -> Tensor:
+            def shuffled(index: Tensor, pair: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+                draw = tf.random.experimental.stateless_fold_in(tf.stack([seed, number]), index)
+                order = tf.argsort(tf.random.stateless_uniform(tf.shape(pair[1]), draw))
+                return tf.gather(pair[0], order), tf.gather(pair[1], order)
+
+            return self._dataset.map(shuffled).rebatch(self._size)
+
+        seed = seed % 2**31
+        batches = step_numbers(first_step // self.steps).flat_map(epoch)
+        steps = batches.skip(first_step % self.steps).enumerate(first_step)
+        return steps.map(
+            lambda step, pair: (tf.cast(tf.stack([seed, step % 2**31]), tf.int32), *pair)
+        ).prefetch(2)

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from neucrowd_tf.declare.types import Floats32, Indices, Tensor
 from neucrowd_tf.nn.steps import replicas, summed, take_step
-from neucrowd_tf.training.features import in_blocks
+from neucrowd_tf.training.features import ArrayFeatures, in_blocks
 
 
 class EncoderModel(keras.Model):
@@ -25,11 +25,15 @@ class EncoderModel(keras.Model):
 
         Args:
             encoder: `[None, d] -> [None, h]`.
-            features: `[N, d]` as the encoder takes them.
+            features: `[N, d]` as the encoder takes them; each step reads its own if they are not in
+                memory.
         """
         super().__init__()
         self.encoder = encoder
-        self.instances = tf.constant(features)
+        if isinstance(features, ArrayFeatures):
+            self.instances: Tensor = features
+        else:
+            self.instances = tf.constant(features)
         self.loss_tracker = keras.metrics.Mean(name="loss")
 
     def call(self, features: Tensor, training: bool = False) -> Tensor:
@@ -43,10 +47,19 @@ class EncoderModel(keras.Model):
         that is less work.
         """
         count = rows.shape.num_elements()
-        if count is not None and len(self.instances) <= count:
+        in_memory = not isinstance(self.instances, ArrayFeatures)
+        if in_memory and count is not None and len(self.instances) <= count:
             return self.instances, rows
         flat, places = tf.unique(tf.reshape(rows, [-1]))
-        return tf.gather(self.instances, flat), tf.reshape(places, tf.shape(rows))
+        return self.take(flat), tf.reshape(places, tf.shape(rows))
+
+    def take(self, rows: Tensor) -> Tensor:
+        """Returns the features `[M, d]` of instances `[M]`."""
+        if not isinstance(self.instances, ArrayFeatures):
+            return tf.gather(self.instances, rows)
+        features = tf.numpy_function(self.instances.take, [rows], tf.float32)
+        features.set_shape([*rows.shape, *self.instances.shape[1:]])
+        return features
 
     def embed_rows(
         self, rows: Tensor, training: bool, network: keras.Model | None = None
@@ -104,7 +117,7 @@ class EncoderModel(keras.Model):
 
     def embed_instances(self, rows: Indices) -> Floats32:
         """Returns embeddings `[M, h]` of training instances by position, with dropout off."""
-        return in_blocks(lambda block: self._embed(tf.gather(self.instances, block)), rows, 8192)
+        return in_blocks(lambda block: self._embed(self.take(block)), rows, 8192)
 
     @tf.function(reduce_retracing=True, autograph=False)
     def _embed(self, features: Tensor) -> Tensor:

@@ -24,6 +24,7 @@ from neucrowd_tf.annotations.tables import (
     as_annotations,
     as_single,
     check_features,
+    check_numbers,
     check_texts,
     column_names,
     is_text,
@@ -46,7 +47,14 @@ from neucrowd_tf.errors import DataError, UnsupportedDataError, UsageError, one_
 from neucrowd_tf.names import as_name_array
 from neucrowd_tf.saving.persistent import Persistent
 from neucrowd_tf.saving.transaction import transaction
-from neucrowd_tf.training.features import blocks_of, in_blocks, is_dataset
+from neucrowd_tf.training.features import (
+    ArrayFeatures,
+    LazyFeatures,
+    blocks_of,
+    in_blocks,
+    is_dataset,
+    is_mapped,
+)
 from neucrowd_tf.training.owner import owner_of
 from neucrowd_tf.training.random_states import random_states_stay
 from neucrowd_tf.training.reuse import forgotten_after_errors
@@ -96,7 +104,8 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     max_classes: ClassVar[int | None] = None
     takes_texts: ClassVar[bool] = False  # beside numbers
     trains_network: ClassVar[bool] = True  # whose loops call callbacks
-    reads_datasets: ClassVar[bool] = False  # it needs no more than one batch of features at a time
+    reads_batches: ClassVar[bool] = False  # it needs no more than one batch of features at a time
+    takes_rows: ClassVar[bool] = False  # it needs batches of its choice, or goes over all often
     distributed: ClassVar[bool] = False  # it, or what it fits, trains on all devices of a strategy
 
     classes_: Array = fitted()
@@ -120,7 +129,8 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
 
         Args:
             features: `[N, ...]` numbers; `TextClassifier` and `Auto` take texts `[N]` too. Crowd
-                layers and two-stage networks take a `tf.data.Dataset` of (features, index).
+                layers, two-stage methods, NeuCrowd and RLL read an `np.memmap`, or a
+                `tf.data.Dataset` of (features, index), by batches.
             annotations: N instances; `Annotations`, a frame `task, worker, label`, or a dense
                 `[N, R]` matrix with -1 for missing labels. Features with an index, or a column of
                 item ids, are matched by name. Instances without annotations are left out with a
@@ -198,10 +208,11 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         annotations: Annotations | ArrayLike,
         validation: Sequence[object] | None,
     ) -> TrainingData:
+        table: Any = features
+        if is_dataset(features) or is_mapped(features):
+            self._require_batches(features)
         if is_dataset(features):
-            table = self._features(features, "features")
-        else:
-            table = features
+            table = self._by_rows(self._features(features, "features"))
         table, crowd = align_annotations(table, annotations)
         x = self._features(table, "features")
         if len(x) != crowd.num_instances:
@@ -224,14 +235,12 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         self.classes_ = crowd.class_names
         self.feature_names_in_ = column_names(table)
         self.rescaling_ = None
-        if isinstance(x, np.ndarray) and x.dtype != object:
+        exact = x.array if isinstance(x, ArrayFeatures) else x
+        if isinstance(exact, np.ndarray) and exact.dtype != object:
             # What keeps its scale keeps float32's range.
-            wanted = getattr(self, "standardise", True) is True
-            if wanted:
-                self.rescaling_ = rescaling(x)
-            else:
-                self.rescaling_ = None
-            x = as_single(x, "features", self.rescaling_)
+            if getattr(self, "standardise", True) is True:
+                self.rescaling_ = rescaling(exact)
+            x = self._single(x, "features")
         self.feature_shape_ = tuple(map(int, x.shape[1:]))
         if x.ndim > 1:
             self.n_features_in_ = int(x.shape[-1])
@@ -274,7 +283,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     def _check_validation(self, features: ArrayLike, labels: ArrayLike) -> tuple[Array, Indices]:
         """Returns validation data as numbers and class codes, of the training features' shape."""
         table, names = split_names(features, "validation features", self.feature_names_in_)
-        x = self._numbers(table, "validation features")
+        x = self._by_rows(self._numbers(table, "validation features"))
         labels = align_labels(labels, table, names, "validation labels")
         codes = encode_labels(labels, self.classes_, "validation labels")  # type: ignore[arg-type]
         if len(codes) != len(x):
@@ -309,31 +318,53 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         if x.shape[1:] != tuple(self.feature_shape_):
             shape = ", ".join(map(str, self.feature_shape_))
             raise DataError(f"{subject}: expected shape [*, {shape}], received {x.shape}")
-        if isinstance(x, np.ndarray) and x.dtype != object:
-            x = as_single(x, subject, getattr(self, "rescaling_", None))
-        return x
+        return self._single(x, subject)
+
+    def _single(self, features: Any, subject: str) -> Any:
+        """Returns numbers as float32, rescaled as those of training were; others as they are."""
+        scaling = getattr(self, "rescaling_", None)
+        if isinstance(features, ArrayFeatures):
+            return features.changed(lambda block: as_single(block, subject, scaling))
+        if isinstance(features, np.ndarray) and features.dtype != object:
+            return as_single(features, subject, scaling)
+        return features
 
     def _features(self, features: Features, subject: str) -> Any:
         """Returns features as numbers `[N, ...]`, or texts, or a dataset of numbers."""
-        if hasattr(type(features), "digest"):  # `DatasetFeatures`; a frame may have such a column
+        if isinstance(features, LazyFeatures):
             return features
-        if not is_dataset(features):
-            if is_text(features):
-                if self.takes_texts:
-                    return check_texts(features)
-                raise DataError(
-                    f"{subject}: texts, and {type(self).__name__} takes numbers. Fit a"
-                    f" TextClassifier(estimator={type(self).__name__}(...))."
-                )
-            return check_features(features, subject)
-        if not self.reads_datasets:
-            raise UsageError(
-                f"{subject}: {type(self).__name__} needs all features in memory. Pass an array in"
-                " place of the tf.data.Dataset."
-            )
-        from neucrowd_tf.training.dataset_features import DatasetFeatures
+        if is_dataset(features):
+            from neucrowd_tf.training.dataset_features import DatasetFeatures
 
-        return DatasetFeatures(features, subject)
+            self._require_batches(features)
+            return DatasetFeatures(features, subject)
+        if is_mapped(features) and (self.reads_batches or self.takes_rows):
+            array = np.asarray(features)
+            check_numbers(array, subject)
+            return ArrayFeatures(array, subject)
+        if is_text(features):
+            if self.takes_texts:
+                return check_texts(features)
+            raise DataError(
+                f"{subject}: texts, and {type(self).__name__} takes numbers. Fit a"
+                f" TextClassifier(estimator={type(self).__name__}(...))."
+            )
+        return check_features(features, subject)
+
+    def _by_rows(self, features: Any) -> Any:
+        """Returns features as they are, those of a dataset in a file if rows are taken of them."""
+        if self.takes_rows and hasattr(features, "in_file"):
+            return features.in_file()
+        return features
+
+    def _require_batches(self, features: Features) -> None:
+        """Raises UsageError for features out of memory if the method needs all of them in it."""
+        if not self.reads_batches and not self.takes_rows:
+            kind = "np.memmap" if is_mapped(features) else "tf.data.Dataset"
+            raise UsageError(
+                f"features: {type(self).__name__} needs all features in memory. Pass an array in"
+                f" memory in place of the {kind}."
+            )
 
     def text_layer(self) -> Layer:
         """Returns a Keras layer from texts or images to what `inference_model` takes.

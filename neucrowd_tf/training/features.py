@@ -1,14 +1,18 @@
-"""Features: scaling of columns, and blocks of rows."""
+"""Features: scaling of columns, blocks of rows, and features that are not held in memory."""
 
 from __future__ import annotations
 
+import copy
+import hashlib
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from neucrowd_tf.declare.types import Array, Features, Floats
+from neucrowd_tf.declare.types import Array, Features, Floats, Indices
+from neucrowd_tf.io.files.arrays import array_digest
 
 # Under this share of a column's mean a deviation is float32's rounding, which dividing by it would
 # blow up.
@@ -69,17 +73,96 @@ def signed_square_root(values: Array) -> Array:
     return np.copysign(np.sqrt(np.abs(values)), values)
 
 
+class LazyFeatures:
+    """Features `[N, ...]` that are read block by block in every pass.
+
+    Attributes:
+        shape, ndim: as of an array.
+        subject: their name in errors.
+    """
+
+    shape: tuple[int, ...]
+    subject: str
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def blocks(self, rows: int = ROWS) -> Iterator[tuple[Any, Array]]:
+        """Yields positions and features `[n, ...]` of at most `rows` instances at a time."""
+        raise NotImplementedError
+
+    def digest(self) -> str:
+        """Returns the SHA-256 of positions and features."""
+        digests = [
+            array_digest(np.asarray(x)) for x in itertools.chain.from_iterable(self.blocks())
+        ]
+        return hashlib.sha256(" ".join(digests).encode()).hexdigest()
+
+
+class ArrayFeatures(LazyFeatures):
+    """Features of an array that is not copied, such as a file's (`np.memmap`).
+
+    Args:
+        array: `[N, ...]` finite numbers of any type.
+        subject: their name in errors.
+
+    Attributes:
+        array: the same.
+    """
+
+    def __init__(self, array: Array, subject: str = "features") -> None:
+        self.array = array
+        self.subject = subject
+        self.shape = array.shape
+        self._rows: Indices | None = None
+        self._changes: tuple[Callable[[Array], Array], ...] = ()
+
+    def __getitem__(self, rows: Indices) -> ArrayFeatures:
+        """Returns the instances at these positions."""
+        some = copy.copy(self)
+        some._rows = rows if self._rows is None else self._rows[rows]
+        some.shape = (len(some._rows), *self.shape[1:])
+        return some
+
+    def changed(self, change: Callable[[Array], Array]) -> ArrayFeatures:
+        """Returns features whose blocks are changed when they are read."""
+        some = copy.copy(self)
+        some._changes = (*self._changes, change)
+        return some
+
+    def flat(self) -> ArrayFeatures:
+        """Returns features `[N, d]`, whatever shape an instance has."""
+        some = copy.copy(self)
+        some.array = self.array.reshape(len(self.array), -1)
+        some.shape = (len(self), *some.array.shape[1:])
+        return some
+
+    def take(self, rows: Indices | slice) -> Array:
+        """Returns the features at these positions as an array."""
+        block = self.array[rows if self._rows is None else self._rows[rows]]
+        for change in self._changes:
+            block = change(block)
+        return block
+
+    def blocks(self, rows: int = ROWS) -> Iterator[tuple[slice, Array]]:
+        for start in range(0, max(len(self), 1), rows):
+            places = slice(start, start + rows)
+            yield places, self.take(places)
+
+
 def blocks_of(features: Features, rows: int) -> Iterator[tuple[Any, Array]]:
     """Yields positions and features of at most `rows` instances at a time.
 
-    Of no instances there is one empty block. `DatasetFeatures` have blocks of their own.
+    Of no instances there is one empty block.
     """
-    if hasattr(features, "blocks"):
+    if isinstance(features, LazyFeatures):
         yield from features.blocks(rows)
         return
-    for start in range(0, max(len(features), 1), rows):
-        places = slice(start, start + rows)
-        yield places, features[places]
+    yield from ArrayFeatures(features).blocks(rows)
 
 
 def in_blocks(function: Callable[[Array], Any], features: Array, rows: int = ROWS) -> Array:
@@ -95,6 +178,11 @@ def in_blocks(function: Callable[[Array], Any], features: Array, rows: int = ROW
     for places, block in blocks:
         result[places] = function(block)
     return result
+
+
+def is_mapped(features: Features) -> bool:
+    """Whether features are a file's, which is not read before it is used."""
+    return isinstance(features, np.memmap)
 
 
 def is_dataset(features: Features) -> bool:

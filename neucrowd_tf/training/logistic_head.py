@@ -19,8 +19,10 @@ from neucrowd_tf.aggregation.blas import one_blas_thread
 from neucrowd_tf.declare.types import Array, Features, Floats
 from neucrowd_tf.errors import one_at_a_time
 from neucrowd_tf.saving.persistent import Persistent
+from neucrowd_tf.training.features import ArrayFeatures
 from neucrowd_tf.training.features import standardise as scaling
 from neucrowd_tf.training.folds import stratified_folds
+from neucrowd_tf.training.logistic_blocks import BlockwiseLogistic, StandardisedRows, uncopied
 
 STRENGTHS: tuple[float, ...] = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3, 1e4)
 # The logit of a class that training never saw. The largest logit of the others is at least 0 (they
@@ -59,9 +61,15 @@ class LinearHead(Persistent, BaseEstimator):
         return np.asarray(self.standardised(x) @ self.kernel_ + self.bias_)
 
     def standardised(self, x: Features) -> Any:
-        """Returns features `[M, d]` as the weights take them; sparse ones stay sparse."""
+        """Returns features `[M, d]` as the weights take them, many of them block by block.
+
+        Sparse ones stay sparse.
+        """
         if issparse(x):  # their mean_ is 0, and all columns have one scale
             return x / self.scale_[0]
+        x = uncopied(x)
+        if isinstance(x, ArrayFeatures):
+            return StandardisedRows(x, self.mean_, self.scale_)
         values = np.array(x, dtype=np.float64)
         values -= self.mean_
         values /= self.scale_
@@ -108,8 +116,8 @@ def fit_logistic(
     and takes strengths under which every probability is near the commoner class's share.
 
     Args:
-        x: `[N, d]` features, or a sparse matrix of them, whose columns keep their zeros and
-            their proportions.
+        x: `[N, d]` features, of which many are not copied, or a sparse matrix of them, whose
+            columns keep their zeros and their proportions.
         codes: `[N]` class codes below `num_classes`; classes that do not occur get a probability of
             about zero.
         num_classes: C.
@@ -133,7 +141,9 @@ def fit_logistic(
         head.mean_ = np.zeros(x.shape[1])
         head.scale_ = np.full(x.shape[1], scale)
     else:
-        head.mean_, head.scale_ = scaling(np.asarray(x), standardise, weights=weight)
+        if not isinstance(x, ArrayFeatures):
+            x = np.asarray(x)
+        head.mean_, head.scale_ = scaling(x, standardise, weights=weight)
     z = head.standardised(x)
     head.scores_ = []
     if len(Cs) > 1 and len(np.unique(codes)) > 1:
@@ -212,7 +222,9 @@ def _weights(
         solver = "newton-cg"
     else:
         solver = "lbfgs"
-    model = LogisticRegression(solver=solver, max_iter=MAX_ITERATIONS, warm_start=len(Cs) > 1)
+    model: Any = LogisticRegression(solver=solver, max_iter=MAX_ITERATIONS, warm_start=len(Cs) > 1)
+    if isinstance(z, StandardisedRows):
+        model = BlockwiseLogistic(MAX_ITERATIONS)
     for strength in Cs:
         kernel = np.zeros((z.shape[1], num_classes))
         bias = np.full(num_classes, ABSENT)

@@ -19,7 +19,7 @@ from neucrowd_tf.declare.types import Array, Fields, Floats32, Indices, Network,
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.nn.embedding_networks import build_encoder, embedding_model, make_optimizer
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData, transform
-from neucrowd_tf.training.features import standardise
+from neucrowd_tf.training.features import ArrayFeatures, in_blocks, standardise
 from neucrowd_tf.training.learner import in_batches
 from neucrowd_tf.training.logistic_head import STRENGTHS, LinearHead, fit_logistic
 from neucrowd_tf.training.loop import train
@@ -267,7 +267,12 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         self.model_ = self._inference(model.encoder, head)
 
     def _scale(self, features: Floats32) -> Floats32:
-        return np.asarray((features - self.mean_) / self.scale_, dtype=np.float32)
+        def scaled(block: Array) -> Floats32:
+            return np.asarray((block - self.mean_) / self.scale_, dtype=np.float32)
+
+        if isinstance(features, ArrayFeatures):
+            return features.changed(scaled)  # type: ignore[return-value]
+        return in_blocks(scaled, features)
 
     def _make_encoder(
         self, input_shape: tuple[int, ...], seed: int, name: str = "encoder"
@@ -300,6 +305,8 @@ class TupletEstimator(RepresentationEstimator):
     """Base of methods whose embedding tells a positive example from negatives."""
 
     eta: Annotated[float, number(least=0), "smoothing of the softmax."] = 10.0
+    takes_rows: ClassVar[bool] = True
+
     weight_inside: Annotated[
         bool,
         "whether the confidence in a label (NeuCrowd: its assurance) multiplies inside the"
@@ -324,9 +331,11 @@ class TupletEstimator(RepresentationEstimator):
     ) -> TupletModel:
         """Returns the network with the instances that it is trained on."""
         # Deviation: NeuCrowd section 3.3.3, p(e+ | e_r*). Paper: The sum runs over the whole
-        # tuplet. Here: The anchor itself is not in the sum; `weight_inside=False` (the released
-        # code) is another place for the assurance. Why: An anchor's similarity to itself carries no
-        # information. Effect: claims neucrowd_anchor_in_sum and neucrowd_anchor_in_sum_auc.
+        # tuplet; the robust anchor's assurance is not defined. Here: The anchor itself is not in
+        # the sum (`anchor_in_sum`: with the drawn anchor's assurance); `weight_inside=False` (the
+        # released code) is another place for the assurance. Why: An anchor's similarity to itself
+        # carries no information. Effect: claims neucrowd_anchor_in_sum and
+        # neucrowd_anchor_in_sum_auc.
         return self._model_class()(
             encoder,
             features,

@@ -23,6 +23,7 @@ from neucrowd_tf.methods.crowding.turns import (
     positions_of,
     seeds,
     shuffled,
+    shuffles,
     unconverted,
 )
 from neucrowd_tf.nn.steps import gradients, take_step
@@ -93,12 +94,13 @@ class AuthenticClassifier(Game):
         features, identities = inputs
         variables = self.classifier.trainable_variables
         size = tf.size(authentic[0])
+        orders = shuffles(size, seed, tf.constant(self.hparams.passes))
 
         @unconverted
         def update(number: Tensor) -> Tensor:
             batch = batches_in(size, count)
             positions = positions_of(number % count, batch, size)
-            chosen = shuffled(positions, size, fold(seed, number // count))
+            chosen = tf.gather(orders[number // count], positions)
             instances, annotators, labels = (tf.gather(column, chosen) for column in authentic)
             noise = pair_noise(fold(seed, number), [tf.size(chosen), self.generator.noise_size])
             x = tf.gather(features, instances)

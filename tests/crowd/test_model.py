@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.methods.crowd_layers.anno_reg import AnnoReg
@@ -12,36 +13,37 @@ from neucrowd_tf.methods.crowd_layers.doctor_net import WeightedDoctorNet
 
 
 def test_positions_cover_each_epoch():
-    from neucrowd_tf.methods.crowd_layers.common.model import InstanceModel, position_batches
+    from neucrowd_tf.methods.crowd_layers.common.model import InstanceBatches
 
-    make, steps = position_batches(10, 5)
-    assert steps == 2
-    batches = [b.numpy() for b in make(0).take(4)]
-    assert [len(b) for b in batches] == [5, 5, 5, 5]
-    np.testing.assert_array_equal(np.concatenate(batches), np.arange(20))
-    np.testing.assert_array_equal(next(iter(make(3))).numpy(), batches[3])
-    assert make(0) is make(0), "one pipeline for all rounds"
-    model = InstanceModel(np.zeros((10, 1), np.float32), [])
-    model.set_draw_seed(5)
-    rows = [model.draw(b).numpy() for b in batches]
-    first, second = np.concatenate(rows[:2]), np.concatenate(rows[2:])
+    batches = InstanceBatches(10, 5)
+    assert batches.steps == 2
+    elements = [(s.numpy(), rows.numpy()) for s, rows in batches.make(0, 5).take(4)]
+    first, second = (
+        np.concatenate([elements[step][1] for step in pair]) for pair in [(0, 1), (2, 3)]
+    )
     assert sorted(first) == sorted(second) == list(range(10)) and first.tolist() != second.tolist()
-    model.set_draw_seed(6)
-    assert np.concatenate([model.draw(b).numpy() for b in batches[:2]]).tolist() != first.tolist()
+    expected = tf.random.experimental.index_shuffle(tf.range(10), tf.constant([5, 1], tf.uint32), 9)
+    assert second.tolist() == expected.numpy().tolist()
+    draw_seeds, numbers = np.array([seeds for seeds, _ in elements]).T
+    assert draw_seeds.tolist() == [5, 5, 5, 5] and numbers.tolist() == [4, 9, 14, 19]
+    np.testing.assert_array_equal(next(iter(batches.make(3, 5)))[1].numpy(), elements[3][1])
+    assert batches.make(0, 5) is batches.make(0, 6), "one pipeline for all rounds"
+    assert (
+        np.concatenate([b.numpy() for _, b in batches.make(0, 6).take(2)]).tolist()
+        != first.tolist()
+    )
 
 
 def test_uneven_batches_repeat_the_first_positions():
-    from neucrowd_tf.methods.crowd_layers.common.model import position_batches
+    from neucrowd_tf.methods.crowd_layers.common.model import InstanceBatches
 
-    make, steps = position_batches(10, 4)
-    # Three steps of four take twelve positions: the epoch's first two stand once more.
-    assert [b.numpy().tolist() for b in make(3).take(steps)] == [
-        [10, 11, 12, 13],
-        [14, 15, 16, 17],
-        [18, 19, 10, 11],
-    ]
-    make, steps = position_batches(10, 4, replicas=3)
-    assert steps == 3 and all(len(b) == 4 for b in make(0).take(3)), "as on one device"
+    batches = InstanceBatches(10, 4)
+    # Three steps of four take twelve instances: the epoch's first two stand once more.
+    rows = np.concatenate([b.numpy() for _, b in batches.make(3, 0).take(batches.steps)])
+    assert sorted(rows[:10]) == list(range(10)) and rows[10:].tolist() == rows[:2].tolist()
+    batches = InstanceBatches(10, 4, replicas=3)
+    assert batches.steps == 3 and all(len(b) == 4 for _, b in batches.make(0, 0).take(3))
+    assert next(iter(batches.make(0, 0)))[1].shape == (4,), "as on one device"
 
 
 def test_loss_against_loop(crowd):

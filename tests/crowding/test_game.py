@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from typing import Any
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python.framework import op_callbacks
 
 from neucrowd_tf.methods.crowding import CrowdInG
 from neucrowd_tf.methods.crowding.game import Game
@@ -110,7 +112,7 @@ def test_the_discriminative_loss_equals_a_naive_loop() -> None:
         unlikely.append(-(latent[p] * log_q[p]).sum())
     game.optimizer.learning_rate.assign(0.0)  # without an update
     pairs = Pairs(*columns, tf.constant(authentic), tf.constant(latent))
-    loss = game.discriminative_passes(game.crowd.inputs, pairs, tf.constant([1, 2]), tf.constant(1))
+    loss = game.discriminative_passes(game.crowd.inputs, pairs, tf.range(5)[None])
     assert float(loss) == pytest.approx(np.mean(losses), rel=1e-4)
     logits = tf.constant(np.log(d / (1 - d)), tf.float32)
     assert float(game.penalty(logits, authentic)) == pytest.approx(np.mean(d**2), rel=1e-4)
@@ -336,3 +338,36 @@ def test_the_generator_is_pretrained_on_the_likelihood_of_authentic_annotations(
     game.begin("generator")
     losses = [float(game.play(epoch)["loss"]) for epoch in range(4)]
     assert changed(game, before) == {"generator"} and losses[-1] < losses[0]
+
+
+@pytest.fixture
+def operations() -> Iterator[list[tuple[str, str]]]:
+    """The operations that run or are traced, each with the names of the graphs that it is in."""
+    noted: list[tuple[str, str]] = []
+
+    def note(kind: str, *_: Any, graph: Any = None, **__: Any) -> None:
+        names = []
+        while graph is not None:
+            names.append(getattr(graph, "name", "a graph"))
+            graph = getattr(graph, "outer_graph", None)
+        noted.append((kind, " ".join(names)))
+
+    op_callbacks.add_op_callback(note)
+    yield noted
+    op_callbacks.remove_op_callback(note)
+
+
+def test_few_operations_run_one_by_one_and_no_step_shuffles(operations: list[Any]) -> None:
+    class Traced(SmallGame):
+        """Compiled here."""
+
+    game = make_game(kind=Traced)
+    for stage in ("generator", "game"):
+        game.begin(stage)
+        game.play(0)
+    graphs = [names for kind, names in operations if kind == "RandomIndexShuffle" and names]
+    assert any("discriminative_passes" in names for _, names in operations)
+    assert all("shuffles" in names for names in graphs)
+    operations.clear()
+    game.play(1)
+    assert sum(not names for _, names in operations) <= 120

@@ -166,11 +166,12 @@ def test_the_step_of_the_discriminative_module(played: Played, table: Any, alike
     batch = played.x[rows], played.e[codes], labels, authentic, played.z[rows]
     pairs = Pairs(rows, codes, labels, authentic, played.z[rows])
     game = played.game
+    inputs = (played.x, played.e)
     played.compare(
         alike,
         lambda: crowding.judges_loss(played.D, played.Q, *batch),
         [played.D, played.Q],
-        lambda: game.discriminative_passes((played.x, played.e), pairs, SEED, tf.constant(1)),
+        lambda: game.discriminative_passes(inputs, pairs, tf.range(len(rows))[None]),
     )
 
 

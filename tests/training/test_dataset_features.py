@@ -41,9 +41,12 @@ def test_each_pass_gives_what_arrays_give(crowd):
     np.testing.assert_allclose(standardise(lazy), standardise(x), rtol=1e-12)
     rows = np.array([3, 50, 8])
     np.testing.assert_array_equal(in_blocks(np.asarray, lazy[rows]), x[rows])
-    make, steps = lazy.batches(32, seed=1)
-    elements = list(make(0).take(2 * steps).as_numpy_iterator())
-    assert [int(step) for step, *_ in elements] == list(range(6))
+    batches = lazy.batches(32)
+    steps = batches.steps
+    elements = list(batches.make(0, 1).take(2 * steps).as_numpy_iterator())
+    assert [seeds.tolist() for seeds, *_ in elements] == [[1, step] for step in range(6)]
+    later = next(batches.make(4, 1).as_numpy_iterator())
+    np.testing.assert_array_equal(later[2], elements[4][2], "as if from the beginning")
     for epoch in (elements[:steps], elements[steps:]):
         seen = np.concatenate([places for *_, places in epoch])
         assert sorted(seen) == list(range(90))

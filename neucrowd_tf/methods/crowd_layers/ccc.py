@@ -154,7 +154,7 @@ class CCC(CrowdLayerBase):
 
     # Between epochs it predicts raw features with what is trained.
     standardised_once: ClassVar[bool] = False
-    reads_datasets: ClassVar[bool] = False
+    reads_batches: ClassVar[bool] = False
 
     warm_up: Annotated[
         float, number(least=0, most=1), "share of the epochs before the first correction."

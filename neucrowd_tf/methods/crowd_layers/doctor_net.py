@@ -211,7 +211,7 @@ class WeightedDoctorNet(CrowdLayerBase):
     def _set_targets(self, network: CompiledNetwork, data: TrainingData) -> None:
         super()._set_targets(network, data)
         reinitialise(network.second, self.seed)
-        network.second.set_draw_seed(self.seed + 1)
+        network.second.draw_seed = self.seed + 1
         network.second.set_targets(data.annotations.observed().vote_counts())
 
     def _train(self, network: CompiledNetwork, data: TrainingData, run: Run) -> Network:

@@ -83,7 +83,7 @@ class Game(Turns):
     generator_class: ClassVar[type[Generator]] = Generator
     discriminator_class: ClassVar[type[Discriminator]] = Discriminator
     auxiliary_class: ClassVar[type[Auxiliary]] = Auxiliary
-    hidden_units: ClassVar[tuple[int, int]] = (64, 128)  # of g and h (section 4.1)
+    hidden_units: ClassVar[tuple[int, int]] = (64, 128)  # of g and h (a reading of section 4.1)
     pretrain_batch: ClassVar[int] = 64  # annotations in a batch of the generator's pre-training
     pretrain_rate: ClassVar[float] = 1e-3  # of the generator before the game
 
@@ -202,12 +202,15 @@ class Game(Turns):
         crowd = self.crowd
         epoch = epoch + PRETRAINING
         authentic = (crowd.instances, crowd.annotators, crowd.labels)
-        draws = (crowd.draw(epoch, Purpose.ORDER), crowd.draw(epoch, Purpose.NOISE))
-        return {"loss": self._pretrained(crowd.inputs, authentic, self.classify_all(), draws)}
+        size = tf.size(crowd.instances)
+        order = shuffled(tf.range(size), size, crowd.draw(epoch, Purpose.ORDER))
+        noise = crowd.draw(epoch, Purpose.NOISE)
+        loss = self._pretrained(crowd.inputs, authentic, self.classify_all(), order, noise)
+        return {"loss": loss}
 
-    @compiled(inputs_spec, (codes, codes, codes), matrix, (seeds, seeds))
+    @compiled(inputs_spec, (codes, codes, codes), matrix, codes, seeds)
     def _pretrained(
-        self, inputs: Tensor, authentic: Tensor, latent: Tensor, draws: Tensor
+        self, inputs: Tensor, authentic: Tensor, latent: Tensor, order: Tensor, seed: Tensor
     ) -> Tensor:
         """Updates the generator batch by batch; returns the mean loss of the pass."""
         (features, identities), variables = inputs, self.generator.trainable_variables
@@ -215,10 +218,10 @@ class Game(Turns):
 
         @unconverted
         def update(index: Tensor) -> Tensor:
-            chosen = shuffled(positions_of(index, self.pretrain_batch, size), size, draws[0])
+            chosen = tf.gather(order, positions_of(index, self.pretrain_batch, size))
             instances, annotators, labels = (tf.gather(column, chosen) for column in authentic)
             shape = [tf.size(chosen), self.generator.noise_size]
-            noise = pair_noise(fold(draws[1], index), shape)
+            noise = pair_noise(fold(seed, index), shape)
             x = tf.gather(features, instances)
             with tf.GradientTape() as tape:
                 hidden = self.generator.hidden_of_pairs(x, identities, noise, annotators)

@@ -80,6 +80,18 @@ def shuffled(positions: Tensor, size: Tensor, seed: Tensor) -> Tensor:
     return tf.random.experimental.index_shuffle(positions, tf.cast(seed, tf.int32), size - 1)
 
 
+@compiled(count, seeds, count)
+@unconverted
+def shuffles(size: Tensor, seed: Tensor, passes: Tensor) -> Tensor:
+    """Returns a permutation of 0..size-1 for each pass, `[passes, size]`.
+
+    They are made before a turn's steps, as no device but the processor has a kernel for them.
+    """
+    return tf.map_fn(
+        lambda number: shuffled(tf.range(size), size, fold(seed, number)), tf.range(passes)
+    )
+
+
 def positions_of(index: Tensor, batch: int, size: Tensor) -> Tensor:
     """Returns the positions of a batch among 0..size-1; the last batch may be smaller."""
     return tf.range(index * batch, tf.minimum((index + 1) * batch, size))
@@ -192,7 +204,8 @@ class Turns(Learner):
         """
         pairs, mean_entropy = self.select_pairs(epoch, latent)
         seed = self.crowd.draw(epoch, Purpose.PAIRS)
-        loss = self.discriminative_passes(self.crowd.inputs, pairs, seed, tf.constant(passes))
+        orders = shuffles(tf.size(pairs.instances), seed, tf.constant(passes))
+        loss = self.discriminative_passes(self.crowd.inputs, pairs, orders)
         logs = {"discriminator_loss": loss, "generator_entropy": mean_entropy}
         if self.stage == "game":  # the history has no other stages
             scores = np.asarray(self.scores(self.crowd.inputs, pairs))
@@ -223,10 +236,8 @@ class Turns(Learner):
         rows, *others = crowd.with_generated(instances, annotators, labels)
         return Pairs._make([rows, *others, tf.gather(latent, rows)]), tf.reduce_mean(entropies)
 
-    @compiled(inputs_spec, pairs_spec, seeds, count)
-    def discriminative_passes(
-        self, inputs: Tensor, pairs: Pairs, seed: Tensor, passes: Tensor
-    ) -> Tensor:
+    @compiled(inputs_spec, pairs_spec, label_matrix)
+    def discriminative_passes(self, inputs: Tensor, pairs: Pairs, orders: Tensor) -> Tensor:
         """Updates discriminator and auxiliary network batch by batch by eq. 4.
 
         It returns the mean of the discriminator's losses over the last pass.
@@ -258,10 +269,10 @@ class Turns(Learner):
         size = tf.size(pairs.instances)
         total = 0.0
         batches = batches_in(size, self.pair_batch)
-        for number in tf.range(passes * batches):
+        for number in tf.range(tf.shape(orders)[0] * batches):
             index = number % batches
             positions = positions_of(index, self.pair_batch, size)
-            added = update(shuffled(positions, size, fold(seed, number // batches)))
+            added = update(tf.gather(orders[number // batches], positions))
             total = tf.where(index == 0, 0.0, total) + added
         return total / tf.cast(size, tf.float32)
 
@@ -520,7 +531,7 @@ class Turns(Learner):
         if multiplier == "mean":
             # Deviation: CrowdInG eqs. 5 and 6. Paper: Mu searched. Here: The mean of the losses.
             # Why: Mu = 0 raises the probability of every drawn label; a search takes five times as
-            # long and gave the same. Effect: claim crowding_constant_mu.
+            # long. Effect: not measured.
             return {player: tf.reduce_mean(values) for player, values in losses.items()}
         if multiplier != "search":
             return dict.fromkeys(losses, tf.constant(float(multiplier)))

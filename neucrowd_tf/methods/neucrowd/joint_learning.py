@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import keras
@@ -85,7 +86,7 @@ class NeuCrowdModel(TupletModel):
             anchors = robust_anchors(drawn, assurance, classes, size, reduction=reduction)
             return tf.gather(anchors, classes)
         shape = self.instances.shape[1:]
-        examples = tf.reshape(tf.gather(self.instances, tuplets[:, 0]), [-1, shape.num_elements()])
+        examples = tf.reshape(self.take(tuplets[:, 0]), [-1, math.prod(shape)])
         formed = robust_anchors(examples, assurance, classes, size, reduction="sum")
         embedded = self.encoder(tf.reshape(formed, [size, *shape]), training=training)
         return tf.gather(tf.cast(embedded, tf.float32), classes)

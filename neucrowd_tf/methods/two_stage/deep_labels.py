@@ -43,7 +43,7 @@ class DeepLabels(LabelsFirst, NetworkClassifier):
         history_, n_iter_, best_epoch_, rows_: see `NetworkClassifier`.
     """
 
-    reads_datasets: ClassVar[bool] = True
+    reads_batches: ClassVar[bool] = True
 
     base: Network = "dense"  # not the first argument here, so by name alone
     class_weight: Annotated[

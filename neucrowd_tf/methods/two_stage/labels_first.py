@@ -102,6 +102,7 @@ class TwoStageClassifier(LabelsFirst, LinearClassifier):
     """
 
     takes_sparse: ClassVar[bool] = True
+    takes_rows: ClassVar[bool] = True
 
     labels: Labels = "hard"
 

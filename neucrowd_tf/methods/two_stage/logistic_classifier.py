@@ -15,6 +15,8 @@ from scipy.sparse import issparse
 from neucrowd_tf.declare.declarations import estimator, fitted, strengths
 from neucrowd_tf.declare.types import Array, Floats, Floats32, Network
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
+from neucrowd_tf.training.features import ArrayFeatures, in_blocks
+from neucrowd_tf.training.logistic_blocks import MOST_COPIED, uncopied
 from neucrowd_tf.training.logistic_head import STRENGTHS, LinearHead, fit_logistic
 
 
@@ -36,7 +38,10 @@ class LinearClassifier(CrowdEstimator):
     head_: LinearHead = fitted()
 
     def _predict_proba(self, features: Floats32) -> Array:
-        return self.head_.predict_proba(_flat(features))
+        if issparse(features):
+            return self.head_.predict_proba(features)
+        rows = max(1, MOST_COPIED // math.prod(features.shape[1:]))
+        return in_blocks(lambda block: self.head_.predict_proba(_flat(block)), features, rows)
 
     def _inference_model(self) -> Network:
         """Returns a Keras model: standardise, then a dense softmax."""
@@ -55,10 +60,11 @@ class LinearClassifier(CrowdEstimator):
         """
         rows, codes = np.nonzero(weights)
         validation = data.validation
-        features = _flat(data.features)
-        once = np.array_equal(rows, np.arange(features.shape[0]))
+        features = uncopied(_flat(data.features))
+        if not np.array_equal(rows, np.arange(features.shape[0])):
+            features = features[rows]
         return fit_logistic(
-            features if once else features[rows],
+            features,
             codes,
             len(self.classes_),
             self.Cs,
@@ -73,4 +79,6 @@ def _flat(features: Floats32) -> Floats32:
     """Returns features `[N, d]`, whatever shape a row had."""
     if issparse(features):
         return features
+    if isinstance(features, ArrayFeatures):
+        return features.flat()
     return features.reshape(len(features), math.prod(features.shape[1:]))

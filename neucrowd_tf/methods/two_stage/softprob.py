@@ -32,6 +32,7 @@ class SoftProb(LinearClassifier):
     """
 
     takes_sparse: ClassVar[bool] = True
+    takes_rows: ClassVar[bool] = True
 
     def _fit(self, data: TrainingData, run: Run) -> None:
         self.head_ = self._regression(data, data.annotations.vote_counts().astype(np.float64))

@@ -6,6 +6,7 @@ Crowd layers and two-stage methods with a network build on it.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import AbstractContextManager
@@ -24,9 +25,8 @@ from neucrowd_tf.methods.crowd_layers.common.network import CompiledNetwork
 from neucrowd_tf.methods.crowd_layers.common.prediction import compiled_output, rows_at_once
 from neucrowd_tf.nn.embedding_networks import make_optimizer
 from neucrowd_tf.nn.standardise import Standardise
-from neucrowd_tf.training.dataset_features import DatasetFeatures
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
-from neucrowd_tf.training.features import in_blocks
+from neucrowd_tf.training.features import LazyFeatures, in_blocks
 from neucrowd_tf.training.learner import in_batches
 from neucrowd_tf.training.loop import train
 from neucrowd_tf.training.networks import (
@@ -163,7 +163,7 @@ class NetworkClassifier(CrowdEstimator):
         else:
             size = len(data.features)
         shape = (*data.features.shape[1:], data.annotations.num_annotators, len(self.classes_))
-        lazy = isinstance(data.features, DatasetFeatures)
+        lazy = isinstance(data.features, LazyFeatures)
         arguments = {**self.get_params(deep=False), "seed": None}.values()
         # A configuration by its text, as it may be changed in place; objects by their identity.
         values = (str(x) if isinstance(x, (Mapping, list, tuple)) else x for x in arguments)
@@ -208,7 +208,7 @@ class NetworkClassifier(CrowdEstimator):
             data, _ = hold_out(data, self.seed, fraction=self.validation_fraction)
         cache = self._networks or NetworkCache()
         network = cache.get(self._spec(data, run), lambda: self._compiled(data, run))
-        network.set_batches(data.features, self.batch_size, self.seed, run)
+        network.set_batches(data.features, self.batch_size, run)
         run = with_start(run, [value for _, value in network.start])
         self.model_ = network.whole
         if self._networks is not None:
@@ -231,6 +231,8 @@ class NetworkClassifier(CrowdEstimator):
         self.best_epoch_ = history.best_epoch
         self.rows_ = data.rows
         self._finish(network, data)
+        if self._networks is None:
+            network.model.free_features()
 
     @property
     def network(self) -> CompiledNetwork:
@@ -248,7 +250,8 @@ class NetworkClassifier(CrowdEstimator):
             # A user's layer may not say how its weights are drawn.
             undrawn = reinitialise(network.model, self.seed)
             network.start += zip(undrawn, read_variables(undrawn), strict=True)
-            network.set_batches(data.features, self.batch_size, self.seed, run)
+        network.set_batches(data.features, self.batch_size, run)
+        with run.scope():
             self._compile(network, run)
         return network
 
@@ -268,7 +271,7 @@ class NetworkClassifier(CrowdEstimator):
         same = network.standardised and network.features is data.features
         if not same or data.features.flags.writeable:
             network.set_features(data.features, self.standardise, rows_at_once(self.feature_shape_))
-        network.model.set_draw_seed(seed)
+        network.model.draw_seed = seed
         self._set_targets(network, data)
         # Last, as a subclass's targets may draw weights too.
         for variable, value in network.start:
@@ -304,12 +307,13 @@ class NetworkClassifier(CrowdEstimator):
                 return None
             return epoch_start(epoch)
 
+        batches = functools.partial(network.batches, seed=model.draw_seed)
         # Processes that train together need the same figures; the first alone writes event files.
         logged = run.tensorboard is not None or run.workers > 1
         wanted = self.monitor is not None or run.callbacks or logged
         return train(
             model,
-            in_batches(model, network.batches, network.steps, run),
+            in_batches(model, batches, network.steps, run),
             epochs=epochs,
             steps_per_epoch=network.steps,
             run=run,

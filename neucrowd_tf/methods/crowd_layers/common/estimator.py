@@ -28,9 +28,8 @@ from neucrowd_tf.methods.crowd_layers.common.network import CompiledNetwork
 from neucrowd_tf.methods.crowd_layers.common.prediction import rows_at_once
 from neucrowd_tf.nn.embedding_networks import make_optimizer
 from neucrowd_tf.nn.standardise import Standardise
-from neucrowd_tf.training.dataset_features import DatasetFeatures
 from neucrowd_tf.training.estimator import TrainingData
-from neucrowd_tf.training.features import blocks_of, in_blocks
+from neucrowd_tf.training.features import LazyFeatures, blocks_of, in_blocks
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.state import from_snapshot, load_snapshot, snapshot
 
@@ -80,7 +79,7 @@ class CrowdLayerBase(NetworkClassifier):
     """
 
     requires_identities: ClassVar[bool] = True
-    reads_datasets: ClassVar[bool] = True
+    reads_batches: ClassVar[bool] = True
 
     imbalance: Annotated[
         str,
@@ -166,7 +165,7 @@ class CrowdLayerBase(NetworkClassifier):
         layer = Standardise(self.standardise == "square_root", name="standardise")
         head = self._head(annotators, classes)
         standardised = layer(inputs)
-        lazy = isinstance(data.features, DatasetFeatures)
+        lazy = isinstance(data.features, LazyFeatures)
         once = self.standardised_once and not self.augment and not lazy
         if once:
             network_input = standardised

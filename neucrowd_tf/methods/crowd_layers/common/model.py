@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 
 import keras
@@ -14,51 +15,106 @@ from neucrowd_tf.declare.types import Array, Floats32, KerasOptimizer, Layer, Te
 from neucrowd_tf.methods.crowd_layers.common.losses import annotation_losses
 from neucrowd_tf.nn.steps import replicas, share_of, summed, take_step
 from neucrowd_tf.training.batches import step_numbers
+from neucrowd_tf.training.features import ArrayFeatures, blocks_of, in_blocks
 
 _STEPS_AT_ONCE = 64
+# TensorFlow's `index_shuffle` puts this before its seed.
+_PADDING = 498247692
+_BYTES_AT_ONCE = 1 << 23  # of features that are read for several steps
 
 
-def position_batches(
-    num_instances: int, batch_size: int, replicas: int = 1
-) -> tuple[Callable[[int], tf.data.Dataset], int]:
-    """Returns the pipeline's maker and the steps of an epoch.
+class InstanceBatches:
+    """The batches of N instances, which serve every fit on as many: making them costs about 80 ms.
 
-    An element is `[B]` positions, N of them an epoch: which instance a position stands for is a
-    permutation that the model draws for each epoch, so one pipeline serves every round of a method
-    (making one costs about 80 ms).
+    An element is a step's seeds `[2]` and its instances `[B]`, which are a permutation of 0..N-1
+    for each epoch, a function of (seed, epoch). It is drawn on the host, as there is no kernel for
+    it on other devices. Of features that are not in memory, their blocks are between the two.
 
-    An epoch has ceil(N / batch_size) steps of one size; where they do not divide N, the few
-    positions left over stand for the epoch's first instances once more. Without replicas the
-    element's type does not say B, so that what is traced for one number of instances serves others.
+    An epoch has ceil(N / batch_size) steps of one size; where they do not divide N, the epoch's
+    first instances fill the last batch. Without replicas the element's type does not say B, so that
+    what is traced for one number of instances serves others.
+
+    Args:
+        num_instances: N.
+        batch_size: B, at most.
+        replicas: that share a batch.
+        features: `[N, ...]`, if they are not in memory.
+
+    Attributes:
+        steps: of an epoch.
     """
-    steps = -(-num_instances // batch_size)
-    size = -(-num_instances // steps)
-    pipelines: dict[int, tf.data.Dataset] = {}
-    on_host = replicas == 1 and not tf.config.list_logical_devices("GPU")
 
-    def make(first_step: int) -> tf.data.Dataset:
-        if first_step not in pipelines:
+    def __init__(
+        self,
+        num_instances: int,
+        batch_size: int,
+        replicas: int = 1,
+        features: ArrayFeatures | None = None,
+    ) -> None:
+        self.steps = -(-num_instances // batch_size)
+        self._num_instances = num_instances
+        self._size = -(-num_instances // self.steps)
+        self._on_host = replicas == 1 and not tf.config.list_logical_devices("GPU")
+        self._features = features
+        self._pipelines: dict[int, tf.data.Dataset] = {}
+        with tf.device("CPU:0"):
+            self._seed = tf.Variable(0, dtype=tf.int64, trainable=False, name="draw_seed")
 
-            @tf.autograph.experimental.do_not_convert
-            def positions(first: tf.Tensor) -> tf.Tensor:
-                step = (first + tf.range(_STEPS_AT_ONCE, dtype=tf.int64))[:, None]
-                # no constant
-                if on_host:
-                    length = size + tf.minimum(first, 0)
-                else:
-                    length = size
-                within = (step % steps) * size + tf.range(length, dtype=tf.int64)
-                return (step // steps) * num_instances + within % num_instances
-
+    def make(self, first_step: int, seed: int) -> tf.data.Dataset:
+        """Returns the pipeline from a step on; one made before draws by this seed from now on."""
+        self._seed.assign(seed % 2**31)
+        if first_step not in self._pipelines:
+            at_once = _STEPS_AT_ONCE
+            if self._features is not None:
+                bytes_of_step = 4 * self._size * math.prod(self._features.shape[1:])
+                at_once = max(1, min(at_once, _BYTES_AT_ONCE // bytes_of_step))
             # Another thread's element a step would cost more than all of this does.
-            blocks = step_numbers(first_step, _STEPS_AT_ONCE).map(positions).unbatch()
-            if on_host:
-                pipelines[first_step] = blocks
-            else:
-                pipelines[first_step] = blocks.prefetch(tf.data.AUTOTUNE)
-        return pipelines[first_step]
+            blocks = step_numbers(first_step, at_once).map(self._block(at_once))
+            if self._features is not None:
+                blocks = blocks.prefetch(1)
+            elements = blocks.unbatch()
+            if not self._on_host:
+                elements = elements.prefetch(tf.data.AUTOTUNE)
+            self._pipelines[first_step] = elements
+        return self._pipelines[first_step]
 
-    return make, steps
+    def _block(self, at_once: int) -> Callable[[Tensor], tuple[Tensor, ...]]:
+        """Returns a function from a step to the elements of the steps from there on."""
+        total = self._num_instances
+        features = self._features
+
+        @tf.autograph.experimental.do_not_convert
+        def block(first: Tensor) -> tuple[Tensor, ...]:
+            step = (first + tf.range(at_once, dtype=tf.int64))[:, None]
+            if self._on_host:
+                length = self._size + tf.minimum(first, 0)  # no constant
+            else:
+                length = self._size
+            within = (step % self.steps) * self._size + tf.range(length, dtype=tf.int64)
+            places = tf.cast(within % total, tf.int32)
+            epoch = step // self.steps
+            seeds = tf.broadcast_to(tf.cast(self._seed, tf.uint32), tf.shape(epoch))
+            padding = tf.fill(tf.shape(epoch), tf.constant(_PADDING, tf.uint32))
+            triples = tf.concat([padding, seeds, tf.cast(epoch, tf.uint32)], axis=1)
+            # `index_shuffle`, which takes one seed only.
+            rows = tf.raw_ops.RandomIndexShuffle(
+                index=tf.reshape(places, [-1]),
+                seed=tf.repeat(triples, length, axis=0),
+                max_index=total - 1,
+                rounds=4,
+            )
+            rows = tf.reshape(rows, tf.shape(places))
+            rows.set_shape(places.shape)
+            number = epoch * total + tf.reduce_max(within % total, axis=1, keepdims=True)
+            seeds = tf.concat([tf.cast(seeds, tf.int32), tf.cast(number % 2**31, tf.int32)], axis=1)
+            if features is None:
+                return seeds, rows
+            values = tf.numpy_function(features.take, [tf.reshape(rows, [-1])], tf.float32)
+            values.set_shape([None, *features.shape[1:]])
+            shape = tf.concat([tf.shape(rows), features.shape[1:]], axis=0)
+            return seeds, tf.reshape(values, shape), rows
+
+        return block
 
 
 def rows_variable(values: Tensor, name: str) -> tf.Variable:
@@ -74,12 +130,14 @@ class InstanceModel(keras.Model):
     `batch_loss`.
 
     Args:
-        features: `[N, ...]`, or another model's variable of them, which is then shared.
+        features: `[N, ...]`, whose shape is taken (see `set_features`), or another model's variable
+            of them, which is then shared.
         trained: the layers and models that are trained.
         augment: `augment(batch, seed)` or None; `seed` is a `[2]` tensor of its own for each step.
 
     Attributes:
         features: the variable `[N, ...]` of any number of instances, which another model may share.
+        draw_seed: chooses the batches of all epochs.
         whole_batch: whether losses depend on a batch's other members: then each replica computes
             all of it, else a part.
         whole: raw features to probabilities, which shares the trained weights; what `save` saves.
@@ -97,17 +155,44 @@ class InstanceModel(keras.Model):
         self.trained = list(trained)
         self.augment = augment
         # Not a weight: it is data, neither saved nor checkpointed; a variable, so that a refit
-        # brings its own, of as many instances as it has.
-        if hasattr(features, "blocks"):  # each batch brings its features
-            features = np.zeros((0, *features.shape[1:]), np.float32)
+        # brings its own, of as many instances as it has. Until then there are none.
         if isinstance(features, tf.Variable):
             self.features = features
         else:
-            self.features = rows_variable(features, "features")
-        self._draw_seed = tf.Variable(0, dtype=tf.int64, trainable=False, name="draw_seed")
+            self.features = rows_variable(tf.zeros((0, *features.shape[1:])), "features")
+        self.draw_seed = 0
         self._step_seed: Tensor = None
         self.loss_tracker = keras.metrics.Mean(name="loss")
         self.built = True
+
+    def set_features(
+        self, features: Floats32, change: Callable[[Tensor], Tensor], rows: int
+    ) -> None:
+        """Sets `change(features)`, block by block in place, so that there is one copy of them.
+
+        Args:
+            features: `[N, ...]`.
+            change: a block as what is trained takes it.
+            rows: of a block.
+        """
+        if isinstance(self.features, tf.distribute.DistributedValues):
+            self.features.assign(in_blocks(change, features, rows))
+            return
+        self.free_features()
+        self.features.assign(tf.fill(features.shape, 0.0))  # TensorFlow keeps `tf.zeros`
+        for places, block in blocks_of(features, rows):
+            # What `features[places].assign` does first, reading, would copy all of them.
+            tf.raw_ops.ResourceStridedSliceAssign(
+                ref=self.features.handle,
+                begin=[places.start],
+                end=[places.start + len(block)],
+                strides=[1],
+                value=change(block),
+            )
+
+    def free_features(self) -> None:
+        """Frees the memory of features that no fit needs any more."""
+        self.features.assign(tf.zeros((0, *self.features.shape[1:])))
 
     def save(self, filepath: object, overwrite: bool = True, **options: object) -> None:
         """Saves the network that predicts: raw features to probabilities."""
@@ -122,42 +207,18 @@ class InstanceModel(keras.Model):
         for variable in self.loss_tracker.variables:
             variable.value.assign(0.0, read_value=False)
 
-    def set_draw_seed(self, seed: int) -> None:
-        """Chooses the permutations of all epochs."""
-        self._draw_seed.assign(seed % 2**31)
-
-    def draw(self, positions: Tensor) -> Tensor:
-        """Returns the instances `[B]` at these positions.
-
-        They are a permutation of 0..N-1 for each epoch, a function of (seed, epoch).
-        """
-        # A batch lies within one epoch.
-        if tf.distribute.has_strategy():
-            size = tf.shape(self.features, out_type=tf.int64)[0]
-        else:  # without reading, and so copying, all features in each step
-            size = tf.raw_ops.VariableShape(input=self.features.handle, out_type=tf.int64)[0]
-        epoch = tf.reduce_max(positions) // size
-        seed = tf.stack([tf.cast(self._draw_seed, tf.uint32), tf.cast(epoch, tf.uint32)])
-        within = tf.cast(positions % size, tf.int32)
-        return tf.random.experimental.index_shuffle(within, seed, tf.cast(size - 1, tf.int32))
-
     def batch(self, element: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the instances `[B]` and their features, augmented.
 
         What `batch_loss` draws is a function of `_step_seed`.
 
         Args:
-            element: positions `[B]` of `position_batches`, or the step, features and instances of
-                `DatasetFeatures`.
+            element: the step's seeds, the features if they are not in memory, and the instances.
         """
-        if isinstance(element, tuple):
-            number, features, rows = element
-        else:
-            number = tf.reduce_max(element)
-            rows = self.draw(element)
-            features = tf.gather(self.features, rows)
-        step = tf.cast(number % 2**31, tf.int32)
-        self._step_seed = tf.stack([tf.cast(self._draw_seed, tf.int32), step])
+        self._step_seed, *features, rows = element
+        if not features:
+            features = [tf.gather(self.features, rows)]
+        features = features[0]
         if self.augment is not None:
             features = self.augment(features, self._step_seed)
         if self.whole_batch:

@@ -9,9 +9,9 @@ import numpy as np
 
 from neucrowd_tf.declare.types import Array, Features, Floats32, Layer, Network
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.methods.crowd_layers.common.model import position_batches
+from neucrowd_tf.methods.crowd_layers.common.model import InstanceBatches
 from neucrowd_tf.training.dataset_features import DatasetFeatures
-from neucrowd_tf.training.features import in_blocks, standardise
+from neucrowd_tf.training.features import ArrayFeatures, LazyFeatures, standardise
 from neucrowd_tf.training.reuse import NetworkCache
 from neucrowd_tf.training.run import Run
 
@@ -45,26 +45,30 @@ class CompiledNetwork:
     second: Network = None
     batches: Any = None
     steps: int = 0
-    pipelines: dict[int, tuple[Any, int]] = dataclasses.field(default_factory=dict)
+    pipelines: dict[int, InstanceBatches] = dataclasses.field(default_factory=dict)
     start: list[tuple[Any, Array]] = dataclasses.field(default_factory=list)
     features: Floats32 | None = None
     functions: NetworkCache = dataclasses.field(default_factory=NetworkCache)
 
-    def set_batches(self, features: Features, size: int, seed: int, run: Run) -> None:
+    def set_batches(self, features: Features, size: int, run: Run) -> None:
         """Sets the pipeline of so many instances, or of a dataset, in batches of this size."""
         if run.strategy is None:
             replicas = 1
         else:
             replicas = run.strategy.num_replicas_in_sync
+        if replicas > 1 and isinstance(features, LazyFeatures):
+            raise UsageError("features: those that are not in memory train on one device only")
         if isinstance(features, DatasetFeatures):
-            if replicas > 1:
-                raise UsageError("features: a tf.data.Dataset trains on one device only")
-            self.batches, self.steps = features.batches(size, seed)
-            return
-        instances = len(features)
-        if instances not in self.pipelines:
-            self.pipelines[instances] = position_batches(instances, size, replicas)
-        self.batches, self.steps = self.pipelines[instances]
+            batches: Any = features.batches(size)
+        elif isinstance(features, ArrayFeatures):
+            batches = InstanceBatches(len(features), size, features=features)
+        else:
+            instances = len(features)
+            if instances not in self.pipelines:
+                self.pipelines[instances] = InstanceBatches(instances, size, replicas)
+            batches = self.pipelines[instances]
+        self.batches = batches.make
+        self.steps = batches.steps
 
     def set_features(self, features: Floats32, scaling: bool | str, rows: int) -> None:
         """Sets the features, and their mean and scale; `rows` are standardised at a time."""
@@ -72,7 +76,6 @@ class CompiledNetwork:
         mean, scale = standardise(features, scaling)
         self.standardise.mean.assign(mean.astype(np.float32))
         self.standardise.scale.assign(scale.astype(np.float32))
-        if self.standardised:
-            features = in_blocks(self.standardise, features, rows)
-        if not isinstance(features, DatasetFeatures):
-            self.model.features.assign(features)
+        if not isinstance(features, LazyFeatures):
+            change = self.standardise if self.standardised else np.asarray
+            self.model.set_features(features, change, rows)
