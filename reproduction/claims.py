@@ -45,6 +45,8 @@ FIXED = frozenset({"hotel", "labelme", "music", "labelme_ovr_0", "labelme_ovr_4"
 MOST_APART = 2.0
 _SUITES = {suite.name: suite for suite in SUITES}
 _KEY = ["dataset", "method", "metric"]
+# A study of `auto`, a line for each run and a column for each metric, without a suite's table.
+AUTO_RUNS = "auto_accuracy"
 _NO_LINES = pd.DataFrame(columns=["seed", "value", *COLUMNS])
 
 
@@ -306,6 +308,7 @@ def lines_needed(claim: Claim) -> list[tuple[Suite, str, str]]:
     """Returns (suite, row, metric) of the runs whose instances a claim's interval needs."""
     metric = claim.metric_of_control
     apart = not claim.controls or claim.panel or claim.data not in FIXED
+    apart = apart or claim.suite == AUTO_RUNS
     if apart or not {claim.metric, metric} <= {ACCURACY, LAST_ROUND}:
         return []
     ours = _SUITES[claim.suite]
@@ -338,6 +341,11 @@ def _line(claim: Claim, results: Path, suite: str, row: str, metric: str, x: flo
     """
     file = f"claims.toml: {claim.name}: results/{suite}.csv"
     by_seed = pd.Series(dtype=float)
+    if suite == AUTO_RUNS:
+        by_seed = _runs_of_auto(results, claim.data, row, metric)
+        if not len(by_seed):
+            raise DataError(f"{file} has no runs of {claim.data}/{row}")
+        return _Line(float(by_seed.mean()), float(by_seed.std()), len(by_seed), by_seed)
     if claim.panel:
         table = pd.read_csv(results / f"{suite}.csv")
         lines = table[(table.iloc[:, 0] == claim.panel) & (table.iloc[:, 1] == row)]
@@ -357,6 +365,22 @@ def _line(claim: Claim, results: Path, suite: str, row: str, metric: str, x: flo
     if len(by_seed) and (len(by_seed) != runs or abs(by_seed.mean() - mean) > 1e-5):
         raise DataError(f"claims.toml: {claim.name}: {suite}_seeds.csv differs from its table")
     return _Line(float(mean), float(deviation), int(runs), by_seed)
+
+
+def _runs_of_auto(results: Path, data: str, row: str, metric: str) -> pd.Series:
+    """Returns the values by seed of a method in the study of `auto`, without validation items.
+
+    Args:
+        results: folder of the tables.
+        data: the dataset.
+        row: a method, after its target where that is not "as_trained" ("balanced/auto").
+        metric: a column.
+    """
+    target, _, method = row.rpartition("/")
+    table = pd.read_csv(results / f"{AUTO_RUNS}.csv")
+    chosen = (table["dataset"] == data) & (table["method"] == method) & (table["validation"] == 0)
+    chosen &= table["target"] == (target or "as_trained")
+    return table[chosen].set_index("seed")[metric].astype(float)
 
 
 def _lines(path: Path, data: str, row: str, metric: str) -> pd.DataFrame:

@@ -10,7 +10,7 @@ import re
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -24,29 +24,17 @@ from reproduction.catalogue import SUITES
 from reproduction.claim import OTHER, PARTS, RESULTS, SAME, Claim, figures, read, shown
 from reproduction.results_folder import FILES, collect_runs, files_csv, readme
 from reproduction.table import stored_table
-from reproduction.verdicts import (
-    ABOVE,
-    AHEAD,
-    BEHIND,
-    BELOW,
-    FEW_RUNS,
-    NOT_TRAINED,
-    TOO_WIDE,
-    UNDECIDED,
-    WITHIN,
-)
+from reproduction.verdicts import AHEAD, BEHIND, FEW_RUNS, NOT_TRAINED, UNDECIDED
 
 TEMPLATE = Path(__file__).with_name("results_page.md")
-# Places in the template and in pages of methods.
-COUNTS = "<!-- counts -->"
-ANSWER = "<!-- answer -->"
 # A claim's figure in the template: {{name}} is its mean, {{name:published}} the published value;
 # {{dasc_gain_:ahead}} is how many of the claims with names that begin so have a verdict,
-# {{auto:digits:mv_lr}} the
-# gain of `auto` over a method, {{consensus:mean}} that of `consensus` over majority vote.
+# {{auto:digits:mv_lr}} the gain of `auto` over a method, {{consensus:mean}} that of `consensus`
+# over majority vote.
 _FIGURE = re.compile(r"\{\{(\w+)(?::(\w+))?(?::(\w+))?\}\}")
 _PLACES = re.compile(
-    r"(<!-- (claims|main claims|gains|no gains|maps) -->\n).*?(?=<!-- end of \2 -->)", re.DOTALL
+    r"(<!-- (claims|main claims|minute|gains|no gains|maps) -->\n).*?(?=<!-- end of \2 -->)",
+    re.DOTALL,
 )
 PAPERS = {
     "neucrowd": "NeuCrowd",
@@ -56,10 +44,6 @@ PAPERS = {
     "iced": "ICED",
     "others": "Truth inference, later methods and datasets",
 }
-# How our value compares with a published one, in the order of the summary's columns.
-PLACES = (ABOVE, WITHIN, BELOW, TOO_WIDE)
-OWN = "the paper's method"
-RIVALS = "rivals"
 WORDS = (AHEAD, UNDECIDED, BEHIND)
 JUDGED = (*WORDS, NOT_TRAINED, FEW_RUNS)
 SETTINGS = {True: "published", False: "our"}
@@ -73,40 +57,6 @@ NO_GAINS = {
     True: "No stored table shows a gain over a simpler method.",
     False: "Each stored comparison shows a gain.",
 }
-
-
-def summary(tables: Mapping[str, pd.DataFrame]) -> list[str]:
-    """Returns a table of how our values compare with those of each paper's own tables.
-
-    Values of a paper's own method and those of its rivals are counted apart.
-
-    Args:
-        tables: by suite.
-    """
-    counts = Counter[tuple[str, str, str]]()
-    for suite, table in tables.items():
-        name = suite.partition("_")[0]
-        published = table[table["published"] != ""]
-        for method, verdict in zip(published["method"], published["verdict"], strict=True):
-            counts[name, _whose(name, method), verdict] += 1
-    places = ", ".join(PLACES)
-    lines = [["paper", f"{OWN}: {places}", f"{RIVALS}: {places}"]]
-    for name, paper in PAPERS.items():
-        own = [counts[name, OWN, place] for place in PLACES]
-        rivals = [counts[name, RIVALS, place] for place in PLACES]
-        if any(own + rivals):
-            lines.append([paper, ", ".join(map(str, own)), ", ".join(map(str, rivals))])
-    return aligned(lines, "md", "")
-
-
-def _whose(paper: str, method: str) -> str:
-    """Returns whether a row of a paper's table is of its own method (or a variant of it)."""
-    names: tuple[str, ...] = (paper,)
-    if paper == "crowding":
-        names = ("crowding", "crowdg")
-    if method.rpartition("/")[2].startswith(names):
-        return OWN
-    return RIVALS
 
 
 def answer(claims: Iterable[Claim]) -> list[str]:
@@ -126,8 +76,10 @@ def answer(claims: Iterable[Claim]) -> list[str]:
         inputs = "data similar to the paper's"
         if apart:
             inputs = f"not the paper's {' and '.join(apart)}"
-        elif {claim.data_word for claim in gains} == {SAME}:
+        elif all(claim.data_word == SAME for claim in gains):
             inputs = "the paper's data"
+        elif any(claim.data_word == SAME for claim in gains):
+            inputs = "the paper's data, or similar"
         line = f"- **{paper}**: {'; '.join(forms)}"
         lines.append(f"{line} ({names}; {inputs}).")
     return lines
@@ -136,20 +88,6 @@ def answer(claims: Iterable[Claim]) -> list[str]:
 def _near(claim: Claim) -> bool:
     """Whether a claim has the paper's settings as far as they are known."""
     return claim.parts.get("settings") != OTHER
-
-
-def by_settings(claims: Iterable[Claim]) -> list[str]:
-    """Returns a table of who is ahead, for each paper with published settings and with ours."""
-    table = [["paper", "settings", *WORDS, "no verdict"]]
-    measured = (claim for claim in claims if claim.is_gain and not claim.choice)
-    for paper, of_paper in _by_paper(measured).items():
-        counts = Counter((_near(claim), claim.word) for claim in of_paper)
-        for published, name in SETTINGS.items():
-            total = sum(number for key, number in counts.items() if key[0] == published)
-            decided = [counts[published, word] for word in WORDS]
-            if total:
-                table.append([paper, name, *map(str, [*decided, total - sum(decided)])])
-    return aligned(table, "md", "")
 
 
 def table_of(claims: Iterable[Claim]) -> list[str]:
@@ -196,14 +134,21 @@ def page(results: Path) -> str:
     Raises:
         DataError: a folder without tables.
     """
-    tables = {}
-    for suite in SUITES:
-        table = stored_table(results / f"{suite.name}.csv")
-        if len(table) and suite.printed is None:
-            tables[suite.name] = table
-    if not tables:
+    stored = (len(stored_table(results / f"{suite.name}.csv")) for suite in SUITES)
+    if not any(stored):
         raise DataError(f"{results}: expected tables that --suite wrote, received none")
-    claims = read()
+    text = "\n".join(_wrapped(_with_figures(TEMPLATE.read_text(encoding="utf-8"), read())))
+    return f"# Do the papers reproduce, and what should I use?\n\n{text.strip()}\n"
+
+
+def minute(claims: Sequence[Claim]) -> list[str]:
+    """Returns the answer in one minute, with which RESULTS.md begins: a line for each paper."""
+    text = TEMPLATE.read_text(encoding="utf-8").partition("\n\n")[0]
+    return "\n".join(_wrapped(_with_figures(text, claims))).splitlines()
+
+
+def _with_figures(text: str, claims: Sequence[Claim]) -> str:
+    """Returns a part of the template with its figures."""
     by_name = {claim.name: claim for claim in claims}
 
     def figure(match: re.Match[str]) -> str:
@@ -217,11 +162,7 @@ def page(results: Path) -> str:
             return f"{words.count(part)} of {len(words)}"
         return _shown_figure(by_name[name], part)
 
-    text = _FIGURE.sub(figure, TEMPLATE.read_text(encoding="utf-8"))
-    text = text.replace(ANSWER, "\n".join(by_settings(claims)).strip())
-    text = text.replace(COUNTS, "\n".join(summary(tables)).strip())
-    wrapped = "\n".join(_wrapped(text.strip())).strip()
-    return f"# Do the papers reproduce, and what should I use?\n\n{wrapped}\n"
+    return _FIGURE.sub(figure, text).strip()
 
 
 def _gain_of_auto(dataset: str, method: str) -> str:
@@ -321,19 +262,20 @@ def gains_of(claims: Iterable[Claim], gained: bool) -> list[str]:
 
 
 def filled(text: str, name: str) -> str:
-    """Returns a page with its generated places filled: claims, gains and maps.
+    """Returns a page with its generated places filled: the answer, claims, gains and maps.
 
     Args:
         text: of the page.
-        name: of the page in docs/methods/ or docs/papers/; a page of no paper has the claims and
-            the maps of all.
+        name: of the page in docs/methods/ or docs/papers/; a page of no paper has the answer in
+            one minute and the maps of all.
     """
     claims = read()
     paper = PAPERS.get(name)
     advice = [claim for claim in claims if claim.advice == name]
     generated = {
         "main claims": table_of(x for x in claims if x.headline and paper == x.paper),
-        "claims": answer(x for x in claims if paper in (None, x.paper)),
+        "minute": minute(claims),
+        "claims": answer(x for x in claims if paper == x.paper),
         "gains": gains_of(advice, True),
         "no gains": gains_of(advice, False),
         "maps": map_sentences.sentences(RESULTS, SUITES, paper),

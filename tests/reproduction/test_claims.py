@@ -223,7 +223,7 @@ def test_counts_of_the_main_page_follow_from_the_claims(repository: Path) -> Non
     gains = [x for x in CLAIMS if x.name.startswith("dasc_gain_") and x.controls]
     ahead = sum(x.verdict == "ahead" for x in gains)
     assert f"its base layer in {ahead} of {len(gains)} comparisons" in text
-    assert "Its published lead, 1 of 140 reviews" in text  # 0.871 - 0.864, of 140
+    assert "The published lead on hotel is 1 of 140 reviews" in text  # 0.871 - 0.864, of 140
 
 
 def test_main_comparisons_are_counted_by_settings() -> None:
@@ -248,6 +248,29 @@ def test_tables_that_lack_a_row_or_contradict_their_seeds(tmp_path: Path) -> Non
     )
     with pytest.raises(DataError, match="differs from its table"):
         claims.recompute(claim, tmp_path)
+
+
+def test_runs_of_auto_are_paired_by_seed_with_a_suites(tmp_path: Path) -> None:
+    claim = Claim("n", "DASC", "w", "c", choice=True, data="music", suite="auto_accuracy")
+    claim = dataclasses.replace(claim, row="auto", control="dasc", control_suite="s", command="x")
+    lines = ["dataset,method,seed,validation,target,accuracy"]
+    for seed in range(5):
+        lines += [f"music,auto,{seed},0,as_trained,0.7{seed}", f"music,auto,{seed},0,balanced,0.9"]
+        lines += [f"music,auto,{seed},1,as_trained,0.99"]  # with validation items
+    (tmp_path / "auto_accuracy.csv").write_text("\n".join(lines))
+    (tmp_path / "s.csv").write_text(HEAD + "music,dasc,accuracy,0.64,0.02,5,,,,,\n")
+    values = "".join(f"music,dasc,accuracy,{seed},0.6{2 + seed}\n" for seed in range(5))
+    (tmp_path / "s_seeds.csv").write_text("dataset,method,metric,seed,value\n" + values)
+    result = claims.recompute(claim, tmp_path)
+    # Each seed gains .08, so the interval has no width.
+    assert result.verdict == "ahead" and result.ours == Ours(
+        0.08, 0.08, 0.08, 5, "0-4", seeds_only=True
+    )
+    assert claims.lines_needed(claim) == []
+    balanced = claims.recompute(dataclasses.replace(claim, row="balanced/auto"), tmp_path)
+    assert balanced.ours is not None and balanced.ours.mean == 0.26
+    with pytest.raises(DataError, match="has no runs of music/iced"):
+        claims.recompute(dataclasses.replace(claim, row="iced"), tmp_path)
 
 
 def test_figures_are_compared_by_their_lines(tmp_path: Path) -> None:
@@ -282,7 +305,7 @@ def test_pages_are_current(repository: Path) -> None:
         text = path.read_text(encoding="utf-8")
         assert page.filled(text, path.stem) == text, "run make results"
     readme = (repository / "README.md").read_text(encoding="utf-8")
-    assert "**CrowdInG**: published settings 4 undecided; our" in readme
+    assert "\n".join(page.minute(read())) in readme
     stored = (repository / "results" / page.CLAIMS).read_text(encoding="utf-8")
     assert stored == page.claims_csv(read()), "run make results"
 
