@@ -54,6 +54,11 @@ def check_each(path: Path, values: ArrayLike, valid: ArrayLike, expected: str) -
         raise DataError(f"{path}: row {position}: expected {expected}, received {received}")
 
 
+def row_names(title: str, size: int) -> Array:
+    """Returns names of rows that have none, such as "test-0"."""
+    return np.array(list(map(f"{title}-{{}}".format, range(size))), dtype=object)
+
+
 def as_codes(values: Array, num_classes: int, path: Path, *, least: int = 0) -> Indices:
     """Returns class codes as int64: whole numbers from `least` to `num_classes - 1`."""
     valid = np.isin(values, np.arange(least, num_classes))

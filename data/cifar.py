@@ -17,7 +17,7 @@ from neucrowd_tf.datasets.scarcity import long_tail_sizes
 from neucrowd_tf.declare.types import Floats32, Indices
 from neucrowd_tf.errors import DataError
 
-from .arrays import as_codes
+from .arrays import as_codes, row_names
 
 SIDE = 32
 CHANNELS = 3
@@ -60,8 +60,7 @@ def as_features(images: NDArray[np.uint8]) -> Floats32:
 def test_split(path: Path, classes: int = 10) -> Split:
     """Returns the images of a file as a test split."""
     images, labels = read_batch(path, classes)
-    names = np.array([f"test-{row}" for row in range(len(labels))], dtype=object)
-    return Split(as_features(images), labels, names)
+    return Split(as_features(images), labels, row_names("test", len(labels)))
 
 
 def first_of_each(labels: Indices, sizes: Sequence[int]) -> Indices:

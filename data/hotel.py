@@ -17,7 +17,7 @@ from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.declare.types import Indices
 
 from . import catalogue
-from .arrays import check_each, checked_features
+from .arrays import check_each, checked_features, row_names
 from .download import locate
 from .tables import read_csv
 
@@ -67,7 +67,7 @@ def _read(path: Path, label: str, truth: str = "") -> tuple[Annotations, Split, 
     check_each(path, labels, labels == majority, f"the majority of the {VOTES} as {label}")
     check_each(path, true, np.isin(true, (0, 1)), f"0 or 1 as {truth or label}")
     votes = np.stack([ANNOTATORS - positive, positive], axis=1).astype(np.int64)
-    names = np.array([f"{path.stem}-{row}" for row in range(len(frame))], dtype=object)
+    names = row_names(path.stem, len(frame))
     crowd = Annotations.from_votes(votes, instance_names=names, class_names=[0, 1])
     split = Split(features, labels.astype(np.int64), names, crowd)
     return crowd, split, true.astype(np.int64)

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.io.files.npy import read_npy
 
 from . import catalogue
-from .arrays import as_codes, checked_features, read_numbers
+from .arrays import as_codes, checked_features, read_numbers, row_names
 from .download import locate
 
 CLASSES = 8
@@ -44,5 +42,4 @@ def _read(folder: Path, split: str) -> Split:
     features = checked_features(read_npy(path), path)
     path = folder / f"LabelMe_Z_{split}.txt"
     labels = as_codes(read_numbers(path)[:, 0], CLASSES, path)
-    names = np.array([f"{split}-{row}" for row in range(len(labels))], dtype=object)
-    return Split(features, labels, names)
+    return Split(features, labels, row_names(split, len(labels)))

@@ -36,7 +36,8 @@ class Ours:
             paper averaged; with one the 95% interval of the mean gain, over seeds and test
             instances (see `seeds_only`); None for one run.
         runs, seeds: how many, and which where the table has its values by seed ("20000-20009").
-        published: the published value, or gain; None where the paper has none.
+        published: the published value, or gain; of several controls the smallest, which is the
+            paper's lead over the best of them; None where the paper has none.
         over: of several controls the one with the worst verdict, then the smallest gain.
         leads: of several controls, or data sets, how many the row leads ("5 of 7").
         seeds_only: whether the test instances are the same for every seed and the interval is over
@@ -162,9 +163,9 @@ class Claim:
 
     @property
     def comparability(self) -> str:
-        """The worst word of all parts, with those that have it; empty if nothing is stated."""
+        """The worst word of all parts, and which have it unless all do; empty if none is stated."""
         worst = _worst(self.parts.values())
-        if worst in ("", SAME):
+        if set(self.parts.values()) <= {worst}:
             return worst
         return f"{worst} ({', '.join(part for part in PARTS if self.parts[part] == worst)})"
 
@@ -259,8 +260,12 @@ def _toml(value: object) -> str:
 
 
 def in_points(claim: Claim) -> bool:
-    """Whether a claim's figure is a gain in a share, which is shown in points."""
-    return bool(claim.controls) and not claim.panel and kind_of(claim.metric) == "share"
+    """Whether a claim's figure is a gain in a share, which is shown in points.
+
+    A figure's loss or ratio, which is better if it is less, is no share.
+    """
+    share = kind_of(claim.metric) == "share" and not (claim.panel and claim.less)
+    return bool(claim.controls) and share
 
 
 def shown(claim: Claim, value: float | None) -> str:

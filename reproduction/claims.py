@@ -114,12 +114,12 @@ def _value(claim: Claim, results: Path) -> tuple[Ours | None, str]:
 def _published(claim: Claim, row: str, metric: str) -> Figure | None:
     """Returns a row's published value, of the suite's own figures or of any table's.
 
-    A method with the published settings (`iced_printed`) has the values of the method.
+    A method and its published form (`iced`, `iced_printed`) have the same values.
     """
     tables = [table for name, table in TABLES.items() if name.startswith(claim.suite.split("_")[0])]
     if claim.suite in _SUITES:
         tables.insert(0, _SUITES[claim.suite].figures)
-    for name in (row, row.removesuffix("_printed")):
+    for name in (row, row.removesuffix("_printed"), f"{row}_printed"):
         for table in tables:
             by_metric = table.get((claim.data, name), {})
             if metric in by_metric:
@@ -169,7 +169,10 @@ def _gains(claim: Claim, results: Path) -> tuple[Ours | None, str]:
     if len(gains) == 1:
         return ours, deciding
     leads = f"{verdicts.count(AHEAD)} of {len(verdicts)}"
-    return dataclasses.replace(ours, over=controls[worst], leads=leads), f"{deciding}, {leads}"
+    leading = [ours.published for _, ours in gains if ours.published is not None]
+    published = min(leading, default=None)
+    ours = dataclasses.replace(ours, over=controls[worst], leads=leads, published=published)
+    return ours, f"{deciding}, {leads}"
 
 
 class _Pairs(NamedTuple):
@@ -229,13 +232,16 @@ def _gain(pairs: _Pairs) -> tuple[Interval, Ours]:
 
 
 def _published_gain(pairs: _Pairs) -> float | None:
-    """Returns the mean of the published gains; None where one of the values is not published."""
+    """Returns the mean of the published gains; None where one of the values is not published.
+
+    Two forms of one method share its value: the paper does not compare them.
+    """
     claim, rows, controls, _ = pairs
     gains = []
     for row, control in zip(rows, controls, strict=True):
         ours = _published(claim, row, claim.metric)
         theirs = _published(claim, control, claim.metric_of_control)
-        if ours is None or theirs is None:
+        if ours is None or theirs is None or ours is theirs:
             return None
         gains.append(pairs.sign * (ours.mean - theirs.mean))
     return round(float(np.mean(gains)), 5)

@@ -134,9 +134,12 @@ def crowding_figure_4(suite: Suite, options: Options) -> list[Path]:
     return write(suite, options, "annotators", points, "share of annotators", "at most")
 
 
-@figure("curve", "share removed", "test accuracy")
+@figure("curve", "share asked to remove", "test accuracy")
 def crowding_figure_5(run: FinishedRun) -> Places:
-    """CrowdInG's figure 5: test accuracy with a share of the annotations removed."""
+    """CrowdInG's figure 5: test accuracy with a share of the annotations removed.
+
+    Each instance keeps one label, so at most 0.61 of LabelMe's go, and 0.76 of Music's.
+    """
     line = TITLES.get(run.method, run.method)
     yield run.dataset, line, round(1.0 - (run.case.x or 1.0), 3), run.metric("accuracy")
 

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from neucrowd_tf.declare.types import Axes
-from reproduction.claim import OTHER, SAME, SIMILAR, Claim, Ours
+from reproduction.claim import OTHER, SAME, SIMILAR, Claim, Ours, in_points
 from reproduction.panels import Figure, save
-from reproduction.verdicts import AHEAD, BEHIND, NOT_TRAINED, UNDECIDED
+from reproduction.verdicts import AHEAD, BEHIND, FEW_RUNS, UNDECIDED
 
-COLOURS = {AHEAD: "tab:green", BEHIND: "tab:red", UNDECIDED: "tab:gray", NOT_TRAINED: "bisque"}
+COLOURS = {AHEAD: "tab:green", BEHIND: "tab:red", UNDECIDED: "tab:gray", FEW_RUNS: "lightgray"}
 GROUPS = {SAME: "the paper's data", SIMILAR: "similar data", OTHER: "other data"}
 LIMITS = (-35.0, 45.0)  # of the axis, in points; bars beyond are cut
 
@@ -25,7 +25,7 @@ def draw(claims: Iterable[Claim], path: Path) -> bool:
     """
     if Figure is None:
         return False
-    gains = [claim for claim in claims if claim.headline and claim.is_gain]
+    gains = [claim for claim in claims if claim.headline and claim.is_gain and in_points(claim)]
     rows = []
     for word, name in GROUPS.items():
         group = [claim for claim in gains if claim.data_word == word]
@@ -64,7 +64,7 @@ def _draw_row(axis: Axes, y: int, ours: Ours, word: str) -> None:
 
 def _name(claim: Claim) -> str:
     """Returns a claim in few words, with a mark for published settings."""
-    text = re.sub(", published (settings|algorithm)", " (published)", claim.claim)
+    text = re.sub(", published (equations|rules)", " (published)", claim.claim)
     text = f"{claim.paper}: {text}"
     if len(text) <= 72:
         return text

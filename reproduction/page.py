@@ -21,7 +21,7 @@ from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.tables.writing import to_csv
 from reproduction import forest, map_sentences
 from reproduction.catalogue import SUITES
-from reproduction.claim import OTHER, PARTS, RESULTS, Claim, figures, read, shown
+from reproduction.claim import OTHER, PARTS, RESULTS, SAME, Claim, figures, read, shown
 from reproduction.results_folder import FILES, collect_runs, files_csv, readme
 from reproduction.table import stored_table
 from reproduction.verdicts import (
@@ -29,6 +29,7 @@ from reproduction.verdicts import (
     AHEAD,
     BEHIND,
     BELOW,
+    FEW_RUNS,
     NOT_TRAINED,
     TOO_WIDE,
     UNDECIDED,
@@ -40,7 +41,8 @@ TEMPLATE = Path(__file__).with_name("results_page.md")
 COUNTS = "<!-- counts -->"
 ANSWER = "<!-- answer -->"
 # A claim's figure in the template: {{name}} is its mean, {{name:published}} the published value;
-# {{DASC:ahead}} is how many of a paper's main comparisons have a verdict, {{auto:digits:mv_lr}} the
+# {{dasc_gain_:ahead}} is how many of the claims with names that begin so have a verdict,
+# {{auto:digits:mv_lr}} the
 # gain of `auto` over a method, {{consensus:mean}} that of `consensus` over majority vote.
 _FIGURE = re.compile(r"\{\{(\w+)(?::(\w+))?(?::(\w+))?\}\}")
 _PLACES = re.compile(
@@ -59,7 +61,8 @@ PLACES = (ABOVE, WITHIN, BELOW, TOO_WIDE)
 OWN = "the paper's method"
 RIVALS = "rivals"
 WORDS = (AHEAD, UNDECIDED, BEHIND)
-SETTINGS = {True: "the paper's", False: "ours"}
+JUDGED = (*WORDS, NOT_TRAINED, FEW_RUNS)
+SETTINGS = {True: "published", False: "our"}
 MAPS = Path("research/maps.md")
 CLAIMS = "claims.csv"
 AUTO = "auto.csv"
@@ -111,18 +114,28 @@ def answer(claims: Iterable[Claim]) -> list[str]:
     lines = []
     for paper, main in _by_paper(claim for claim in claims if claim.headline).items():
         gains = [claim for claim in main if claim.is_gain]
-        counts = Counter(claim.word for claim in gains)
-        words = [f"{counts[word]} {word}" for word in (*WORDS, NOT_TRAINED) if counts[word]]
+        forms = []
+        for published, name in SETTINGS.items():
+            counts = Counter(claim.word for claim in gains if _near(claim) == published)
+            words = [f"{counts[word]} {word}" for word in JUDGED if counts[word]]
+            forms += [f"{name} settings {', '.join(words)}"] * bool(words)
         names = ", ".join(dict.fromkeys(f"`{claim.data}`" for claim in gains))
         apart: dict[str, None] = {}
         for claim in gains:
-            apart |= dict.fromkeys(x for x in PARTS if claim.parts.get(x) == OTHER)
-        inputs = "the paper's inputs"
+            apart |= dict.fromkeys(x for x in PARTS[:-1] if claim.parts.get(x) == OTHER)
+        inputs = "data similar to the paper's"
         if apart:
             inputs = f"not the paper's {' and '.join(apart)}"
-        line = f"- **{paper}**: {', '.join(words)} of {len(gains)} comparisons"
+        elif {claim.data_word for claim in gains} == {SAME}:
+            inputs = "the paper's data"
+        line = f"- **{paper}**: {'; '.join(forms)}"
         lines.append(f"{line} ({names}; {inputs}).")
     return lines
+
+
+def _near(claim: Claim) -> bool:
+    """Whether a claim has the paper's settings as far as they are known."""
+    return claim.parts.get("settings") != OTHER
 
 
 def by_settings(claims: Iterable[Claim]) -> list[str]:
@@ -130,7 +143,7 @@ def by_settings(claims: Iterable[Claim]) -> list[str]:
     table = [["paper", "settings", *WORDS, "no verdict"]]
     measured = (claim for claim in claims if claim.is_gain and not claim.choice)
     for paper, of_paper in _by_paper(measured).items():
-        counts = Counter((x.parts.get("settings") != OTHER, x.word) for x in of_paper)
+        counts = Counter((_near(claim), claim.word) for claim in of_paper)
         for published, name in SETTINGS.items():
             total = sum(number for key, number in counts.items() if key[0] == published)
             decided = [counts[published, word] for word in WORDS]
@@ -199,9 +212,9 @@ def page(results: Path) -> str:
             return _gain_of_auto(part, method)
         if name == "consensus":
             return _gain_of_consensus(part)
-        if name in PAPERS.values():
-            main = [x.word for x in claims if x.paper == name and x.headline and x.controls]
-            return f"{main.count(part)} of {len(main)}"
+        if name.endswith("_"):
+            words = [x.word for x in claims if x.name.startswith(name) and x.controls]
+            return f"{words.count(part)} of {len(words)}"
         return _shown_figure(by_name[name], part)
 
     text = _FIGURE.sub(figure, TEMPLATE.read_text(encoding="utf-8"))
@@ -241,13 +254,16 @@ def _shown_figure(claim: Claim, part: str) -> str:
     Args:
         claim: measured.
         part: "published", "interval", "verdict", "difference" (ours minus the published value, in
-            points), "instances" (the same in test instances), "leads", "over", or "" for our mean.
+            points), "instances" (that, or a published gain, in test instances), "leads", "over",
+            or "" for our mean.
     """
     ours = claim.ours
     if ours is None:
         raise DataError(f"claims.toml: {claim.name}: has no figure for {TEMPLATE.name}")
     difference = ours.mean - (ours.published or 0.0)
     if part == "instances":
+        if claim.controls:
+            difference = ours.published or 0.0
         cards = pd.read_csv(RESULTS / CARDS).query("statistic == 'test_size'")
         size = cards.loc[cards["dataset"].str.lower() == claim.data, "computed"].astype(int).item()
         return f"{abs(difference) * size:.0f} of {size}"
@@ -291,7 +307,8 @@ def gains_of(claims: Iterable[Claim], gained: bool) -> list[str]:
         head = ("use", "over")
     table = [[*head, "data", "gain (seeds)"]]
     for claim in claims:
-        if (claim.word == AHEAD) == gained and claim.ours is not None:
+        fits = claim.word in WORDS and (claim.word == AHEAD) == gained
+        if fits and claim.ours is not None:
             simpler = claim.ours.over or claim.controls[0]
             names = [f"`{name.rpartition('/')[2]}`" for name in (claim.rows[0], simpler)]
             setting = claim.rows[0].rpartition("/")[0]

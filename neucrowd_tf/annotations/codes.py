@@ -202,7 +202,9 @@ def label_columns(columns: Iterable[object], names: NamedValues) -> list[Any]:
     aliases = roles_of([column for column in every if column not in names.values()])
     chosen = []
     for role, name in names.items():
-        hits = aliases[role] if name is None else [name] * every.count(name)
+        hits = [name] * every.count(name)
+        if name is None:
+            hits = aliases[role]
         if len(hits) != 1:
             close = difflib.get_close_matches(str(name or role), map(str, every), 1)
             hint = f" ({close[0]!r} comes close)" if close and not hits else ""

@@ -63,8 +63,9 @@ def split_names(
     names = None if numbered(index) else as_name_array(index)
     if frame is None:
         return table, names
-    known = [] if columns is None else columns.tolist()
-    extra = [name for name in frame.columns if name not in known]
+    extra = frame.columns.tolist()
+    if columns is not None:
+        extra = [name for name in extra if name not in columns.tolist()]
     ids = roles_of(extra)["task"] or [name for name in extra if folded(name) == "id"]
     if not ids:
         ids = [name for name in extra if folded(name) in SECOND_ITEM]
@@ -401,7 +402,15 @@ def as_annotations(annotations: Any, num_classes: int | None = None) -> Annotati
     if roles["worker"] or roles["label"] or (items and frame[items[0]].duplicated().any()):
         missing = next(role for role, columns in roles.items() if not columns)
         columns = ", ".join(map(repr, list(frame.columns)[:8]))
-        raise DataError(f"annotations: no column is a {missing} among {columns}. Pass {SHAPES}.")
+        arguments = []
+        for role, named in roles.items():
+            column = named[0] if len(named) == 1 else role.upper()
+            arguments.append(f"{role}={column!r}")
+        raise DataError(
+            f"annotations: no column is a {missing} among {columns}. Name the columns instead of"
+            " the words in capitals, and pass the result:\n  from neucrowd_tf import Annotations\n"
+            f"  annotations = Annotations.from_frame(annotations, {', '.join(arguments)})"
+        )
     frame, names = split_names(frame, "annotations")
     cells = np.zeros(0)
     if all(getattr(dtype, "kind", "O") in "iuf" for dtype in frame.dtypes):

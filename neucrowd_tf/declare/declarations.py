@@ -303,7 +303,9 @@ def _plain(value: Any, kinds: Sequence[Any] = ()) -> Any:
         return value.tolist()
     if type(value) in (list, tuple):
         plain = list(map(_plain, value))
-        return value if all(map(operator.is_, plain, value)) else type(value)(plain)
+        if all(map(operator.is_, plain, value)):
+            return value
+        return type(value)(plain)
     if isinstance(value, (np.integer, np.floating)):
         value = value.item()
     if float in kinds and int not in kinds and type(value) is int:

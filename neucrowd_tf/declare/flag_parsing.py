@@ -87,7 +87,9 @@ def help_text(kind: type, command: str) -> str:
 def described(kind: type) -> str:
     """Returns a class's docstring, "" without one: dataclasses then have a signature there."""
     text = inspect.cleandoc(kind.__doc__ or "")
-    return "" if text.startswith(f"{kind.__name__}(") else text
+    if text.startswith(f"{kind.__name__}("):
+        return ""
+    return text
 
 
 def flag_groups(kind: type) -> dict[str, dict[str, str]]:
@@ -182,7 +184,9 @@ def _parser(flag: Declaration) -> absl_flags.ArgumentParser:
         return _Parser(_path)
     if tuple in entries:
         return _Parser(pair)
-    return _Parser(_entries if entries else str)
+    if entries:
+        return _Parser(_entries)
+    return _Parser(str)
 
 
 def _path(text: str) -> Path:

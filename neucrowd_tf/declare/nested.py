@@ -56,7 +56,9 @@ def nest(kind: object, values: Fields, presets: Fields | None = None) -> Fields:
         if isinstance(config, str):
             config = {"name": config}
         chosen = config.get("name", next(iter(kinds)))
-        allowed = {*values, *_options({chosen: kinds[chosen]} if chosen in kinds else {})}
+        allowed = set(values)
+        if chosen in kinds:
+            allowed.update(_options({chosen: kinds[chosen]}))
         options = {option: options[option] for option in options if option in allowed}
         if options:
             merged[name] = {**config, **options}

@@ -29,8 +29,8 @@ class Registered:
         stronger: hyper-parameters by dataset name of a stronger base than the papers', chosen on
             folds of training instances.
         space: hyper-parameters and the values that `--tune` may try.
-        changes: how the method differs from its paper, and which name has the paper's words; a
-            run says it. Empty for a method as published.
+        changes: how the method differs from its paper, and which name has the published equations;
+            a run says it. Empty for a method as published.
         module: the module that registers it.
     """
 

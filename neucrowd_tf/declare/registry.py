@@ -158,7 +158,10 @@ def _divided(options: NamedValues, names: Collection[str]) -> tuple[Fields, Fiel
     others: Fields = {}
     same: Fields = {}
     for name, value in options.items():
-        (same if name in names else others)[name] = value
+        if name in names:
+            same[name] = value
+        else:
+            others[name] = value
     return others, same
 
 

@@ -80,7 +80,7 @@ class Asked(Rejection):
         for purpose, proposal in self.alternatives.items():
             if proposal != whole and complete(proposal) is not None:
                 lines.append(f"{purpose}: {' '.join(_typed(proposal))}")
-        advice = "".join(f"\n{line}" for line in (*lines, *self.advice))
+        advice = "\n".join(["", *lines, *self.advice])
         return error(self.check, self.path, advice=advice, **self.words)
 
     def _command(self, proposal: Proposal) -> str:

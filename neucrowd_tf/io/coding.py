@@ -171,7 +171,7 @@ class CodedLabels:
                 missing[at] = is_missing(name, options) or (coded and name == "-1")
         if none := int(without_class[labels.codes].sum()):
             self.notes.append(f"{none:,} answers have no class: they are a no to each class.")
-        texts = [labels.names[at] for at in np.flatnonzero(missing)]
+        texts = list(itertools.compress(labels.names, missing))
         used = ~missing[labels.codes]
         if not used.all() and not columns.annotators_in_columns:
             shown = ", ".join(map(repr, texts))
@@ -258,7 +258,7 @@ class CodedLabels:
             ones[row, list(map(code_of.__getitem__, cell))] = 1
         self.pairs = tuple(itertools.product(self.items.names, classes))
         self.items = Coded(
-            [f"{item} [{name}]" for item, name in self.pairs],
+            list(itertools.starmap("{} [{}]".format, self.pairs)),
             (self.items.codes[:, None] * width + np.arange(width)).ravel(),
         )
         repeated = np.repeat(np.arange(len(self.rows)), width)

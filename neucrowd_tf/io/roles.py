@@ -224,7 +224,7 @@ class _Decision:
             votes = [name for name in self.table.columns if name.lower().startswith(VOTES)]
             if len(votes) > 1 and not taken["worker"] and not taken["label"]:
                 return self._votes(votes)
-        item, annotator, label = (tuple(taken[role]) for role in ROLES)
+        item, annotator, label = map(tuple, taken.values())
         if len(label) > 1 and not annotator:
             return Roles("wide", item, (), label)
         if len(label) > 1 and item:
@@ -279,6 +279,10 @@ class _Decision:
             larger = max(named, key=self.table.size)
             for column in without(named, [larger]):
                 proposals += self._question(column, [larger])
+        if role == "worker":  # a column with the values of others is one annotator's labels
+            alike = itertools.chain(*groups_of(self.table, self.options, self.free, named=True))
+            if people := _only(without(named, set(alike))):
+                proposals.append(_columns({role: people}))
         if ids := _only([*filter(is_id, named)]):
             proposals.append(_columns({role: ids}))
         first, second, *_ = named
@@ -343,7 +347,7 @@ class _Decision:
                 self._which(answers, "several columns could be the label")
         if not all(taken.values()):
             return self._ask()
-        item, annotator, labels = (tuple(taken[role]) for role in ROLES)
+        item, annotator, labels = map(tuple, taken.values())
         return Roles("long", item, annotator, labels, reason)
 
     def _check_label(self, label: str, answers: list[str], questions: list[str]) -> None:

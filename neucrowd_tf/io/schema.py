@@ -6,7 +6,7 @@ Every command takes a flag from each field of `TableOptions`; the field's name i
 from __future__ import annotations
 
 import dataclasses
-import itertools
+import operator
 from typing import Annotated, Any, Literal
 
 from neucrowd_tf.declare.declarations import declared
@@ -36,11 +36,11 @@ def _sign(text: str) -> str:
 
 def _bins(text: str) -> tuple[float, ...]:
     try:
-        edges = tuple(float(entry) for entry in split_list(text))
+        edges = tuple(map(float, split_list(text)))
     except ValueError:
         edges = ()
     count = len(edges) == 1 and edges[0].is_integer() and 2 <= edges[0] <= 1000
-    increasing = len(edges) > 2 and all(a < b for a, b in itertools.pairwise(edges))
+    increasing = len(edges) > 2 and all(map(operator.lt, edges, edges[1:]))
     if not count and not increasing:
         raise UsageError("expected a number of bins from 2, or at least three increasing edges")
     return edges
@@ -141,8 +141,12 @@ class TableOptions:
 
     def changed(self) -> Fields:
         """Returns the options that differ from their defaults, by name."""
-        values = {field: getattr(self, field.name) for field in dataclasses.fields(TableOptions)}
-        return {field.name: x for field, x in values.items() if x != field.default}
+        changed = {}
+        for field in dataclasses.fields(TableOptions):
+            value = getattr(self, field.name)
+            if value != field.default:
+                changed[field.name] = value
+        return changed
 
 
 FLAGS = {flag.name: flag.meaning for flag in declared(TableOptions)}

@@ -84,7 +84,7 @@ class Table:
         """Returns the cells of a column, or of several joined by commas ("" if one is empty)."""
         if len(columns) == 1:
             return self[columns[0]]
-        rows = zip(*(self[column] for column in columns), strict=True)
+        rows = zip(*map(self.__getitem__, columns), strict=True)
         return [JOINT.join(row) if all(row) else "" for row in rows]
 
     def only(self, columns: Texts) -> Table:
@@ -373,10 +373,9 @@ def head_of(path: Path, options: TableOptions, rows: int = HEAD) -> Table:
     if ending(path) not in PARQUET:
         return next(csv_parts(path, options, rows))
     with _parquet(path) as file:
-        import pyarrow as pa
-
+        table = file.schema_arrow.empty_table()
         first = itertools.islice(file.iter_batches(rows), 1)
-        return _of_arrow(path, pa.Table.from_batches(first, file.schema_arrow))
+        return _of_arrow(path, table.from_batches(first, file.schema_arrow))
 
 
 def arrow_batches(
@@ -384,7 +383,7 @@ def arrow_batches(
     columns: Texts,
     options: TableOptions,
     *,
-    groups: list[int] | None = None,
+    groups: Sequence[int] | None = None,
     plain: bool = True,
 ) -> Iterator[Any]:
     """Yields columns of a CSV or Parquet file as Arrow's record batches.
@@ -405,7 +404,8 @@ def arrow_batches(
 
     if ending(path) in PARQUET:
         with _parquet(path) as file:
-            yield from file.iter_batches(1 << 18, groups, list(columns), use_threads=False)
+            use = None if groups is None else list(groups)
+            yield from file.iter_batches(1 << 18, use, list(columns), use_threads=False)
     elif plain and is_plain(path):
         head = next(csv_parts(path, options, 1))
         yield from _open_plain(head, columns, options, pa.string())
@@ -448,16 +448,19 @@ def _arrow_table(path: Path, options: TableOptions) -> Table | None:
         arrow = _open_plain(head, head.columns, options, kind).read_all().unify_dictionaries()
     except (pa.ArrowInvalid, pa.ArrowKeyError, UnicodeDecodeError, DataError):
         return None
-    cells = []
-    for column in arrow.columns:
-        # `to_numpy` would import pandas.
-        codes = [np.from_dlpack(chunk.indices) for chunk in column.chunks]
-        texts = column.chunk(0).dictionary.to_pylist()
-        cells.append((texts, np.concatenate(codes).astype(np.int64)))
+    cells = list(map(_values_and_codes, arrow.columns))
     if "" in cells[0][0]:
         return None
     first = 1 + int(head.header)
     return Table(path, head.columns, cells, range(first, first + arrow.num_rows), head.header)
+
+
+def _values_and_codes(column: Any) -> tuple[list[Any], Indices]:
+    """Returns the different values of a column that Arrow has coded, and the code of each row."""
+    codes = []
+    for chunk in column.chunks:  # whose `to_numpy` would import pandas
+        codes.append(np.from_dlpack(chunk.indices))
+    return column.chunk(0).dictionary.to_pylist(), np.concatenate(codes).astype(np.int64)
 
 
 def is_plain(path: Path) -> bool:
@@ -492,9 +495,7 @@ def _parquet(path: Path) -> Any:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ModuleNotFoundError:
-        raise UsageError(
-            f"{path}: Parquet needs pyarrow. Install it: pip install 'neucrowd-tf[parquet]'"
-        ) from None
+        raise UsageError(f"{path}: Parquet needs pyarrow. Run pip install pyarrow.") from None
     try:
         file = pq.ParquetFile(path, memory_map=True)
     except (pa.ArrowInvalid, OSError) as bad:
@@ -595,14 +596,14 @@ def _cells_of_arrow(column: Any) -> Column:
     if not (
         pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)
     ):
-        return [cell_text(value) for value in column.to_pylist()]
+        return list(map(cell_text, column.to_pylist()))
     coded = column.dictionary_encode(null_encoding="encode").unify_dictionaries()
     if not coded.num_chunks:
         return []
-    texts = [cell_text(value) for value in coded.chunk(0).dictionary.to_pylist()]
-    codes = np.concatenate([np.from_dlpack(chunk.indices) for chunk in coded.chunks])
+    values, codes = _values_and_codes(coded)
+    texts = list(map(cell_text, values))
     if len({*texts}) == len(texts):
-        return texts, codes.astype(np.int64)
+        return texts, codes
     names, codes_of = encode(texts)  # "" and NULL
     return names, codes_of[codes]
 

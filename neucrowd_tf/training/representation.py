@@ -331,9 +331,11 @@ class TupletEstimator(RepresentationEstimator):
     ) -> TupletModel:
         """Returns the network with the instances that it is trained on."""
         # Deviation: NeuCrowd section 3.3.3, p(e+ | e_r*). Paper: The sum runs over the whole
-        # tuplet. Here: The anchor itself is not in the sum; `weight_inside=False` (the released
-        # code) is another place for the assurance. Why: An anchor's similarity to itself carries no
-        # information. Effect: claims neucrowd_anchor_in_sum and neucrowd_anchor_in_sum_auc.
+        # tuplet; the robust anchor's assurance is not defined. Here: The anchor itself is not in
+        # the sum (`anchor_in_sum`: with the drawn anchor's assurance); `weight_inside=False` (the
+        # released code) is another place for the assurance. Why: An anchor's similarity to itself
+        # carries no information. Effect: claims neucrowd_anchor_in_sum and
+        # neucrowd_anchor_in_sum_auc.
         return self._model_class()(
             encoder,
             features,

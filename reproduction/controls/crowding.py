@@ -95,7 +95,10 @@ class ControlledCrowdInG(CrowdInG):
 
 _VARIANTS: dict[str, Fields] = {
     "crowding_control": {"summary": "CrowdInG with single points changed"},
-    "crowding_printed": {"summary": "CrowdInG as the paper has it", "defaults": PRINTED},
+    "crowding_printed": {
+        "summary": "CrowdInG by the paper's equations; rates, epoch, graph and batches are ours",
+        "defaults": PRINTED,
+    },
     "crowding_released": {"summary": "CrowdInG as its authors' code", "defaults": RELEASED},
 }
 for _name, _variant in _VARIANTS.items():

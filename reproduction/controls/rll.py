@@ -110,7 +110,7 @@ class TwoTowerModel(SlotDropout, TupletModel):
 
 @register_method(
     "rll_equations",
-    summary="RLL with equations 1 and 2 as published, which weigh examples by their positive votes",
+    summary="RLL with equations 1 and 2 to the letter, which weigh examples by positive votes",
     max_classes=2,
 )
 @estimator

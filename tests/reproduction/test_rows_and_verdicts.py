@@ -123,7 +123,7 @@ def test_a_suite_of_a_file(
 
 @pytest.mark.parametrize("name", ["neucrowd", "rll_bayesian", "crowding", "dasc_anno_reg", "iced"])
 def test_a_method_of_a_paper_says_what_it_changes(name: str) -> None:
-    changes, _, words = registry.method(name).changes.partition("; the paper's words: ")
+    changes, _, words = registry.method(name).changes.partition("; by the published equations: ")
     assert len(changes) > 20
     paper = words if "=" not in words else name
     assert paper in registry.entries("method")

@@ -213,7 +213,7 @@ def _read(piece: Part, wanted: tuple[str, ...]) -> Iterator[pa.Table]:
     file = piece.file
     named = dict(zip(COLUMNS, piece.columns, strict=True))
     names = list(dict.fromkeys(itertools.chain.from_iterable(named[role] for role in wanted)))
-    groups = range(*piece.groups) if piece.groups else None
+    groups = list(range(*piece.groups)) if piece.groups else None
     rows = 0
     try:
         for batch in arrow_batches(file, names, piece.options, groups=groups):

@@ -281,8 +281,9 @@ class _Execution:
     def _configured(self, hparams: Fields) -> Any:
         """Returns the unfitted estimator and writes config.json."""
         estimator = self.estimator(hparams)
-        is_pipeline = isinstance(estimator, TextClassifier)
-        described = estimator.estimator if is_pipeline else estimator
+        described = estimator
+        if isinstance(estimator, TextClassifier):
+            described = estimator.estimator
         write_json(self.folder / run_files.CONFIG, self.work.config(self.dataset, described))
         return estimator
 
@@ -328,8 +329,9 @@ class _Execution:
 
         They are all of a table, and what a run trains on of other datasets.
         """
-        is_table = self.work.key.dataset == "table"
-        crowd = whole_crowd(self.dataset) if is_table else self.dataset.annotations
+        crowd = self.dataset.annotations
+        if self.work.key.dataset == "table":
+            crowd = whole_crowd(self.dataset)
         return crowd.observed()
 
     def _report(self, metrics: Fields, scale: Scale) -> None:

@@ -158,7 +158,9 @@ def summarise(
         seconds = list(_values(mine, "fit_seconds").values())
         record["fit_seconds_mean"] = float(np.mean(seconds)) if seconds else math.nan
         for rival in dict.fromkeys((*RIVALS, *baselines)):
-            theirs = groups.get((dataset, rival, evaluation), []) if rival != method else []
+            theirs = []
+            if rival != method:
+                theirs = groups.get((dataset, rival, evaluation), [])
             for metric in COMPARED:
                 record |= _comparison(mine, theirs, metric, rival, output_dir)
         records.append(record)
@@ -176,8 +178,12 @@ def _ratio(rows: Iterable[Row]) -> float:
 def _spread(mine: list[Row], metric: str) -> dict[str, float]:
     """Returns mean, standard deviation and interval of a metric over runs."""
     values = list(_values(mine, metric).values())
-    interval = mean_interval(values, test_train_ratio=_ratio(mine)) if values else NO_INTERVAL
-    deviation = float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
+    interval = NO_INTERVAL
+    deviation = math.nan
+    if values:
+        interval = mean_interval(values, test_train_ratio=_ratio(mine))
+    if len(values) > 1:
+        deviation = float(np.std(values, ddof=1))
     spread = {f"{metric}_mean": interval.estimate, f"{metric}_std": deviation}
     return spread | bounds(metric, interval)
 
@@ -266,7 +272,9 @@ def summary_csv(
 
 
 def _cell(value: Any) -> str:
-    return value if isinstance(value, str) else number_cell(value)
+    if isinstance(value, str):
+        return value
+    return number_cell(value)
 
 
 def summary_table(

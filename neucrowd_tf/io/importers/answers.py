@@ -136,8 +136,8 @@ class Answers:
 
     def at(self, fields: NamedValues) -> None:
         """Sets when what is added next was given: the first field that is named as a time."""
-        times = [as_text(fields[name]) for name in time_columns(tuple(fields))]
-        self._time = next(filter(None, times), "")
+        times = map(fields.__getitem__, time_columns(tuple(fields)))
+        self._time = next(filter(None, map(as_text, times)), "")
 
     def add(
         self, place: str, item: Any, annotator: Any, question: str, choices: Iterable[Any]

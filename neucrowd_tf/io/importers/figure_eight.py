@@ -29,7 +29,9 @@ def matches(head: Head) -> bool:
 
 def _results(record: Fields) -> Fields:
     results = record.get("results")
-    return results if isinstance(results, dict) else {}
+    if isinstance(results, dict):
+        return results
+    return {}
 
 
 def read(head: Head, options: TableOptions) -> LabelColumns:

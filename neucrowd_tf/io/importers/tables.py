@@ -38,10 +38,8 @@ def after(prefix: str, cells: dict[str, str]) -> dict[str, str]:
 
 def joined(cells: dict[str, str], columns: Texts) -> str:
     """Returns the cells of several columns of a row as one id, see `Table.joined`."""
-    texts = [cells[column] for column in columns]
-    if all(texts):
-        return JOINT.join(texts)
-    return ""
+    texts = list(map(cells.__getitem__, columns))
+    return JOINT.join(texts) * all(texts)
 
 
 def read_table(

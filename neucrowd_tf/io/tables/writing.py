@@ -96,7 +96,7 @@ def columns_csv(columns: Iterable[tuple[str, Iterable[Any]]]) -> str:
         values.append(column if isinstance(column, np.ndarray) else list(column))
     lines = [",".join(header), *map(",".join, zip(*map(_cells, values), strict=True))]
     text = "\n".join(lines) + "\n"
-    signs = [text.count(sign) for sign in ',\n"\r']
+    signs = list(map(text.count, ',\n"\r'))
     if len(header) > 1 and signs == [len(lines) * (len(header) - 1), len(lines), 0, 0]:
         return text  # no cell needs quotation marks; to look at each one takes much longer
     return to_csv(header, zip(*map(_cells, values), strict=True))

@@ -90,9 +90,9 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
         start_: validation figures of the start, or None without validation data.
         collapsed_: whether the guard stopped training.
         confusion_matrices_: `[R, C true, C observed]`: the generator's answers on training
-            instances after the game, weighted by the classifier's probability of each class. The
-            game drives the generator from the annotations, so they do not measure annotators.
-            Without a game, the crowd layer's, which do.
+            instances after the game, weighted by the classifier's probability of each class. With
+            our loss the game moves the generator away from the annotations, so they do not measure
+            annotators. Without a game, the crowd layer's, which do.
         informed_: measures of the auxiliary network after the game, see `Game.informed`.
         annotator_names_, generator_weights_: inputs of `generate`.
         rows_: `[N]` positions of the instances trained on among those passed to `fit`.
@@ -147,7 +147,7 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
         float,
         number(least=0, below=1),
         "decay per epoch of the running average of the classifier's weights that predicts; 0"
-        " predicts with the current weights, as published.",
+        " predicts with the current weights.",
     ] = 0.8
     epochs: Annotated[int, whole(0), "number of epochs of the game; 0 stops after DL-CL."] = 12
     collapse_drop: Annotated[

@@ -83,7 +83,7 @@ class Game(Turns):
     generator_class: ClassVar[type[Generator]] = Generator
     discriminator_class: ClassVar[type[Discriminator]] = Discriminator
     auxiliary_class: ClassVar[type[Auxiliary]] = Auxiliary
-    hidden_units: ClassVar[tuple[int, int]] = (64, 128)  # of g and h (section 4.1)
+    hidden_units: ClassVar[tuple[int, int]] = (64, 128)  # of g and h (a reading of section 4.1)
     pretrain_batch: ClassVar[int] = 64  # annotations in a batch of the generator's pre-training
     pretrain_rate: ClassVar[float] = 1e-3  # of the generator before the game
 

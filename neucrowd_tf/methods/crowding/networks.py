@@ -93,7 +93,7 @@ class Generator(keras.layers.Layer):
         seed: draws the kernels.
 
     References:
-        CrowdInG, eq. 1 and section 4.1 (two layers, 64 hidden units).
+        CrowdInG, eq. 1 and section 4.1 (our reading: 64 hidden units are g's, 128 are h's).
     """
 
     def __init__(
@@ -258,9 +258,9 @@ def label_correlation(cooccurrence: Floats) -> Floats32:
         classification with graph convolutional networks, eq. 2.
     """
     largest = cooccurrence.sum(axis=1).max(initial=0.0)
-    # Deviation: CrowdInG section 3.2.2. Paper: A is the co-occurrence of labels, unscaled. Here:
-    # Zero diagonal, divided by its largest row sum. Why: With raw counts the identity vanishes and
-    # all classes become one. Effect: claim crowding_frequency.
+    # Deviation: CrowdInG section 3.2.2. Paper: A from the frequency of label co-occurrence, scale
+    # not given. Here: Zero diagonal, divided by its largest row sum. Why: With raw counts the
+    # identity vanishes and all classes become one. Effect: claim crowding_frequency.
     if largest > 0:
         return with_loops(cooccurrence / largest)
     return with_loops(np.zeros_like(cooccurrence))
@@ -383,7 +383,8 @@ class Auxiliary(keras.layers.Layer):
         seed: draws the kernels.
 
     References:
-        CrowdInG, section 3.2.2 (P_Q, below eq. 3) and section 4.1 (two layers, 128 hidden units).
+        CrowdInG, section 3.2.2 (P_Q, below eq. 3) and section 4.1 (our reading: 64 hidden units are
+        g's, 128 are h's).
     """
 
     def __init__(

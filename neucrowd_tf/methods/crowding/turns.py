@@ -531,7 +531,7 @@ class Turns(Learner):
         if multiplier == "mean":
             # Deviation: CrowdInG eqs. 5 and 6. Paper: Mu searched. Here: The mean of the losses.
             # Why: Mu = 0 raises the probability of every drawn label; a search takes five times as
-            # long and gave the same. Effect: claim crowding_constant_mu.
+            # long. Effect: not measured.
             return {player: tf.reduce_mean(values) for player, values in losses.items()}
         if multiplier != "search":
             return dict.fromkeys(losses, tf.constant(float(multiplier)))

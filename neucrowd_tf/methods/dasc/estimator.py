@@ -145,7 +145,7 @@ class DASC(CrowdEstimator):
     ] = 5
     pick: Annotated[
         Literal["validation", "last"],
-        '"last" predicts with the last round, as published. "validation" predicts with the latest'
+        '"last" predicts with the last round. "validation" predicts with the latest'
         " round whose validation accuracy is within a standard error of the best one.",
     ] = "validation"
     seed: Annotated[

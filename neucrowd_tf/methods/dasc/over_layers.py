@@ -15,10 +15,11 @@ _SETTINGS = settings_in(Path(__file__).with_name("presets.toml"))
 _QUOTAS: dict[str, dict[str, int]] = _SETTINGS["quotas"]
 _LAYERS: dict[str, str] = _SETTINGS["layers"]
 SELECTIONS: dict[str, tuple[str, NamedValues]] = _SETTINGS["selections"]
-# How DASC differs from its paper; other selections are not of the paper.
+# How DASC differs from its paper; other selections are its rivals, "equal" is ours.
 CHANGES = (
     "validation data choose the round, other classes get what an exhausted one cannot fill, lost"
-    " classes come back; the paper's words: pick=last, hand_on=False"
+    " classes come back, a fit that loses a class starts again; by the published equations:"
+    " pick=last, hand_on=False"
 )
 # The paper's three, which it also compares with other selections.
 _COMPARED = ("crowd_layer", "anno_reg", "wdn")

@@ -518,8 +518,8 @@ def certainty_groups(certainty: Array) -> Indices:
     them. Where fewer than `TOP_GROUPS` values occur, the later groups are empty.
 
     References:
-        ICED, section 2.5 (four groups; algorithm 2 with the details is in an appendix that is not
-        published).
+        ICED, section 2.5 (four groups; algorithm 2 with the details is in an appendix that our text
+        lacks).
     """
     values = np.asarray(certainty, dtype=np.float64)
     ordered = np.sort(np.unique(values))[::-1]

@@ -134,9 +134,9 @@ def infer_labels(
     """
     # Deviation: ICED section 2.3. Paper: The class prior is re-estimated in each M-step. Here: The
     # prior is held uniform (as `iced_printed`; `prior="update"` for section 2.3's words, as
-    # `iced_literal`; `"start"` where it begins uniform). Why: Sections 2.4 and 3.2 and figure 2
-    # describe an inference that assumes a uniform prior; re-estimated, D&S is at or above majority
-    # vote from the start. Effect: claim iced_uniform_prior.
+    # `iced_literal`; `"start"` where it begins uniform, as 2.4 and 3.3 say). Why: Our reading of
+    # section 3.2 and figure 2, where D&S assumes a uniform prior; re-estimated, D&S is at or above
+    # majority vote from the start. Effect: claim iced_uniform_prior.
     hard = em == "hard"
     votes = count_votes(one_hot, num_classes)
     # Deviation: ICED section 2.3. Paper: Counts of determinate labels in the M-step, from the

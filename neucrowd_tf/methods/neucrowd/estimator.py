@@ -85,7 +85,7 @@ class NeuCrowd(TupletEstimator):
         " (-RA).",
     ] = "mean"
     anchor_in_sum: Annotated[
-        bool, "whether the softmax's sum has the anchor too, as published."
+        bool, "whether the softmax's sum has the anchor too (section 3.3.3's tuplet has it)."
     ] = False
     sampling_network: Annotated[bool, "uses section 3.3.4; False is -SN."] = True
     pool_factor: Annotated[

@@ -13,7 +13,7 @@ from sklearn.neighbors import NearestNeighbors
 from neucrowd_tf.declare.types import Array, Floats, Indices, Integers, Mask
 from neucrowd_tf.errors import one_at_a_time
 
-# Instances among which an epoch looks for neighbours. The paper looks among a batch.
+# Instances among which an epoch looks for neighbours. The paper's k is the root of the batch size.
 MOST_COMPARED = 4096
 _ORDER = 0x5AFE  # tells this draw from others of the seed
 
@@ -86,13 +86,13 @@ def sampling_probabilities(safe: Mask, unsafe_weight: float) -> Floats:
     """Returns how likely each instance is drawn, `[N]` relative to a safe one.
 
     References:
-        NeuCrowd, section 3.3.1 (safe examples get "higher probabilities"); section 4.4 says that
-            unsafe ones are excluded (`unsafe_weight=0`).
+        NeuCrowd, section 3.3.1 (safe examples get "higher probabilities", no number); section 4.4
+            excludes mislabelled ones (`unsafe_weight=0`).
     """
     # Deviation: NeuCrowd definition 3, section 4.4. Paper: Safe examples get "higher
-    # probabilities"; of mislabelled ones "we exclude them dynamically". Here: Unsafe examples have
-    # sampling weight 0.3 relative to safe ones (`unsafe_weight`; 0 excludes them). Why: The two
-    # statements differ. Effect: claim neucrowd_excluded.
+    # probabilities", no number; of mislabelled ones "we exclude them dynamically". Here: Unsafe
+    # examples have sampling weight 0.3 relative to safe ones (`unsafe_weight`; 0 excludes them).
+    # Why: The two statements differ, and neither has a number. Effect: claim neucrowd_excluded.
     return np.where(safe, 1.0, unsafe_weight)
 
 

@@ -23,10 +23,11 @@ class SamplingNetwork(keras.layers.Layer):
         super().__init__()
         self.encoder = encoder
         self.n = n
-        # Deviation: NeuCrowd section 3.3.4. Paper: A fully connected layer on the concatenation, no
-        # start given. Here: The same score; its weights start as a Glorot kernel of h x n, with a
-        # deviation of 0.236 at h 32 and n 5, where one of h n x 1 has 0.113. Why: They are stored
-        # by slot. Effect: not measured.
+        # Deviation: NeuCrowd section 3.3.4. Paper: The concatenation is "used as features", of what
+        # is not said (released code: one dense layer); weights start normal (4.3). Here: The dense
+        # layer's score; its weights start as a Glorot kernel of h x n, with a deviation of 0.236 at
+        # h 32 and n 5, where one of h n x 1 has 0.113. Why: They are stored by slot. Effect: not
+        # measured.
         self.slots = self.add_weight(
             shape=(encoder.output_shape[-1], n),
             initializer=keras.initializers.GlorotUniform(seed=seed),

@@ -28,9 +28,11 @@ def mle_confidence(votes: ArrayLike, labels: Integers) -> Floats32:
     References:
         RLL, section III-B, eq. (1).
     """
-    # Deviation: RLL (1). Paper: Delta is the share of positive votes of every example. Here: The
-    # share of votes for the label that the example is trained with. Why: A sure negative example
-    # would weigh nothing in (3), and a doubtful one more. Effect: claim rll_equation_1.
+    # Deviation: RLL (1). Paper: To the letter the share of positive votes of every example; the
+    # text calls it "confidence about the crowdsourced labels". Here: The share of votes for the
+    # label that the example is trained with, as in the released code. Why: To the letter a sure
+    # negative example would weigh nothing in (3), and a doubtful one more. Effect: claim
+    # rll_equation_1.
     votes_for, total = _votes_for(votes, labels)
     share = np.divide(votes_for, total, out=np.zeros_like(votes_for), where=total > 0)
     return share.astype(np.float32)
@@ -88,9 +90,9 @@ def bayesian_confidence(
     References:
         RLL, section III-B, eq. (2).
     """
-    # Deviation: RLL (2). Paper: Alpha on top for every example; released code: alpha 3, beta 2.
-    # Here: The beta side for negative examples; C classes: own label against the rest. Why: As for
-    # (1). Effect: claim rll_equation_2.
+    # Deviation: RLL (2). Paper: To the letter alpha and positive votes on top for every example;
+    # released code: alpha 3, beta 2. Here: The beta side for negative examples, whose own votes
+    # count; C classes: own label against the rest. Why: As for (1). Effect: claim rll_equation_2.
     votes_for, total = _votes_for(votes, labels)
     in_favour, against = np.asarray(parameters)[:, labels]
     alpha = in_favour + votes_for
