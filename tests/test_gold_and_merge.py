@@ -102,7 +102,7 @@ def test_merged_by_hand(tmp_path: Path, capsys: pytest.CaptureFixture[str], cli:
     ]
     message = capsys.readouterr().err
     assert "5 labels and 3 new ones: 1 added, 1 replaced, 1 equal to earlier ones; 6" in message
-    assert "1 annotators are new: 'w'. Check their spelling." in message
+    assert "1 annotator is new: 'w'. Check its spelling." in message
     assert (
         "would overwrite --labels"
         in cli("merge", [f"--annotations={old}", f"--labels={new}", f"--output={new}"], 2).err
@@ -195,7 +195,8 @@ def test_merge_asks_about_a_column_of_classes_if_no_label_is_new(
     flags = ["--annotations=a.csv", *ROLES, "--output=all.csv"]
     ((command, *rest),) = pasted(cli("merge", [*flags, "--labels=a.csv"], 2).err)
     assert call(command, rest) == 0
-    assert "48 labels in all" in cli("merge", [*flags, "--annotator_columns=gpt_*"]).err
+    notes = cli("merge", [*flags, "--annotator_columns=gpt_*"]).err
+    assert "48 labels in all" in notes and "spelling" not in notes
     assert "--labels: required" in cli("merge", flags, 2).err
     two = "item 'p0' has another label by annotator 'verdict'"
     assert two in cli("merge", [*flags, "--annotator_columns=verdict"], 2).err

@@ -154,6 +154,41 @@ def test_every_registered_method_is_named_on_a_page() -> None:
             ), name
 
 
+def test_what_one_may_write_has_the_figures_of_the_tables() -> None:
+    text = " ".join((DOCS / "howto" / "paper_names.md").read_text(encoding="utf-8").split())
+    text = text.replace(" > ", " ")
+    rows = {}
+    for table in ("neucrowd_table2", "rll_ladder", "crowding_table2", "dasc_table2", "iced_table2"):
+        with open(ROOT / "results" / f"{table}.csv", encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                rows[row["dataset"], row["method"], row["metric"]] = row
+    means = {key: f"{float(row['mean']):.3f}" for key, row in rows.items() if row["mean"]}
+    for paper, data, published, changed in (
+        ("NeuCrowd", "hotel", "neucrowd_printed", "neucrowd"),
+        ("RLL (eq. 2)", "hotel", "rll_bayesian", "eq. 2 as published/rll_equations"),
+        ("CrowdInG", "labelme", "crowding_printed", "crowding"),
+        ("CrowdInG", "music", "crowding_printed", "crowding"),
+        ("DASC", "labelme", "dasc_crowd_layer", "dasc_crowd_layer"),
+        ("ICED", "usps_syn", "iced_printed", "iced"),
+    ):
+        line = re.search(rf"{re.escape(paper)}, `{data}`[^|]*\| ([\d.]+)[^|]*\| ([\d.]+)", text)
+        shown = [means[data, form, "accuracy"] for form in (published, changed)]
+        assert line and list(line.groups()) == shown, (paper, data)
+    for data, form, runs in (
+        ("music", "crowding_printed", "a mean of five runs"),
+        ("usps_syn", "iced_printed", "one run"),
+    ):
+        row = rows[data, form, "accuracy"]
+        mean, low, high, published = (
+            f"{float(row[name]):.3f}"
+            for name in ("mean", "predicted_low", "predicted_high", "published")
+        )
+        sentence = f"accuracy {mean}; 95% prediction interval of {runs} [{low}, {high}]"
+        assert f"{sentence}; published {published}" in text
+    literal = means["usps_syn", "iced_literal", "accuracy"]
+    assert f"`iced_literal`: {literal})" in text and f"(section 2.3): {literal}." in text
+
+
 # ------------------------------------------------------------------- words
 
 

@@ -18,6 +18,7 @@ from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.tables.writing import to_csv
 
 HEADER = ("task", "annotator", "label")
+ONE = {"items": "item", "annotators": "annotator", "classes": "class"}
 TABLES = (".csv", ".tsv", ".txt", ".tab", ".parquet", ".pq")
 
 
@@ -47,10 +48,16 @@ def run(flags: Merge) -> list[str]:
         f" {changed:,} replaced, {repeated - changed:,} equal to earlier ones;"
         f" {len(table):,} labels in all."
     ]
-    for title, every in _names(new).items():
+    after = _names(new)
+    if flags.annotator_columns:
+        del after["annotators"]  # columns of the file, which a flag names
+    for title, every in after.items():
         if names := every - before[title]:
             first = ", ".join(map(repr, sorted(names)[:5]))
-            notes.append(f"{len(names):,} {title} are new: {first}. Check their spelling.")
+            if len(names) == 1:
+                notes.append(f"1 {ONE[title]} is new: {first}. Check its spelling.")
+            else:
+                notes.append(f"{len(names):,} {title} are new: {first}. Check their spelling.")
     return notes
 
 
