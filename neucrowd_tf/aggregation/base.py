@@ -389,9 +389,15 @@ def warn_not_converged(name: str, max_iter: int, change: float, tol: float) -> N
         return
     from sklearn.exceptions import ConvergenceWarning
 
+    if np.isinf(change):
+        reason = "a rise takes two iterations. Raise max_iter."
+    else:
+        reason = (
+            f"the objective still rose by {change:.3g} per annotation, more than tol={tol:g}. Raise"
+            " max_iter or tol."
+        )
     warn(
-        f"{name} did not converge in {max_iter} iterations: the objective still rose by"
-        f" {change:.3g} per annotation, more than tol={tol:g}. Raise max_iter or tol.",
+        f"{name} did not converge in {max_iter} iterations: {reason}",
         ConvergenceWarning,
         stacklevel=4,
     )

@@ -142,8 +142,8 @@ def dawid_skene_em(
     """
     size = start.shape[1]
     model = DawidSkeneModel(np.full((1, size, size), smoothing), prior, hard=hard)
-    begin = np.ascontiguousarray(start, dtype=np.float64)
-    return run(model, Shard(one_hot, size), max_iter=max_iter, tol=tol, start=begin)
+    beliefs = np.ascontiguousarray(start, dtype=np.float64)
+    return run(model, Shard(one_hot, size), max_iter=max_iter, tol=tol, beliefs=beliefs)
 
 
 @estimator

@@ -206,7 +206,7 @@ class EBCC(IterativeAggregator):
         best = np.argsort(-self.bounds_, kind="stable")[: math.ceil(len(tried) * CONTINUED)]
         order = np.union1d(best, [0])
         limits: Fields = {"max_iter": self.max_iter, "tol": self.tol}
-        ended = [run(starts[i], shard, begin=tried[i], **limits) for i in order]
+        ended = [run(starts[i], shard, resume_from=tried[i], **limits) for i in order]
         self.bounds_[order] = [fit.history[-1] for fit in ended]
         return max(ended, key=lambda fit: float(fit.history[-1]))
 
