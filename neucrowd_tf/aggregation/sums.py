@@ -257,7 +257,7 @@ class ConfusionModel(LatentModel[Parameters]):
         return scores, {"evidence": evidence.sum()}
 
     def sums(self, shard: Shard, beliefs: Floats) -> Sums:
-        """Returns expected counts `[R, C observed, C true]`, class mass `[C]`, the number of instances."""
+        """Returns expected counts `[R, C observed, C true]`, class mass and number of instances."""
         counts = expected_counts(shard.transposed, beliefs)
         mass = np.einsum("nc,n->c", beliefs, shard.used)  # a BLAS call is slower on this shape
         return {"counts": counts, "mass": mass, "instances": shard.used.sum()}

@@ -41,9 +41,9 @@ class Change:
     @property
     def rates(self) -> tuple[float, float]:
         """The shares of labels that agree, before and after."""
-        return float(self.agrees[: self.num_before].mean()), float(
-            self.agrees[self.num_before :].mean()
-        )
+        before = self.agrees[: self.num_before]
+        after = self.agrees[self.num_before :]
+        return float(before.mean()), float(after.mean())
 
     @property
     def note(self) -> str:
@@ -60,9 +60,10 @@ class Change:
     def line(self, name: object) -> str:
         """Returns what a command prints of the annotator of this name."""
         before, after = self.rates
+        num_after = len(self.agrees) - self.num_before
         return (
-            f"{name} changed: {before:.2f} of {self.num_before:,} labels agree with the others' before"
-            f" {self.date}, {after:.2f} of {len(self.agrees) - self.num_before:,} from then on."
+            f"{name} changed: {before:.2f} of {self.num_before:,} labels agree with the others'"
+            f" before {self.date}, {after:.2f} of {num_after:,} from then on."
         )
 
 
@@ -197,9 +198,8 @@ def _most_likely(
     before = sums[sizes - 1]
     after = np.asarray(sums[-1] - before)
     rest = total - sizes
-    num_before = int(
-        sizes[np.argmax(_max_log_likelihood(before, sizes) + _max_log_likelihood(after, rest))]
-    )
+    logs = _max_log_likelihood(before, sizes) + _max_log_likelihood(after, rest)
+    num_before = int(sizes[np.argmax(logs)])
     # By how much the annotator's agreement falls, and by how much that of the others does.
     fall = float(agrees[:num_before].mean() - agrees[num_before:].mean())
     others_fall = float(against[num_before:].mean() - against[:num_before].mean())

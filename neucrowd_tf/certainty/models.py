@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.alternative_test import AlternativeTest, alternative_test, labels_of
-from neucrowd_tf.certainty.estimate import NOTHING, Estimate
+from neucrowd_tf.certainty.estimate import NOTHING, RESAMPLES, Estimate
 from neucrowd_tf.errors import DataError
 
 Array = NDArray[np.float64]
 
-RESAMPLES = 400
 REPLACEMENT = {
     True: "it may replace human annotators",
     False: "it may not replace human annotators",
