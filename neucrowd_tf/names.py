@@ -60,7 +60,7 @@ def close_names(name: str, names: Iterable[str]) -> list[str]:
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """Returns a question that suggests the names that a misspelt one may mean; "" if none is near."""
+    """Returns a question with the names that a misspelt one may mean; "" if none is near."""
     close = close_names(name, names)
     if close:
         return f"Did you mean {' or '.join(close)}?"
