@@ -142,7 +142,7 @@ class Aggregator(Persistent):
 
         Args:
             crowd: at least one annotation.
-            gold: codes `[N]`, -1 if unknown, or None without any.
+            gold: codes `[N]`, -1 if unknown, or None without gold labels.
         """
         raise NotImplementedError
 
@@ -358,7 +358,7 @@ def count_votes(one_hot: sparse.csr_matrix, num_classes: int) -> Floats:
 
 
 def vote_shares(one_hot: sparse.csr_matrix, num_classes: int) -> Floats:
-    """Returns `[N, C]` shares of `count_votes`, even for instances without any."""
+    """Returns `[N, C]` shares of `count_votes`, even for instances without votes."""
     return normalise_counts(count_votes(one_hot, num_classes))
 
 

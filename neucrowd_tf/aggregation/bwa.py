@@ -18,7 +18,7 @@ PULL = 1.0  # precision of an instance's value, lambda
 SMALL = 1e-9
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Weights:
     """Parameters.
 

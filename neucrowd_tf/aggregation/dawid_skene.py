@@ -30,7 +30,7 @@ from neucrowd_tf.declare.types import Floats
 # likelihood. Why: An annotator's few labels would make a label impossible. Effect: not measured.
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Confusion:
     """Parameters: class priors `[C]` and error matrices `[R, C observed, C true]`."""
 
@@ -43,7 +43,7 @@ class Confusion:
         return np.log(np.maximum(self.errors, TINY))
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class DawidSkeneModel(ConfusionModel[Confusion]):
     """Dawid and Skene's EM over sums.
 

@@ -35,7 +35,7 @@ LOOK_ITER = 25
 CHANCE_NATS = 0.25
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Groups:
     """Variational parameters of K groups that have instances left.
 
@@ -56,7 +56,7 @@ class Groups:
     log_shares: Floats
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class EBCCModel(LatentModel[Groups]):
     """Variational Bayes over sums; the beliefs of an instance are of class and group.
 

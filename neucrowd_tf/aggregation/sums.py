@@ -42,7 +42,7 @@ Sums: TypeAlias = "dict[str, Floats]"
 TINY = 1e-300
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Shard:
     """The annotations of some instances.
 
@@ -162,7 +162,7 @@ class LatentModel(abc.ABC, Generic[Parameters]):
         return {**self.sums(shard, beliefs), **evidence}
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Fit(Generic[Parameters]):
     """What `run` returns.
 

@@ -40,7 +40,7 @@ MOST_WEIGHT = 3.0
 MOST_LOG_ODDS = 5.0
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Taught:
     """Probabilities that gold labels taught.
 
