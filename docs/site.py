@@ -71,27 +71,35 @@ WORDS = {
     " pivot missing label Google Sheets multi-label pandas DataFrame NumPy array matrix",
     "howto/importers.md": "Label Studio Prodigy Toloka MTurk Mechanical Turk Argilla doccano"
     " export",
-    "howto/certainty.md": "worker quality annotator quality reliability spammer skill gold"
-    " questions confidence probability interval control",
+    "howto/certainty.md": "worker annotator rater quality reliability bad careless spammers skill"
+    " gold questions confidence probability interval control",
     "howto/reading_the_report.md": "inter-annotator agreement Krippendorff alpha kappa Cohen"
     " Fleiss worker annotator quality report",
     "howto/relabelling.md": "active learning which items to label next budget cost collect"
     " more labels",
     "howto/serving.md": "export deploy serve TFLite ONNX SavedModel mobile production Docker",
-    "howto/own_keras_model.md": "custom Keras model crowd layer head loss multi-annotator",
+    "howto/own_keras_model.md": "custom Keras model crowd layer head loss multi-annotator logits"
+    " softmax probabilities",
+    "howto/keras_parts.md": "Keras layers heads losses logits softmax metric learning triplets",
+    "howto/adding_a_method.md": "own method register plug-in package extend implement",
     "howto/own_network.md": "own network BERT ResNet encoder early stopping callbacks"
     " optimizer TensorBoard",
     "howto/scale.md": "large data memory Dask parallel million GPU distributed",
     "howto/paper_names.md": "reproduce paper published original settings baseline compare fair",
     "methods/truth_inference.md": "majority vote Dawid-Skene EM GLAD MACE aggregate"
-    " aggregation truth inference ordinal worker quality",
+    " aggregation truth inference ordinal ordered ratings stars Likert worker quality",
     "methods/choice.md": "auto automatic model selection which method",
     "methods/baselines.md": "baselines majority vote logistic regression softprob",
+    "methods/glossary.md": "meaning definition terms words",
+    "papers/neucrowd.md": "NeuCrowd representation metric learning hard tuplets sampling",
+    "papers/rll.md": "RLL representation metric learning few labels confidence groups",
+    "papers/crowding.md": "CrowdInG generator discriminator adversarial GAN generated labels",
     "papers/iced.md": "imbalanced classes rare class minority synthetic oversampling SMOTE",
     "papers/dasc.md": "imbalanced classes rare class sparse labels self-training",
     "tutorials/texts.md": "text classification sentiment NLP BERT Hugging Face HuggingFace"
     " sentence transformer",
-    "tutorials/labels_only.md": "aggregate labels majority vote first steps",
+    "tutorials/labels_only.md": "aggregate combine labels several people raters majority vote"
+    " consensus first steps",
     "tutorials/train_and_serve.md": "train classifier export SavedModel predict",
     "tutorials/compare.md": "own method benchmark baseline comparison hyperparameter search"
     " tune grid",

@@ -48,7 +48,7 @@ class MissingPackageError(ImportError, UsageError):
     def __init__(self, what: str, missing: str) -> None:
         super().__init__(
             f"{what} needs {missing}, which is not installed: what is here is enough for labels"
-            " alone. `pip install neucrowd-tf` installs the rest."
+            " alone. In the clone, `pip install .` installs the rest."
         )
 
 

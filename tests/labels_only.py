@@ -49,7 +49,7 @@ def main() -> None:
     try:
         from neucrowd_tf import NeuCrowd
     except ImportError as error:
-        if "pip install neucrowd-tf" not in str(error):
+        if "`pip install .` installs the rest" not in str(error):
             sys.exit(f"not said: {error}")
     else:
         sys.exit(f"{NeuCrowd} was imported")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -150,3 +151,60 @@ def test_vote_counts_cannot_be_merged(tmp_path: Path, cli: Any) -> None:
 
 def test_gold_asks_for_the_labels(cli: Any) -> None:
     assert "--annotations is missing" in cli("gold", [], 2).err
+
+
+# The judge's labels are a column beside people's, one label per item.
+JUDGED = "photo,rater,verdict,gpt_judge\n" + "".join(
+    f"p{item},r{rater},{'yn'[(item + (rater == item % 3)) % 2]},{'yn'[item % 2]}\n"
+    for item in range(12)
+    for rater in range(3)
+)
+ROLES = ["--task_column=photo", "--worker_column=rater", "--label_column=verdict"]
+
+
+def pasted(error: str) -> list[list[str]]:
+    """Returns the commands of an error, as a shell would split them, without `neucrowd`."""
+    return [shlex.split(line)[1:] for line in error.splitlines() if line.startswith("  neucrowd ")]
+
+
+def test_a_models_column_becomes_an_annotator(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Any
+) -> None:
+    """The error of a command has the commands that work."""
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_text(JUDGED)
+    flags = ["--annotations=a.csv", *ROLES]
+    for pattern in ("gpt_judge", "gpt-*", "llm"):
+        named = [*flags, "--output=labels.csv", f"--model_annotator={pattern}"]
+        commands = pasted(cli("aggregate", named, 2).err)
+        assert [command for command, *_ in commands] == ["merge", "aggregate"]
+    for command, *rest in commands:
+        assert call(command, rest) == 0
+    merged = pd.read_csv("a.merged.csv")
+    judge = merged[merged["annotator"] == "gpt_judge"].set_index("task")["label"]
+    assert len(merged) == 48 and judge.to_dict() == {f"p{i}": "yn"[i % 2] for i in range(12)}
+    shown = cli("aggregate", ["--annotations=a.merged.csv", "--model_annotator=gpt-*"], 2).err
+    assert "'gpt-*'. Did you mean gpt_judge?" in shown
+
+
+def test_merge_asks_about_a_column_of_classes_if_no_label_is_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_text(JUDGED)
+    flags = ["--annotations=a.csv", *ROLES, "--output=all.csv"]
+    ((command, *rest),) = pasted(cli("merge", [*flags, "--labels=a.csv"], 2).err)
+    assert call(command, rest) == 0
+    assert "48 labels in all" in cli("merge", [*flags, "--annotator_columns=gpt_*"]).err
+    assert "--labels: required" in cli("merge", flags, 2).err
+    two = "item 'p0' has another label by annotator 'verdict'"
+    assert two in cli("merge", [*flags, "--annotator_columns=verdict"], 2).err
+    Path("a.csv").write_text(JUDGED.replace("gpt_judge", "gold"))
+    assert "0 added" in cli("merge", [*flags, "--labels=a.csv"]).err
+
+
+def test_a_judge_is_no_second_column_of_annotators(tmp_path: Path, cli: Any) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(JUDGED.replace("gpt_judge", "judge").replace("photo", "item"))
+    (command,) = pasted(cli("aggregate", [f"--annotations={path}"], 2).err)
+    assert command[-1] == "--worker_column=rater"

@@ -157,11 +157,11 @@ def test_no_file_imports_itself_around_a_corner(repository: Path) -> None:
 # Lines, neither blank nor comments, of the modules that an estimator's module reaches by imports at
 # the top and inside functions. What makes one longer has to be worth reading for that method.
 REACH = {
-    "methods.rll.estimator": 6_550,
-    "methods.neucrowd.estimator": 6_900,
-    "methods.iced.estimator": 7_450,
-    "methods.dasc.estimator": 7_850,
-    "methods.crowding.estimator": 8_650,
+    "methods.rll.estimator": 6_720,
+    "methods.neucrowd.estimator": 7_050,
+    "methods.iced.estimator": 7_580,
+    "methods.dasc.estimator": 8_020,
+    "methods.crowding.estimator": 8_830,
 }
 
 

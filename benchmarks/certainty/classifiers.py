@@ -21,7 +21,7 @@ MISLED = 0.4  # by so much
 
 
 def taught_classifiers(seeds: int) -> Iterator[tuple[str, Certainty, Array, Array]]:
-    """Yields family, what is known of the crowd's labels, held-out predictions and true labels.
+    """Yields family, the certainty of the crowd's labels, held-out predictions and true labels.
 
     Annotators lean towards the first class by 0 or .25. A classifier predicts by features that are
     normal around each class. It knows each class' chances ("own"), or has learned the crowd's

@@ -32,6 +32,7 @@ from neucrowd_tf.aggregation.sums import TINY, Shard, keep_gold_only
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.types import Codes32, Floats, Indices, Integers, Mask
 from neucrowd_tf.errors import UsageError
+from neucrowd_tf.names import did_you_mean
 
 SHARES = (0.5001, 0.67, 0.8, 0.9999)  # of votes, between the levels of a symbol
 LEVELS = len(SHARES) + 2  # the last is a single label
@@ -58,6 +59,7 @@ MOST_CAUTION = 1.5
 RELATED_ITEMS = 20
 RELATED_ERRORS = 5.0
 RELATED_SHARE = 0.25
+MOST_NAMED = 12  # annotators in a message
 MOST_COMPARED = 50_000_000  # pairs of annotators x pairs of classes
 
 
@@ -199,10 +201,11 @@ def named_models(patterns: Iterable[object], annotators: Iterable[object]) -> tu
         if pattern not in names:
             matching = [name for name in names if fnmatchcase(name, pattern)]
         if not matching:
-            raise UsageError(
-                f"--model_annotator: no annotator is named {pattern!r}. Quote a name that contains"
-                " a comma."
-            )
+            several = ", ".join(names[:MOST_NAMED]) + ", ..." * (len(names) > MOST_NAMED)
+            advice = did_you_mean(pattern, names) or f"The annotators are {several}."
+            if "," in "".join(names):
+                advice += " Quote a name that contains a comma."
+            raise UsageError(f"--model_annotator: no annotator is named {pattern!r}. {advice}")
         models |= dict.fromkeys(matching)
     return tuple(models)
 

@@ -402,7 +402,15 @@ def as_annotations(annotations: Any, num_classes: int | None = None) -> Annotati
     if roles["worker"] or roles["label"] or (items and frame[items[0]].duplicated().any()):
         missing = next(role for role, columns in roles.items() if not columns)
         columns = ", ".join(map(repr, list(frame.columns)[:8]))
-        raise DataError(f"annotations: no column is a {missing} among {columns}. Pass {SHAPES}.")
+        arguments = []
+        for role, named in roles.items():
+            column = named[0] if len(named) == 1 else role.upper()
+            arguments.append(f"{role}={column!r}")
+        raise DataError(
+            f"annotations: no column is a {missing} among {columns}. Name the columns instead of"
+            " the words in capitals, and pass the result:\n  from neucrowd_tf import Annotations\n"
+            f"  annotations = Annotations.from_frame(annotations, {', '.join(arguments)})"
+        )
     frame, names = split_names(frame, "annotations")
     cells = np.zeros(0)
     if all(getattr(dtype, "kind", "O") in "iuf" for dtype in frame.dtypes):

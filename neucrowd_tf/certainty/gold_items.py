@@ -91,7 +91,7 @@ def _thinned(
     most: NDArray[np.int64],
     rng: np.random.Generator,
 ) -> Annotations:
-    """Returns a crowd in which marked items `[N]` keep at most so many labels `[N]`.
+    """Returns a crowd in which marked items `[N]` keep up to a number of labels `[N]`.
 
     Labels `[A]` that are `late` are kept only if an item has too few others.
     """

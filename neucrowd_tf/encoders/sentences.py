@@ -125,7 +125,7 @@ def _of_folder(folder: Path) -> Encode:
         import tokenizers
     except ImportError as error:
         raise UsageError(
-            f"--encoder={folder}: needs {error.name}. Install it with: pip install .[encoder]"
+            f"--encoder={folder}: needs {error.name}. Run pip install onnxruntime tokenizers."
         ) from None
     config: Fields = {}
     try:

@@ -11,7 +11,7 @@ import numpy as np
 
 from neucrowd_tf.declare.types import Indices, Texts
 from neucrowd_tf.io.checks import error
-from neucrowd_tf.io.column_names import without
+from neucrowd_tf.io.column_names import is_gold, is_status, is_summary, without
 from neucrowd_tf.io.table import Table
 
 ROUNDED = 0.051  # a mean with one digit may be so far from the exact one
@@ -126,6 +126,26 @@ def is_constant(table: Table, key: Texts, column: str) -> bool:
     _, items = table.coded(key)
     count = _count(items)
     return count < len(items) and _count(table.within(items, column)) == count
+
+
+def further_annotators(table: Table, item: Texts, label: Texts, columns: Texts) -> tuple[str, ...]:
+    """Returns the columns that may have an annotator's labels: one of the classes for each item.
+
+    Args:
+        table: a long table.
+        item: columns of items.
+        label: the column of labels.
+        columns: the candidates.
+    """
+    classes = set(table.distinct(*label))
+    further = []
+    for column in columns:
+        about = is_gold(column) or is_status(column) or is_summary(column)
+        if not about and 2 <= table.size(column) <= max(MOST_ANSWERS, len(classes)):
+            shared = classes.intersection(table.distinct(column))
+            if 2 * len(shared) > table.size(column) and is_constant(table, item, column):
+                further.append(column)
+    return tuple(further)
 
 
 def is_fact(table: Table, annotator: Texts, column: str) -> bool:

@@ -33,6 +33,8 @@ class LabelColumns:
         notes: further lines to print: what was assumed and how to change it.
         left_out: how many labels were left out, by reason ("spans", "without annotator").
         unused: columns that could have been meant, for the printed line.
+        further: unused columns that have one of the classes for each item, as a model's labels in
+            a column beside people's are.
         gold: labels that the tool marks as true, by item.
         texts: what was labelled (a text, an image's address), by item.
         times: `[A]` when labels were given, as `items`; empty if the file does not say.
@@ -60,6 +62,7 @@ class LabelColumns:
     notes: tuple[str, ...] = ()
     left_out: Counter[str] = dataclasses.field(default_factory=Counter)
     unused: tuple[str, ...] = ()
+    further: tuple[str, ...] = ()
     gold: Mapping[str, str] = dataclasses.field(default_factory=dict)
     texts: Mapping[str, str] = dataclasses.field(default_factory=dict)
     times: Column = ()

@@ -75,9 +75,7 @@ def read_image(path: Path, size: int | None = None) -> Floats32:
     try:
         from PIL import Image, ImageOps
     except ImportError:
-        raise UsageError(
-            f"{path.parent}: images need Pillow. Install it: pip install 'neucrowd-tf[images]'"
-        ) from None
+        raise UsageError(f"{path.parent}: images need Pillow. Run pip install pillow.") from None
     check_regular(path, folders=False)
     try:
         with Image.open(path) as image:

@@ -16,7 +16,7 @@ from neucrowd_tf.errors import DataError, UsageError, printable
 from neucrowd_tf.io.asking import Asked, Proposal
 from neucrowd_tf.io.checks import broken, error, unreadable
 from neucrowd_tf.io.coding import CodedLabels
-from neucrowd_tf.io.column_names import few
+from neucrowd_tf.io.column_names import few, named_columns
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.fields import (
     columns_of_fields,
@@ -28,8 +28,8 @@ from neucrowd_tf.io.files.npy import read_npy
 from neucrowd_tf.io.folders import joined, tables_in
 from neucrowd_tf.io.head import Head, unknown_keys
 from neucrowd_tf.io.importers import find, peerannot
-from neucrowd_tf.io.items import matched
-from neucrowd_tf.io.layouts import MOST_TRIED, columns_of, completed, of_matrix
+from neucrowd_tf.io.items import item_columns, matched, read_beside
+from neucrowd_tf.io.layouts import MOST_TRIED, columns_of, completed, of_annotators, of_matrix
 from neucrowd_tf.io.lines import class_line, lines_of
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table
@@ -54,6 +54,7 @@ class Reading:
         pairs: the item and the class of each instance, if cells had several labels.
         times: `[A]` seconds since 1970 of each label of `annotations`, NaN if it is missing; None
             if the file has no times, or cells had several labels.
+        further: unused columns that may be an annotator each, see `LabelColumns`.
     """
 
     annotations: Annotations
@@ -62,6 +63,7 @@ class Reading:
     texts: Mapping[str, str]
     pairs: tuple[tuple[str, str], ...] | None = None
     times: Floats | None = None
+    further: tuple[str, ...] = ()
 
 
 def report_on_stderr(line: str) -> None:
@@ -102,6 +104,28 @@ def read_annotations(
     for line in reading.lines:
         report(line)
     return reading
+
+
+def read_annotator_columns(path: Path, options: TableOptions, columns: Texts) -> Reading:
+    """Reads columns that have an annotator's labels each, in a table whose rows may repeat items.
+
+    Args:
+        path: the table.
+        options: how it is read; columns of annotators and labels are not used.
+        columns: the columns' names, which are those of the annotators.
+
+    Raises:
+        DataError: no such column, or an item with two labels in one.
+    """
+    options = dataclasses.replace(options, worker_column=(), label_column=(), duplicates="error")
+    table, options = read_beside(path, options)
+    items = item_columns(table, options)
+    labels = named_columns(path, table.columns, columns, "annotator_columns")
+    table = table.only([*items, *labels])
+    rows = zip(*map(table.__getitem__, table.columns), strict=True)
+    first = {row: at for at, row in reversed(list(enumerate(rows)))}
+    table = table.rows(sorted(first.values()))
+    return _reading(CodedLabels(of_annotators(table, items, labels), options, path), None, "error")
 
 
 def read_columns(path: Path, options: TableOptions) -> LabelColumns:
@@ -209,7 +233,7 @@ def _reading(coded: CodedLabels, items: list[str] | None, unmatched: str) -> Rea
         named = zip(coded.items.names, coded.pairs, strict=True)
         texts = {name: texts[item] for name, (item, _) in named if item in texts}
     lines = lines_of(coded, crowd, class_counts)
-    return Reading(crowd, lines, columns.gold, texts, coded.pairs, times)
+    return Reading(crowd, lines, columns.gold, texts, coded.pairs, times, columns.further)
 
 
 def _instances(

@@ -20,7 +20,7 @@ from neucrowd_tf.io.asking import Asked, Proposal, as_list
 from neucrowd_tf.io.checks import Rejection, broken, error
 from neucrowd_tf.io.coding import CodedLabels
 from neucrowd_tf.io.column_names import few, is_part, is_text, is_total, without
-from neucrowd_tf.io.column_values import are_many, is_fact, split_items
+from neucrowd_tf.io.column_values import are_many, further_annotators, is_fact, split_items
 from neucrowd_tf.io.columns import Column, LabelColumns
 from neucrowd_tf.io.roles import Roles, ask_about_questions, ask_about_repeats, decide
 from neucrowd_tf.io.schema import TableOptions
@@ -139,6 +139,7 @@ def _columns_of(table: Table, options: TableOptions) -> LabelColumns:
     if empty:
         notes += (f"Columns without values: {few(empty)}.",)
     times: Column = ()
+    further: tuple[str, ...] = ()
     width = 1
     row_is_answer = roles.layout in ("long", "one_hot")
     if row_is_answer:
@@ -149,6 +150,8 @@ def _columns_of(table: Table, options: TableOptions) -> LabelColumns:
         role_columns["worker"] = ",".join(roles.worker)
         ask_about_questions(table, options, roles)
         notes += _restarts(table, roles)
+        if roles.layout == "long":
+            further = further_annotators(table, roles.task, roles.label, others)
         timed, is_read = time_column(table, others, (roles.task, roles.worker))
         if timed is not None:
             times = table.codes(timed)
@@ -176,6 +179,7 @@ def _columns_of(table: Table, options: TableOptions) -> LabelColumns:
         roles=role_columns,
         reason=roles.reason,
         unused=tuple(unused),
+        further=further,
         notes=notes,
         wrong=table.wrong,
     )
@@ -351,6 +355,11 @@ def _one_hot(
             listed = ", ".join(roles.label)
             raise error("one_hot", table.path, table.place(row), count=len(of_row), columns=listed)
     return list(itertools.chain.from_iterable(chosen))
+
+
+def of_annotators(table: Table, items: Texts, labels: Texts) -> LabelColumns:
+    """Returns the labels of a table with columns of items and a column per annotator."""
+    return _of_cells(table, Roles("wide", tuple(items), (), tuple(labels)))
 
 
 def of_matrix(matrix: Array, path: Path) -> LabelColumns:

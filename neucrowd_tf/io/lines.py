@@ -13,7 +13,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.types import Array
 from neucrowd_tf.io.coding import CodedLabels
 from neucrowd_tf.io.column_names import SHOWN, few, is_model, repeated_codings
-from neucrowd_tf.io.roles import RUNNING, WORDS
+from neucrowd_tf.io.roles import RUNNING, WORDS, as_list
 
 RAREST = 5  # classes that are shown besides the most frequent ones
 
@@ -61,8 +61,13 @@ def _sentences(coded: CodedLabels, crowd: Annotations, counts: Array) -> Iterato
         yield f"Times: {columns.roles['time']}."
     if columns.unused:
         yield f"Unused columns: {few(columns.unused)}."
+    running = " ".join(RUNNING.get())
+    models = list(filter(is_model, columns.further))
+    if models and "--annotator_columns" not in running:
+        flag = f"--annotator_columns={shlex.quote(as_list(models))}"
+        yield f"If {few(models)} annotated too: `neucrowd merge {flag}` adds these labels."
     models = list(filter(is_model, annotators))
-    if models and "--model_annotator" not in " ".join(RUNNING.get()):
+    if models and "--model_annotator" not in running:
         flag = f"--model_annotator={shlex.quote(','.join(models))}"
         yield f"Annotators with names of models: {few(models)}."
         yield f"They count as people without {flag}."

@@ -279,6 +279,10 @@ class _Decision:
             larger = max(named, key=self.table.size)
             for column in without(named, [larger]):
                 proposals += self._question(column, [larger])
+        if role == "worker":  # a column with the values of others is one annotator's labels
+            alike = itertools.chain(*groups_of(self.table, self.options, self.free, named=True))
+            if people := _only(without(named, set(alike))):
+                proposals.append(_columns({role: people}))
         if ids := _only([*filter(is_id, named)]):
             proposals.append(_columns({role: ids}))
         first, second, *_ = named

@@ -373,10 +373,9 @@ def head_of(path: Path, options: TableOptions, rows: int = HEAD) -> Table:
     if ending(path) not in PARQUET:
         return next(csv_parts(path, options, rows))
     with _parquet(path) as file:
-        import pyarrow as pa
-
+        table = file.schema_arrow.empty_table()
         first = itertools.islice(file.iter_batches(rows), 1)
-        return _of_arrow(path, pa.Table.from_batches(first, file.schema_arrow))
+        return _of_arrow(path, table.from_batches(first, file.schema_arrow))
 
 
 def arrow_batches(
@@ -384,7 +383,7 @@ def arrow_batches(
     columns: Texts,
     options: TableOptions,
     *,
-    groups: list[int] | None = None,
+    groups: Sequence[int] | None = None,
     plain: bool = True,
 ) -> Iterator[Any]:
     """Yields columns of a CSV or Parquet file as Arrow's record batches.
@@ -405,7 +404,8 @@ def arrow_batches(
 
     if ending(path) in PARQUET:
         with _parquet(path) as file:
-            yield from file.iter_batches(1 << 18, groups, list(columns), use_threads=False)
+            use = None if groups is None else list(groups)
+            yield from file.iter_batches(1 << 18, use, list(columns), use_threads=False)
     elif plain and is_plain(path):
         head = next(csv_parts(path, options, 1))
         yield from _open_plain(head, columns, options, pa.string())
@@ -495,9 +495,7 @@ def _parquet(path: Path) -> Any:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ModuleNotFoundError:
-        raise UsageError(
-            f"{path}: Parquet needs pyarrow. Install it: pip install 'neucrowd-tf[parquet]'"
-        ) from None
+        raise UsageError(f"{path}: Parquet needs pyarrow. Run pip install pyarrow.") from None
     try:
         file = pq.ParquetFile(path, memory_map=True)
     except (pa.ArrowInvalid, OSError) as bad:

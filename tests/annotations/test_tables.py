@@ -39,10 +39,9 @@ def test_integer_codes_are_no_matrix(columns: tuple[str, ...]) -> None:
 
 def test_column_names_can_be_given() -> None:
     frame = NAMED.set_axis(["item", "who", "said"], axis=1)
-    with pytest.raises(
-        DataError, match=r"no column is a worker among .*'said'\. Pass .*from_frame\(frame, task="
-    ):
+    with pytest.raises(DataError, match=r"no column is a worker among .*said") as raised:
         as_annotations(frame)
+    assert "from_frame(annotations, task='item', worker='WORKER'," in str(raised.value)
     assert Annotations.from_frame(frame, worker="who", label="said") == as_annotations(NAMED)
     with pytest.raises(DataError, match=r"expected a column 'whom', .*'who' comes close"):
         Annotations.from_frame(frame, worker="whom", label="said")

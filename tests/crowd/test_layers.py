@@ -148,3 +148,21 @@ def test_configurations_of_earlier_versions(parts, name):
     earlier = {**config, "dtype": keras.dtype_policies.serialize(head.dtype_policy)}
     assert type(head).from_config(earlier).get_config() == config
     assert {"num_annotators", "name", "trainable", "dtype"} <= set(config)
+
+
+def test_a_head_takes_no_logits(parts):
+    """Probabilities from a softmax, a nested model or an operation are accepted."""
+    import keras
+
+    inputs = keras.Input((3,))
+    logits = keras.layers.Dense(2, name="last")(inputs)
+    nested = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2, name="inner")])
+    for taken, name in ((logits, "last"), (nested(inputs), "inner")):
+        message = rf"CrowdConnection: expected class probabilities, .*{name}.*is linear"
+        with pytest.raises(ValueError, match=message):
+            parts.CrowdConnection(4)(taken)
+    with pytest.raises(ValueError, match="ConalHead: expected class probabilities"):
+        parts.ConalHead(4)([logits, inputs])
+    for taken in (keras.layers.Softmax()(logits), keras.ops.softmax(logits), np.eye(2)):
+        assert parts.CrowdConnection(4)(taken).shape[1:] == (4, 2)
+    assert parts.DoctorHeads(4, num_classes=2)(logits).shape == (None, 4, 2)

@@ -258,3 +258,22 @@ def test_cross_validation(run: Callable[..., int], tmp_path: Path) -> None:
     assert not a & b and a | b == c | d and len(a | b) == 40
     before = files(tmp_path / "tiny")
     assert run(*flags, "--resume") == 0 and files(tmp_path / "tiny") == before
+
+
+def test_the_time_left_is_that_of_each_method(tmp_path: Path) -> None:
+    from neucrowd_tf.cli.runs.execute import OK, Outcome
+    from neucrowd_tf.cli.runs.options import Options
+    from neucrowd_tf.cli.runs.runner import Pace
+    from neucrowd_tf.cli.runs.work import RunKey, Work
+
+    def work(method: str, seed: int) -> Work:
+        return Work(RunKey("tiny", method, seed), {}, Options(output_dir=tmp_path))
+
+    works = [work("mean", 0), work("oracle", 0), work("mean", 1), work("oracle", 1)]
+    pace = Pace(works, 2)
+    pace.ended(works[0], Outcome(OK, {"timings": {"fit_seconds": 6.0}}))
+    assert pace.left() == "about 0 min left and 2 runs of other methods"
+    pace.ended(works[1], Outcome(OK, {"timings": {"fit_seconds": 600.0, "tune_seconds": 600.0}}))
+    assert pace.left() == "about 10 min left"  # two runs at a time
+    pace.ended(works[3], Outcome("failed"))
+    assert pace.left() == "about 0 min left"

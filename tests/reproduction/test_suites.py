@@ -245,3 +245,16 @@ def test_every_rows_first_seed_goes_first_and_num_runs_makes_some(
         created = re.findall(r"seed 1100(\d):", "".join(capsys.readouterr()))
         assert created == list(seeds)
     assert tiny.calls == 6
+
+
+def test_rows_that_pages_name_are_in_their_suites() -> None:
+    suites = {suite.name: suite for suite in catalogue.SUITES}
+    root = pathlib.Path(catalogue.__file__).parents[1]
+    named = []
+    for path in [root / "README.md", *(root / "docs").rglob("*.md")]:
+        text = path.read_text(encoding="utf-8")
+        named += re.findall(r"--suite=(\w+_\w+) --rows='?([^' ]+)", text)
+    assert len(named) >= 4
+    for name, rows in named:
+        for row in rows.split(","):
+            assert suites[name].with_rows([row]).cases, f"{name}: {row}"

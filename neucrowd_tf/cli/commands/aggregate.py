@@ -16,14 +16,13 @@ import numpy as np
 from neucrowd_tf.aggregation.catalogue import ORDERED, make_aggregator
 from neucrowd_tf.aggregation.crowd_and_classifier import error_matrices
 from neucrowd_tf.aggregation.engine.local import Engine, Local
-from neucrowd_tf.aggregation.families import named_models
 from neucrowd_tf.aggregation.ordinal import OrdinalConsensus, unbiased_means
 from neucrowd_tf.certainty.drift import Change, changes
 from neucrowd_tf.certainty.inference import METHOD, Inference, infer
 from neucrowd_tf.certainty.recalibration import CalibrationByParts
 from neucrowd_tf.cli.command_line import STDOUT, check_outputs, standard_output, write_outputs
 from neucrowd_tf.cli.commands.aggregate_flags import Aggregate
-from neucrowd_tf.cli.commands.reading import read_labels
+from neucrowd_tf.cli.commands.reading import models_of, read_labels
 from neucrowd_tf.cli.signals import RESUME, hinted
 from neucrowd_tf.declare.types import Floats, Texts
 from neucrowd_tf.errors import (
@@ -70,7 +69,7 @@ def run(flags: Aggregate) -> list[str]:
     method = _method_of(flags)
     reading, gold = read_labels(path, flags, flags.gold, scale=flags.scale)
     crowd = reading.annotations
-    models = named_models(flags.model_annotator, crowd.annotator_names)
+    models = models_of(reading, path, flags.model_annotator)
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
         try:
@@ -227,8 +226,8 @@ def _fit(flags: Aggregate, output: Path) -> None:
             engine = Local(flags.workers)
     except ModuleNotFoundError as error:
         raise UsageError(
-            f"--engine: {error.name} is not installed. Run pip install 'neucrowd-tf[parquet]', or"
-            " 'neucrowd-tf[dask]' for --engine=dask."
+            f"--engine: {error.name} is not installed. Run pip install pyarrow, and for"
+            " --engine=dask pip install distributed."
         ) from None
     method = flags.method or "dawid_skene"
     if flags.method is None:

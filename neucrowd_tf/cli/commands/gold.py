@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from neucrowd_tf.aggregation.families import named_models
 from neucrowd_tf.certainty.inference import infer
 from neucrowd_tf.cli.command_line import check_outputs, write_outputs
 from neucrowd_tf.cli.commands.gold_flags import Gold
-from neucrowd_tf.cli.commands.reading import read_labels
+from neucrowd_tf.cli.commands.reading import models_of, read_labels
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.gold import DRAWN, RANDOM
 from neucrowd_tf.io.tables.writing import columns_csv
@@ -32,7 +31,7 @@ def run(flags: Gold) -> list[str]:
     check_outputs({"--output": flags.output}, inputs)
     reading, gold = read_labels(flags.annotations, flags, flags.gold)
     crowd = reading.annotations
-    models = named_models(flags.model_annotator, crowd.annotator_names)
+    models = models_of(reading, flags.annotations, flags.model_annotator)
     result = infer(crowd, gold=gold, seed=flags.seed, models=models, families=flags.family)
     rows = np.flatnonzero(crowd.annotated & (result.gold < 0))
     if not len(rows):

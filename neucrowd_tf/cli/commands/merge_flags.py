@@ -20,8 +20,14 @@ class Merge(TableOptions):
 
     annotations: Annotated[Path, ANNOTATIONS]
     labels: Annotated[
-        Path,
+        Path | None,
         "File of new labels: task,annotator,label, or another layout that --annotations accepts."
-        " Rows without a label are ignored.",
-    ]
+        " Rows without a label are ignored. Default: that of --annotations, with"
+        " --annotator_columns.",
+    ] = None
+    annotator_columns: Annotated[
+        tuple[str, ...],
+        "Columns of --labels with the labels of one annotator each, such as a model. Each item has"
+        " one label in such a column.",
+    ] = ()
     output: Annotated[Path, "CSV to write: task,annotator,label. `-` prints."] = STDOUT

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
+import shlex
+from collections.abc import Collection
+from fnmatch import fnmatchcase
 from pathlib import Path
 
+from neucrowd_tf.aggregation.families import named_models
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.types import Texts
-from neucrowd_tf.errors import DataError
+from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.io.column_names import is_model, without
 from neucrowd_tf.io.gold import read_gold
 from neucrowd_tf.io.labels import Reading, read_annotations, report_on_stderr
-from neucrowd_tf.io.roles import as_list, command_line
+from neucrowd_tf.io.roles import RUNNING, as_list, command_line
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.values import ALL, numbers_of
+from neucrowd_tf.names import close_names
 
 MOST_CELLS = 10**8  # of confusion matrices or probabilities, of which several are in memory
 LARGE = 10**6  # cells from which their number is printed, if there are many classes
@@ -79,3 +86,36 @@ def read_labels(
             f" {as_list(names)} from the least to the most:\n  {command}"
         )
     return reading, None if gold is None else read_gold(gold, crowd, options)
+
+
+def models_of(reading: Reading, path: Path, patterns: Collection[str]) -> tuple[str, ...]:
+    """Returns the annotators that --model_annotator names.
+
+    Raises:
+        UsageError: a name or pattern that no annotator has; if a column has it, with the commands
+            that add the column's labels.
+    """
+    try:
+        return named_models(patterns, reading.annotations.annotator_names)
+    except UsageError:
+        columns = list(filter(is_model, reading.further))
+        for column in without(reading.further, columns):
+            if any(fnmatchcase(column, name) or close_names(name, [column]) for name in patterns):
+                columns.append(column)
+        if not columns:
+            raise
+    named = shlex.quote(as_list(columns))
+    merged = shlex.quote(f"{path.stem}.merged.csv")
+    command, *typed = RUNNING.get()
+    flags = tuple(f"--{field.name}=" for field in dataclasses.fields(TableOptions))
+    how = [shlex.quote(text) for text in typed if text.startswith(flags)]
+    source = shlex.quote(f"--annotations={path}")
+    add = ["neucrowd merge", source, *how, f"--annotator_columns={named}", f"--output={merged}"]
+    replaced = ("--annotations=", "--model_annotator=", *flags)
+    rest = [shlex.quote(text) for text in typed if not text.startswith(replaced)]
+    rest += [f"--annotations={merged}", f"--model_annotator={named}"]
+    raise DataError(
+        f"--model_annotator: {' and '.join(columns)} of {path} is a column, not an annotator. Add"
+        f" its labels as an annotator's first:\n  {' '.join(add)}\n  neucrowd"
+        f" {' '.join([command, *rest])}"
+    )

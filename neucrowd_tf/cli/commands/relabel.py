@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from neucrowd_tf.aggregation.families import Sources, named_models
+from neucrowd_tf.aggregation.families import Sources
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty import Estimate
 from neucrowd_tf.certainty.inference import FEWEST_GOLD, METHOD, UNLIKE, Inference, infer, shown
@@ -22,7 +22,7 @@ from neucrowd_tf.certainty.labelling.belief import (
 from neucrowd_tf.certainty.labelling.inputs import read_costs, read_probabilities
 from neucrowd_tf.certainty.labelling.plan import REACHED, Request, accuracy_after, make_plan, reason
 from neucrowd_tf.cli.command_line import check_outputs, write_outputs
-from neucrowd_tf.cli.commands.reading import read_labels
+from neucrowd_tf.cli.commands.reading import models_of, read_labels
 from neucrowd_tf.cli.commands.relabel_flags import Relabel
 from neucrowd_tf.declare.types import Floats, Mask, Texts
 from neucrowd_tf.errors import DataError, UsageError
@@ -57,7 +57,7 @@ def run(flags: Relabel) -> list[str]:
     reading, gold = read_labels(path, options, flags.gold, scale=flags.scale, identities=needs)
     labels = reading.annotations
     method = "ordinal" if flags.scale == "ordinal" else METHOD
-    models = named_models(sources.models, labels.annotator_names)
+    models = models_of(reading, path, sources.models)
     crowd = labels.with_annotators(flags.ask)
     names = list(map(str, crowd.annotator_names.tolist()))
     people = ~np.isin(names, list(models))

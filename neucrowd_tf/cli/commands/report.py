@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from neucrowd_tf.aggregation.base import gold_codes
-from neucrowd_tf.aggregation.families import Sources, named_models
+from neucrowd_tf.aggregation.families import Sources
 from neucrowd_tf.cli.command_line import STDOUT, check_outputs, say, write_outputs
-from neucrowd_tf.cli.commands.reading import read_labels
+from neucrowd_tf.cli.commands.reading import models_of, read_labels
 from neucrowd_tf.cli.commands.report_flags import Report
 from neucrowd_tf.evaluation.agreement_tables import agreement_csvs, people_only
 from neucrowd_tf.evaluation.report.build import build_report
@@ -27,7 +27,7 @@ def run(flags: Report) -> list[str]:
         flags.annotations, flags, flags.gold, scale=flags.scale, items=items
     )
     crowd = reading.annotations
-    models = named_models(flags.model_annotator, crowd.annotator_names)
+    models = models_of(reading, flags.annotations, flags.model_annotator)
     page = build_report(
         crowd,
         title=f"Crowd report: {flags.annotations.name}",

@@ -119,7 +119,7 @@ class Cluster:
             from neucrowd_tf.aggregation.engine.dask import connect
         except ModuleNotFoundError as error:
             raise UsageError(
-                f"--scheduler: {error.name} is not installed. Run pip install 'neucrowd-tf[dask]'."
+                f"--scheduler: {error.name} is not installed. Run pip install distributed pyarrow."
             ) from None
         self._client = connect(scheduler)
         threads = self._client.nthreads()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import time
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
 from itertools import islice, product
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from neucrowd_tf.declare.types import Fields, Texts
 from neucrowd_tf.declare import registry
@@ -204,7 +206,7 @@ def make_all(
         works = [work.begun() for work in works]
     elif options.jobs > 1 and (len(works) > 1 or keep_going):
         executor = executors.Processes(min(options.jobs, len(works)), modules)
-    began = time.monotonic()
+    pace = Pace(works, 1 if executor is None else executor.width)
     announced: set[str] = set()
     with contextlib.closing(executor) if executor else contextlib.nullcontext():
         for done, (work, outcome) in enumerate(_ended(works, executor, keep_going), 1):
@@ -217,11 +219,52 @@ def make_all(
                 report(f"{work.key.method}: our changes to the paper: {changes}")
             row = make_row(work.key, outcome.status, outcome.metrics)
             add_rows(work.options.output_dir, [row], work.options.baseline)
-            minutes = (time.monotonic() - began) / done * (len(works) - done) / 60
-            left = f", about {minutes:.0f} min left" * keep_going
+            pace.ended(work, outcome)
+            left = f", {pace.left()}" * keep_going
             report(f"[{done}/{len(works)}{left}] {work.label}{work.key}: {describe(outcome)}")
             yield work, outcome
     _loaded.clear()
+
+
+class Pace:
+    """How long the runs that are left may take: as those of their method on their dataset."""
+
+    def __init__(self, works: Iterable[Work], width: int) -> None:
+        """Starts.
+
+        Args:
+            works: all runs.
+            width: how many are made at the same time.
+        """
+        self._open = Counter(map(self._kind, works))
+        self._seconds: defaultdict[tuple[str, ...], list[float]] = defaultdict(list)
+        self._width = width
+
+    @staticmethod
+    def _kind(work: Work) -> tuple[str, ...]:
+        return work.label, work.key.dataset, work.key.method
+
+    def ended(self, work: Work, outcome: Outcome) -> None:
+        """Counts a run; one that failed takes no time."""
+        timings = (outcome.metrics or {}).get("timings", {})
+        kind = self._kind(work)
+        self._open[kind] -= 1
+        spent = timings.get("tune_seconds", 0.0) + timings.get("fit_seconds", 0.0)
+        self._seconds[kind].append(spent)
+
+    def left(self) -> str:
+        """Returns the minutes left, and how many runs have no earlier one to judge by."""
+        seconds = 0.0
+        unknown = 0
+        for kind, count in self._open.items():
+            if kind in self._seconds:
+                seconds += count * float(np.mean(self._seconds[kind]))
+            else:
+                unknown += count
+        text = f"about {seconds / self._width / 60:.0f} min left"
+        if unknown:
+            text += f" and {unknown} run{'s' if unknown > 1 else ''} of other methods"
+        return text
 
 
 def _ended(

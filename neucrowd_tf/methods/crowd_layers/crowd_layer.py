@@ -30,7 +30,8 @@ class CrowdConnection(AnnotatorHead):
 
     Args:
         num_annotators: R.
-        initial: W_k is `initial` times the identity at first.
+        initial: W_k is `initial` times the identity at first. With `log(9 (C - 1))` annotators are
+            right in 90% of cases then, with 1 and ten classes in 23%.
 
     References:
         Rodrigues and Pereira (2018), Deep learning from crowds ("MW"); DASC, eq. 8.

@@ -46,6 +46,8 @@ class DoctorHeads(AnnotatorHead):
         DASC, eq. 5.
     """
 
+    takes_probabilities = False
+
     kernel: Tensor
     bias: Tensor
 

@@ -9,6 +9,10 @@ import numpy as np
 from keras import ops
 
 from neucrowd_tf.declare.types import Fields, Floats32, Tensor
+from neucrowd_tf.nn.keras_private import maker_of
+
+# Activations of which no sum over classes is 1: the layer gives logits or features.
+_UNNORMALISED = ("linear", "relu", "leaky_relu", "gelu", "silu", "elu", "tanh", "log_softmax")
 
 # Positions among a batch's instances, and codes of annotators, `[K]` each.
 Cells = tuple[Tensor, Tensor]
@@ -38,9 +42,12 @@ class AnnotatorHead(keras.layers.Layer):
     Attributes:
         log_probabilities: whether the outputs are log-probabilities that a loss takes as they are,
             without a softmax over an annotator's labels.
+        takes_probabilities: whether the first input has class probabilities. A layer that cannot
+            give them, such as a dense layer without activation, is then an error.
     """
 
     log_probabilities: ClassVar[bool] = False
+    takes_probabilities: ClassVar[bool] = True
 
     def __init__(self, num_annotators: int, **kwargs: Unpack[LayerOptions]) -> None:
         check_int("num_annotators", num_annotators)
@@ -95,7 +102,13 @@ class AnnotatorHead(keras.layers.Layer):
             self.add_loss(ops.cast(penalty, keras.config.floatx()))
 
     def compute_output_spec(self, *args: object, **kwargs: object) -> Tensor:
-        """Returns what `call` gives; see `compute_output_shape`."""
+        """Returns what `call` gives; see `compute_output_shape`.
+
+        Raises:
+            ValueError: logits or features where class probabilities are needed.
+        """
+        if self.takes_probabilities:
+            _check_probabilities(type(self).__name__, keras.tree.flatten((args, kwargs))[0])
         return keras.Operation.compute_output_spec(self, *args, **kwargs)
 
     def compute_output_shape(self, *args: object, **kwargs: object) -> Tensor:
@@ -112,6 +125,23 @@ class AnnotatorHead(keras.layers.Layer):
     def penalty(self, inputs: Tensor) -> Tensor:
         """Returns a scalar that is added to the loss of a batch with these inputs."""
         return 0.0
+
+
+def _check_probabilities(head: str, inputs: Tensor) -> None:
+    """Raises ValueError if a symbolic tensor is the output of a layer of logits or features."""
+    try:
+        layer, _ = maker_of(inputs)
+    except AttributeError:  # a tensor of values
+        return
+    while isinstance(layer, keras.Model) and getattr(layer, "outputs", None):
+        layer, _ = maker_of(layer.outputs[0])
+    activation = getattr(getattr(layer, "activation", None), "__name__", "")
+    if activation in _UNNORMALISED:
+        raise ValueError(
+            f"{head}: expected class probabilities, received the output of layer {layer.name!r},"
+            f" whose activation is {activation}. Put keras.layers.Softmax() between the two, and"
+            " serve the output of this layer."
+        )
 
 
 def stacked_identity(num_classes: int, scale: float = 1.0, beside: float = 0.0) -> Tensor:
