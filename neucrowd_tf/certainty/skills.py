@@ -296,21 +296,26 @@ def agreement_beyond_chance(crowd: Annotations, weights: Floats) -> tuple[Floats
     size = crowd.num_annotators
     classes = crowd.num_classes
     rows = np.arange(len(crowd.labels))
-    who = crowd.annotators
+    annotators = crowd.annotators
     labels = crowd.labels
     votes = np.zeros((crowd.num_instances, classes))
-    np.add.at(votes, (crowd.instances, labels), weights[who])
-    others = votes[crowd.instances]
-    others[rows, labels] -= weights[who]
-    several = crowd.vote_counts().sum(axis=1)[crowd.instances] > 1
+    np.add.at(votes, (crowd.instances, labels), weights[annotators])
+    # An annotator's other labels of an item are no votes of others.
+    pairs = crowd.instances.astype(np.int64) * size + annotators
+    _, pair_of_label, repeats = np.unique(pairs, return_inverse=True, return_counts=True)
+    votes_of_pair = np.zeros((len(repeats), classes))
+    np.add.at(votes_of_pair, (pair_of_label, labels), weights[annotators])
+    others = votes[crowd.instances] - votes_of_pair[pair_of_label]
+    num_labels = crowd.vote_counts().sum(axis=1)[crowd.instances]
+    several = num_labels > repeats[pair_of_label]
     shares = np.where(several[:, None], others / np.maximum(others.sum(axis=1), 1e-9)[:, None], 0.0)
-    shared = np.bincount(who, several, minlength=size)
+    shared = np.bincount(annotators, several, minlength=size)
     total = np.maximum(shared, 1.0)
-    agreed = np.bincount(who, shares[rows, labels], minlength=size) / total
+    agreed = np.bincount(annotators, shares[rows, labels], minlength=size) / total
     chance = np.zeros(size)
     for code in range(classes):
-        times = np.bincount(who, several & (labels == code), minlength=size)
-        chance += times * np.bincount(who, shares[:, code], minlength=size) / total**2
+        times = np.bincount(annotators, several & (labels == code), minlength=size)
+        chance += times * np.bincount(annotators, shares[:, code], minlength=size) / total**2
     return agreed - chance, shared.astype(np.float64)
 
 
