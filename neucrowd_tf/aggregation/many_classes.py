@@ -6,7 +6,7 @@ import numpy as np
 
 from neucrowd_tf.aggregation.base import Codes, apply_gold
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare.types import Floats, Integers
+from neucrowd_tf.declare.types import Array, Floats, Integers
 
 # An annotator begins with so many labels, of which the share is right that somebody confirms in the
 # whole crowd.
@@ -59,7 +59,7 @@ def sparse_one_coin(crowd: Annotations, gold: Codes | None = None) -> tuple[Floa
     return apply_gold(probas, gold), skills
 
 
-def _posteriors(scores: Floats, items: Integers, unnamed: Integers) -> tuple[Floats, Floats]:
+def _posteriors(scores: Array, items: Integers, unnamed: Integers) -> tuple[Floats, Floats]:
     """Returns the posterior of each cell, and `[N]` that of an item's unnamed classes together.
 
     Args:

@@ -20,7 +20,7 @@ import abc
 import dataclasses
 from collections.abc import Iterable
 from functools import cached_property
-from typing import ClassVar, Generic, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -32,7 +32,7 @@ from neucrowd_tf.aggregation.base import (
     normalise_log,
     vote_shares,
 )
-from neucrowd_tf.declare.types import Floats
+from neucrowd_tf.declare.types import Floats, Indices
 
 Parameters = TypeVar("Parameters")
 Sums: TypeAlias = "dict[str, Floats]"
@@ -208,7 +208,7 @@ def run(
     if beliefs is not None and resume_from is not None:
         raise ValueError("run: expected beliefs or resume_from, received both")
     scale = max(float(shard.one_hot.data.sum()), TINY)
-    parameters = None
+    parameters: Any = None  # there are some after an iteration, of which there is one at least
     history = []
     change = np.inf
     if resume_from is not None:
@@ -302,7 +302,7 @@ def skills_against(shard: Shard, labels: Codes) -> Floats:
     return np.divide(right, compared, out=chance, where=compared > 0)
 
 
-def skills_of(counts: Floats, default: float) -> Floats:
+def skills_of(counts: Floats | Indices, default: float) -> Floats:
     """Returns `[R]` the share of counts `[R, C, C]` on the diagonal; `default` without counts."""
     right = np.einsum("rcc->r", counts)
     labels = counts.sum(axis=(1, 2))

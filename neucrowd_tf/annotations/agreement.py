@@ -125,11 +125,11 @@ def agreement_coefficients(
     size = several.sum(axis=1)
     agreed = (several * (several @ weights - 1.0)).sum(axis=1) / (size * (size - 1))
     observed = np.average(agreed, weights=repeats_of_several)
-    shares = np.average(counts / total[:, None], axis=0, weights=repeats)
+    shares: Floats = np.average(counts / total[:, None], axis=0, weights=repeats)
     gwet = np.nan  # of a single class
     if classes > 1:
         gwet = weights.sum() / (classes * (classes - 1)) * (shares * (1 - shares)).sum()
-    kappa, ac = chance_corrected(observed, [shares @ weights @ shares, gwet]).tolist()
+    kappa, ac = chance_corrected(observed, [float(shares @ weights @ shares), gwet]).tolist()
     percent = float(np.average(item_agreement(several), weights=repeats_of_several))
     alpha = _alpha(several, repeats_of_several, scale, values)
     return dict(zip(COEFFICIENTS, (percent, kappa, alpha, ac), strict=True))
