@@ -14,8 +14,8 @@ import numpy as np
 
 from neucrowd_tf.declare.types import Array, Indices
 
-# Column names that always mean a role, compared in lower case and without other signs than letters
-# and digits. `_ID` marks those that may be followed by id or ids. Frames in memory use them too.
+# Column names that always mean a role, compared after `folded`. Words in `_ID` may also end in id,
+# ids or no. Frames in memory use them too.
 _ID = {
     "task": "task item question instance unit orig subject hit example sample",
     "worker": "worker annotator performer rater coder labeler labeller judge participant turk"
@@ -34,8 +34,10 @@ _SECOND = (
     " image imageid url urlid document documentid file fileid filename"
 )
 SECOND_ITEM = frozenset(_SECOND.split())
-# A whole number as Python spells it, below 10^18.
-_WHOLE = re.compile(r"0|[1-9][0-9]{0,17}|-[1-9][0-9]{0,16}")
+# Not dates: `item` turns those in nanoseconds into integers.
+_NUMPY_VALUES = (np.number, np.bool_, np.str_)
+# A whole number as Python spells it, of at most 18 digits: all of them are within int64.
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
 def _aliases(role: str) -> frozenset[str]:
@@ -51,12 +53,14 @@ ALIASES = {role: _aliases(role) for role in ROLES}
 def close_names(name: str, names: Iterable[str]) -> list[str]:
     """Returns the names that a misspelt one may mean: as a whole, or as one of their words."""
     every = sorted(names)
-    words = [other for other in every if difflib.get_close_matches(name, other.split("_"))]
-    return difflib.get_close_matches(name, every) or words[:3]
+    close = difflib.get_close_matches(name, every)
+    if close:
+        return close
+    return [other for other in every if difflib.get_close_matches(name, other.split("_"))][:3]
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """Returns a question that suggests the names that a misspelt one may mean; "" without any."""
+    """Returns a question with the names that a misspelt one may mean; "" if none is near."""
     close = close_names(name, names)
     if close:
         return f"Did you mean {' or '.join(close)}?"
@@ -87,17 +91,23 @@ def num_roles(columns: Iterable[object]) -> int:
 def as_name_array(values: Any) -> Array:
     """Returns hashable ids as a one-dimensional array that keeps their types.
 
-    Whole numbers become int64 (Python's own where it is too short), truth values bool, anything
-    else an object array.
+    Whole numbers become int64 (an object array if one is beyond int64), truth values bool, anything
+    else an object array, in which NumPy's numbers and texts are Python's.
 
     Args:
         values: in any container: a sequence, a Series, an array, a tensor.
     """
-    dtype = getattr(values, "dtype", None)
-    if dtype is not None and getattr(dtype, "kind", "O") in "iub" and np.ndim(values) == 1:
-        return np.asarray(values)
-    items = _listed(values)
+    if getattr(getattr(values, "dtype", None), "kind", "O") in "iub" and np.ndim(values) == 1:
+        array = np.asarray(values)
+        if array.dtype == bool:
+            return array
+        if array.dtype.kind in "iu" and np.can_cast(array.dtype, np.int64):
+            return array.astype(np.int64, copy=False)
+    items = _to_list(values)
     kinds = set(map(type, items))
+    if any(issubclass(kind, _NUMPY_VALUES) for kind in kinds):
+        items = [item.item() if isinstance(item, _NUMPY_VALUES) else item for item in items]
+        kinds = set(map(type, items))
     if kinds == {int} and min(items) >= -(2**63) and max(items) < 2**63:
         return np.asarray(items)
     if kinds == {bool}:
@@ -105,8 +115,8 @@ def as_name_array(values: Any) -> Array:
     return np.fromiter(items, dtype=object, count=len(items))  # one cell per id, tuples too
 
 
-def _listed(values: Any) -> list[Any]:
-    """Returns values as Python's own types."""
+def _to_list(values: Any) -> list[Any]:
+    """Returns values as a list; numbers of arrays and tables are Python's own."""
     if hasattr(values, "tolist"):  # NumPy, pandas
         return list(values.tolist())
     if hasattr(values, "to_pylist"):  # Arrow
@@ -129,12 +139,15 @@ def spelt(name: object) -> str:
 
 
 def plain_integers(values: Sequence[str]) -> bool:
-    """Whether every text is how Python spells a whole number, so that nothing is lost."""
+    """Whether every text is how Python spells a whole number of at most 18 digits.
+
+    Then nothing is lost by taking them for numbers. It is true of no texts.
+    """
     return all(map(_WHOLE.fullmatch, values))
 
 
 def typed_names(texts: Sequence[str]) -> Array:
-    """Returns names as whole numbers if every text is how one is spelt, otherwise as text."""
+    """Returns names as int64 if they are `plain_integers` (also without names), else as text."""
     if plain_integers(texts):
         return np.array(list(map(int, texts)), dtype=np.int64)
     return as_name_array(list(texts))
@@ -142,13 +155,17 @@ def typed_names(texts: Sequence[str]) -> Array:
 
 def natural_key(text: str) -> list[Any]:
     """Returns the key that sorts texts with the numbers in them as numbers: b2 before b10."""
-    parts = re.split(r"(\d+)", text)
-    return [int(piece) if place % 2 else piece for place, piece in enumerate(parts)]
+    key: list[Any] = re.split(r"(\d+)", text)
+    key[1::2] = map(int, key[1::2])  # `split` puts what the group matches at odd places
+    return key
 
 
 def listed(names: Sequence[object], most: int, show: Callable[[Any], str] = str) -> str:
     """Returns the first of some names for a message, with "..." if there are more."""
-    return ", ".join(map(show, names[:most])) + ", ..." * (len(names) > most)
+    shown = [show(name) for name in names[:most]]
+    if len(names) > most:
+        shown.append("...")
+    return ", ".join(shown)
 
 
 def positions(names: Iterable[str]) -> dict[str, int]:
@@ -158,6 +175,7 @@ def positions(names: Iterable[str]) -> dict[str, int]:
 
 def encode(texts: Iterable[str]) -> tuple[list[str], Indices]:
     """Returns the distinct texts in order of appearance, and the code of each text among them."""
+    # A text that is not in the dictionary gets the next number.
     index: defaultdict[str, int] = defaultdict(itertools.count().__next__)
     codes = np.fromiter(map(index.__getitem__, texts), dtype=np.int64)
     return list(index), codes

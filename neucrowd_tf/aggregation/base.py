@@ -142,7 +142,7 @@ class Aggregator(Persistent):
 
         Args:
             crowd: at least one annotation.
-            gold: codes `[N]`, -1 if unknown, or None without any.
+            gold: codes `[N]`, -1 if unknown, or None without gold labels.
         """
         raise NotImplementedError
 
@@ -358,7 +358,7 @@ def count_votes(one_hot: sparse.csr_matrix, num_classes: int) -> Floats:
 
 
 def vote_shares(one_hot: sparse.csr_matrix, num_classes: int) -> Floats:
-    """Returns `[N, C]` shares of `count_votes`, even for instances without any."""
+    """Returns `[N, C]` shares of `count_votes`, even for instances without votes."""
     return normalise_counts(count_votes(one_hot, num_classes))
 
 
@@ -389,9 +389,15 @@ def warn_not_converged(name: str, max_iter: int, change: float, tol: float) -> N
         return
     from sklearn.exceptions import ConvergenceWarning
 
+    if np.isinf(change):
+        reason = "a rise takes two iterations. Raise max_iter."
+    else:
+        reason = (
+            f"the objective still rose by {change:.3g} per annotation, more than tol={tol:g}. Raise"
+            " max_iter or tol."
+        )
     warn(
-        f"{name} did not converge in {max_iter} iterations: the objective still rose by"
-        f" {change:.3g} per annotation, more than tol={tol:g}. Raise max_iter or tol.",
+        f"{name} did not converge in {max_iter} iterations: {reason}",
         ConvergenceWarning,
         stacklevel=4,
     )

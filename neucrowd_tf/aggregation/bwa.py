@@ -18,7 +18,7 @@ PULL = 1.0  # precision of an instance's value, lambda
 SMALL = 1e-9
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Weights:
     """Parameters.
 
@@ -50,7 +50,7 @@ class BwaModel(LatentModel[Weights]):
         weights[:, np.arange(size), np.arange(size)] = v
         values = shard.one_hot @ weights.reshape(-1, size)
         values += PULL * parameters.means
-        values /= PULL + shard.who @ v
+        values /= PULL + shard.annotator_weights @ v
         return apply_gold(values, shard.gold), {}
 
     def sums(self, shard: Shard, beliefs: Floats) -> Sums:
@@ -63,9 +63,9 @@ class BwaModel(LatentModel[Weights]):
         products = expected_counts(shard.transposed, beliefs)
         ones = np.asarray(shard.one_hot.sum(axis=0)).reshape(-1, size)
         squared = beliefs**2
-        squares = shard.who.T @ squared
+        squares = shard.annotator_weights.T @ squared
         squares += ones - 2.0 * np.einsum("rcc->rc", products)
-        labels = np.asarray(shard.who.sum(axis=1)).reshape(-1)
+        labels = np.asarray(shard.annotator_weights.sum(axis=1)).reshape(-1)
         return {
             "squares": squares,
             "labels": ones.sum(axis=1),

@@ -36,7 +36,7 @@ LEAST = 1e-12
 LEAST_CALIBRATED = 1e-6
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Posterior:
     """Posteriors of the true labels, with what they follow from.
 

@@ -142,7 +142,7 @@ class Crowdlab(Aggregator):
             max(1.0 - wrong / commonest, LEAST) * np.sqrt(num_labels[num_labels > 0].mean())
         )
         by_label = coin_errors(np.array([right]), size)[0]
-        total = (shard.who @ self.weights_) + self.model_weight_
+        total = (shard.annotator_weights @ self.weights_) + self.model_weight_
         crowd = shard.one_hot @ np.kron(self.weights_[:, None], by_label)
         return (crowd + self.model_weight_ * model) / total[:, None]
 

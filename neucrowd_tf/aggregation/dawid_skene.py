@@ -30,7 +30,7 @@ from neucrowd_tf.declare.types import Floats
 # likelihood. Why: An annotator's few labels would make a label impossible. Effect: not measured.
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Confusion:
     """Parameters: class priors `[C]` and error matrices `[R, C observed, C true]`."""
 
@@ -43,7 +43,7 @@ class Confusion:
         return np.log(np.maximum(self.errors, TINY))
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class DawidSkeneModel(ConfusionModel[Confusion]):
     """Dawid and Skene's EM over sums.
 
@@ -142,8 +142,8 @@ def dawid_skene_em(
     """
     size = start.shape[1]
     model = DawidSkeneModel(np.full((1, size, size), smoothing), prior, hard=hard)
-    begin = np.ascontiguousarray(start, dtype=np.float64)
-    return run(model, Shard(one_hot, size), max_iter=max_iter, tol=tol, start=begin)
+    beliefs = np.ascontiguousarray(start, dtype=np.float64)
+    return run(model, Shard(one_hot, size), max_iter=max_iter, tol=tol, beliefs=beliefs)
 
 
 @estimator

@@ -35,7 +35,7 @@ LOOK_ITER = 25
 CHANCE_NATS = 0.25
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Groups:
     """Variational parameters of K groups that have instances left.
 
@@ -56,7 +56,7 @@ class Groups:
     log_shares: Floats
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class EBCCModel(LatentModel[Groups]):
     """Variational Bayes over sums; the beliefs of an instance are of class and group.
 
@@ -206,7 +206,7 @@ class EBCC(IterativeAggregator):
         best = np.argsort(-self.bounds_, kind="stable")[: math.ceil(len(tried) * CONTINUED)]
         order = np.union1d(best, [0])
         limits: Fields = {"max_iter": self.max_iter, "tol": self.tol}
-        ended = [run(starts[i], shard, begin=tried[i], **limits) for i in order]
+        ended = [run(starts[i], shard, resume_from=tried[i], **limits) for i in order]
         self.bounds_[order] = [fit.history[-1] for fit in ended]
         return max(ended, key=lambda fit: float(fit.history[-1]))
 

@@ -78,7 +78,7 @@ class Sources(NamedTuple):
 PEOPLE = Sources()
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Family:
     """Annotators who may err together.
 

@@ -24,7 +24,7 @@ def diagonal_counts(num_classes: int, right: float, wrong: float) -> Floats:
     return np.eye(num_classes) * (right - wrong) + wrong
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Posterior:
     """Variational parameters of IBCC, with their expected logarithms.
 
@@ -40,7 +40,7 @@ class Posterior:
     log_counts: Floats
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class IBCCModel(ConfusionModel[Posterior]):
     """Variational Bayes over sums.
 

@@ -19,7 +19,7 @@ KNOWING = 0.5
 SAYING = 10.0
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Habits:
     """Parameters of MACE, with the logarithms of their probabilities.
 
@@ -35,7 +35,7 @@ class Habits:
     log_saying: Floats
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class MaceModel(ConfusionModel[Habits]):
     """EM or variational Bayes over sums; the class prior is uniform.
 

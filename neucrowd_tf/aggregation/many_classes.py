@@ -2,63 +2,74 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 from neucrowd_tf.aggregation.base import Codes, apply_gold
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare.types import Floats
+from neucrowd_tf.declare.types import Array, Floats, Integers
 
-PSEUDO_LABELS = 2.0  # of each annotator, as accurate as the crowd's majority
+# An annotator begins with so many labels, of which the share is right that somebody confirms in the
+# whole crowd.
+PSEUDO_LABELS = 2.0
 MOST_ITER = 100
-TOLERANCE = 1e-6
+TOLERANCE = 1e-6  # the iterations end when no skill moves by more, or after MOST_ITER
+LEAST_SKILL = 1e-6  # the most is 1 less this, so that log odds are finite
 
 
 def sparse_one_coin(crowd: Annotations, gold: Codes | None = None) -> tuple[Floats, Floats]:
-    """Returns `[N, C]` posteriors and `[R]` skills in time and memory of the annotations.
+    """Returns `[N, C]` posteriors and `[R]` skills.
 
     An annotator is right with one probability; wrong labels and true classes are evenly spread. All
-    classes that nobody named for an item are then equally probable, and one number stands for them.
+    classes that nobody named for an item are then equally probable, and one number stands for them,
+    so that an iteration takes the time and memory of the annotations. A cell is an item and a class
+    that somebody named for it.
 
     Args:
         crowd: with identities.
         gold: `[N]` class codes, -1 if unknown, or None.
     """
-    size = crowd.num_classes
-    annotators = crowd.annotators
-    items = crowd.instances
-    cells, cell = np.unique(items.astype(np.int64) * size + crowd.labels, return_inverse=True)
-    cell = cell.reshape(-1)
-    row = cells // size
-    by_item = partial(np.bincount, row, minlength=crowd.num_instances)
-    by_cell = partial(np.bincount, cell, minlength=len(cells))
-    unnamed = size - by_item()
-    votes = by_cell().astype(np.float64)
-    belief = votes / by_item(votes)[row]
-    total = crowd.labels_per_annotator()
-    confirmed = (votes[cell] > 1).mean()  # labels that somebody confirms
-    typical = float(np.clip(confirmed, 2.0 / (size + 1), 0.99))
-    gold_of_row = np.full(len(row), -1) if gold is None else gold[row]
+    num_classes = crowd.num_classes
+    keys = crowd.instances.astype(np.int64) * num_classes + crowd.labels
+    cells, cell_of_label, votes = np.unique(keys, return_inverse=True, return_counts=True)
+    items = cells // num_classes
+    classes = cells % num_classes
+    unnamed = num_classes - np.bincount(items, minlength=crowd.num_instances)
+    belief = votes / np.bincount(items, votes, crowd.num_instances)[items]
+    num_labels = crowd.labels_per_annotator()
+    confirmed = float((votes[cell_of_label] > 1).mean())
+    # Above chance, and below certainty, as few labels are no proof.
+    typical = float(np.clip(confirmed, 2.0 / (num_classes + 1), 0.99))
+    gold_of_cell = np.full(len(cells), -1) if gold is None else gold[items]
     skills = np.full(crowd.num_annotators, typical)
     unnamed_mass = np.zeros(crowd.num_instances)
     for _ in range(MOST_ITER):
-        right = np.bincount(annotators, belief[cell], minlength=crowd.num_annotators)
         before = skills
-        skills = (right + PSEUDO_LABELS * typical) / (total + PSEUDO_LABELS)
-        skills = np.clip(skills, 1e-6, 1 - 1e-6)
-        odds = np.log(skills * (size - 1) / (1 - skills))
-        scores = by_cell(odds[annotators])
-        top = np.zeros(crowd.num_instances)
-        np.maximum.at(top, row, scores)
-        weights = np.exp(scores - top[row])
-        nobody = unnamed * np.exp(-top)
-        mass = by_item(weights) + nobody
-        belief = weights / mass[row]
-        unnamed_mass = nobody / mass
-        belief = np.where(gold_of_row < 0, belief, cells % size == gold_of_row)
+        right = np.bincount(crowd.annotators, belief[cell_of_label], crowd.num_annotators)
+        skills = (right + PSEUDO_LABELS * typical) / (num_labels + PSEUDO_LABELS)
+        skills = np.clip(skills, LEAST_SKILL, 1 - LEAST_SKILL)
+        odds = np.log(skills * (num_classes - 1) / (1 - skills))
+        scores = np.bincount(cell_of_label, odds[crowd.annotators], len(cells))
+        belief, unnamed_mass = _posteriors(scores, items, unnamed)
+        belief = np.where(gold_of_cell < 0, belief, classes == gold_of_cell)
         if np.abs(skills - before).max() < TOLERANCE:
             break
-    probas = np.repeat((unnamed_mass / np.maximum(unnamed, 1))[:, None], size, axis=1)
-    probas[row, cells % size] = belief
+    each_unnamed = unnamed_mass / np.maximum(unnamed, 1)
+    probas = np.repeat(each_unnamed[:, None], num_classes, axis=1)
+    probas[items, classes] = belief
     return apply_gold(probas, gold), skills
+
+
+def _posteriors(scores: Array, items: Integers, unnamed: Integers) -> tuple[Floats, Floats]:
+    """Returns the posterior of each cell, and `[N]` that of an item's unnamed classes together.
+
+    Args:
+        scores: of each cell, the log odds of its labels; an unnamed class has 0.
+        items: of each cell.
+        unnamed: `[N]` how many classes nobody named.
+    """
+    top = np.zeros(len(unnamed))
+    np.maximum.at(top, items, scores)
+    weights = np.exp(scores - top[items])
+    nobody = unnamed * np.exp(-top)
+    mass = np.bincount(items, weights, len(unnamed)) + nobody
+    return weights / mass[items], nobody / mass

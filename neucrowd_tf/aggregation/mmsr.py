@@ -19,7 +19,7 @@ def agreement_matrix(shard: Shard) -> tuple[Floats, Floats]:
     Agreement is scaled so that chance gives 0 and certainty 1. The diagonals are 0.
     """
     size = shard.num_classes
-    labelled = shard.who.astype(bool).astype(np.float64)
+    labelled = shard.annotator_weights.astype(bool).astype(np.float64)
     common = np.asarray((labelled.T @ labelled).todense())
     labels = shard.one_hot.tocsc()
     agree = np.zeros_like(common)

@@ -20,7 +20,7 @@ import abc
 import dataclasses
 from collections.abc import Iterable
 from functools import cached_property
-from typing import ClassVar, Generic, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -32,7 +32,7 @@ from neucrowd_tf.aggregation.base import (
     normalise_log,
     vote_shares,
 )
-from neucrowd_tf.declare.types import Array, Floats
+from neucrowd_tf.declare.types import Floats, Indices
 
 Parameters = TypeVar("Parameters")
 Sums: TypeAlias = "dict[str, Floats]"
@@ -42,7 +42,7 @@ Sums: TypeAlias = "dict[str, Floats]"
 TINY = 1e-300
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Shard:
     """The annotations of some instances.
 
@@ -50,7 +50,7 @@ class Shard:
         one_hot: `[n, R * C]` CSR with the weight of each annotation (one, as a rule) at column
             `annotator * C + label`.
         num_classes: C.
-        gold: `[n]` known class codes, -1 where unknown; None without any.
+        gold: `[n]` class codes, -1 where unknown; None without gold labels.
     """
 
     one_hot: sparse.csr_matrix
@@ -59,27 +59,28 @@ class Shard:
 
     @property
     def num_annotators(self) -> int:
-        """R."""
+        """R, the number of annotators."""
         return int(self.one_hot.shape[1] // self.num_classes)
 
     @cached_property
     def transposed(self) -> sparse.csc_matrix:
-        """`[R * C, n]`."""
+        """`one_hot.T`, `[R * C, n]`."""
         return self.one_hot.T
 
     @cached_property
-    def who(self) -> sparse.csr_matrix:
-        """`[n, R]` CSR with the weight of an annotator's labels of an instance."""
+    def annotator_weights(self) -> sparse.csr_matrix:
+        """`[n, R]` CSR with the summed weight of an annotator's labels of an instance."""
         weights = sparse.csr_matrix(
             (self.one_hot.data, self.one_hot.indices // self.num_classes, self.one_hot.indptr),
             shape=(self.one_hot.shape[0], self.num_annotators),
+            copy=True,  # the sums are formed in place, and `one_hot` is shared
         )
         weights.sum_duplicates()
         return weights
 
     @cached_property
     def cells(self) -> tuple[Codes, Codes, Codes]:
-        """`[A]` instance, annotator and label of each number in `one_hot`, in its order."""
+        """`[A]` instance, annotator and label of each stored entry of `one_hot`, in its order."""
         rows = np.repeat(np.arange(self.one_hot.shape[0]), np.diff(self.one_hot.indptr))
         columns = self.one_hot.indices.astype(np.int64)
         return rows, columns // self.num_classes, columns % self.num_classes
@@ -161,7 +162,7 @@ class LatentModel(abc.ABC, Generic[Parameters]):
         return {**self.sums(shard, beliefs), **evidence}
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Fit(Generic[Parameters]):
     """What `run` returns.
 
@@ -170,7 +171,7 @@ class Fit(Generic[Parameters]):
         parameters: of the last M-step.
         history: `[n_iter]` the objective after each iteration.
         converged: whether the last iteration raised it by less than the tolerance.
-        change: by how much it did, for each unit of weight.
+        change: by how much it did, for each unit of weight; infinity after one iteration.
     """
 
     beliefs: Floats
@@ -186,44 +187,49 @@ def run(
     *,
     max_iter: int,
     tol: float,
-    start: Floats | None = None,
-    begin: Fit[Parameters] | None = None,
+    beliefs: Floats | None = None,
+    resume_from: Fit[Parameters] | None = None,
 ) -> Fit[Parameters]:
     """Iterates on annotations in memory; ends with an E-step, so that beliefs and parameters agree.
 
     Args:
         model: the method.
         shard: all annotations.
-        max_iter: most iterations.
+        max_iter: most iterations, from 1.
         tol: stops when the objective rises by less than this for each unit of weight.
-        start: `[N, K]` beliefs to begin with instead of the model's own.
-        begin: an earlier run to go on with, whose iterations count.
+        beliefs: `[N, K]` to begin with instead of the model's own.
+        resume_from: an earlier run to go on with, whose iterations count.
+
+    Raises:
+        ValueError: a `max_iter` below 1, or both `beliefs` and `resume_from`.
     """
+    if max_iter < 1:
+        raise ValueError(f"max_iter: expected a whole number from 1, received {max_iter}")
+    if beliefs is not None and resume_from is not None:
+        raise ValueError("run: expected beliefs or resume_from, received both")
     scale = max(float(shard.one_hot.data.sum()), TINY)
-    parameters = None
+    parameters: Any = None  # there are some after an iteration, of which there is one at least
     history = []
-    if begin is not None:
-        parameters = begin.parameters
-        history = begin.history.tolist()
-        beliefs = begin.beliefs
-    elif start is None:
-        beliefs = model.start(shard)
-    else:
-        beliefs = start
-    sums = model.sums(shard, beliefs)
     change = np.inf
+    if resume_from is not None:
+        parameters = resume_from.parameters
+        history = resume_from.history.tolist()
+        change = resume_from.change
+        beliefs = resume_from.beliefs
+        if model.soft() is not model:  # those of the run are the soft model's
+            beliefs = model.e_step(shard, parameters)[0]
+    elif beliefs is None:
+        beliefs = model.start(shard)
+    sums = model.sums(shard, beliefs)
     for _ in range(max_iter - len(history)):
         parameters = model.m_step(sums, parameters)
         beliefs, evidence = model.e_step(shard, parameters)
         sums = model.sums(shard, beliefs)
         history.append(model.objective({**sums, **evidence}, parameters))
         if len(history) > 1:
-            rise = history[-1] - history[-2]
-            change = rise / scale
-            if rise < tol * scale:
+            change = (history[-1] - history[-2]) / scale
+            if change < tol:
                 break
-    if parameters is None:
-        raise ValueError(f"max_iter: expected a whole number from 1, received {max_iter}")
     if model.soft() is not model:
         beliefs = model.soft().e_step(shard, parameters)[0]
     return Fit(beliefs, parameters, np.array(history), change < tol, float(change))
@@ -232,7 +238,7 @@ def run(
 class ConfusionModel(LatentModel[Parameters]):
     """A model in which an annotator's labels depend on the class alone.
 
-    Its sums are counts `[R, C, C]`.
+    Its sums are counts `[R, C, C]`, class mass `[C]` and the number of instances.
     """
 
     @abc.abstractmethod
@@ -251,7 +257,7 @@ class ConfusionModel(LatentModel[Parameters]):
         return scores, {"evidence": evidence.sum()}
 
     def sums(self, shard: Shard, beliefs: Floats) -> Sums:
-        """Returns expected counts `[R, C observed, C true]` and class mass `[C]`."""
+        """Returns expected counts `[R, C observed, C true]`, class mass and number of instances."""
         counts = expected_counts(shard.transposed, beliefs)
         mass = np.einsum("nc,n->c", beliefs, shard.used)  # a BLAS call is slower on this shape
         return {"counts": counts, "mass": mass, "instances": shard.used.sum()}
@@ -262,8 +268,8 @@ def keep_gold_only(scores: Floats, gold: Codes | None, classes: Codes | None = N
 
     Args:
         scores: `[n, K]` log likelihoods.
-        gold: `[n]` class codes, -1 if unknown; None without any.
-        classes: `[K]` the class of each column; by default its number.
+        gold: `[n]` class codes, -1 if unknown; None without gold labels.
+        classes: `[K]` the class of each column; by default column k is class k.
     """
     if gold is None:
         return
@@ -273,8 +279,8 @@ def keep_gold_only(scores: Floats, gold: Codes | None, classes: Codes | None = N
     scores[rows] = np.where(classes == gold[rows, None], scores[rows], -np.inf)
 
 
-def right_counts(shard: Shard, labels: Codes) -> Floats:
-    """Returns counts `[R, C, C]` of an annotator's labels against `labels` `[n]`.
+def counts_against(shard: Shard, labels: Codes) -> Floats:
+    """Returns counts `[R, C observed, C reference]` of annotators' labels against `labels` `[n]`.
 
     Instances with -1 are left out.
     """
@@ -285,19 +291,19 @@ def right_counts(shard: Shard, labels: Codes) -> Floats:
 def skills_against(shard: Shard, labels: Codes) -> Floats:
     """Returns `[R]` the share of an annotator's labels that are `labels` `[n]`, -1 if unknown.
 
-    It is that of chance without any.
+    It is 1 / C for annotators without a comparable label.
     """
     rows, annotators, observed = shard.cells
     expected = labels[rows]
     weight = shard.one_hot.data
     right = np.bincount(annotators, weight * (observed == expected), shard.num_annotators)
-    total = np.bincount(annotators, weight * (expected >= 0), shard.num_annotators)
+    compared = np.bincount(annotators, weight * (expected >= 0), shard.num_annotators)
     chance = np.full(shard.num_annotators, 1.0 / shard.num_classes)
-    return np.divide(right, total, out=chance, where=total > 0)
+    return np.divide(right, compared, out=chance, where=compared > 0)
 
 
-def skills_of(counts: Array, default: float) -> Floats:
-    """Returns `[R]` the share of counts `[R, C, C]` on the diagonal; `default` without any."""
+def skills_of(counts: Floats | Indices, default: float) -> Floats:
+    """Returns `[R]` the share of counts `[R, C, C]` on the diagonal; `default` without counts."""
     right = np.einsum("rcc->r", counts)
-    total = counts.sum(axis=(1, 2))
-    return np.divide(right, total, out=np.full(len(counts), default), where=total > 0)
+    labels = counts.sum(axis=(1, 2))
+    return np.divide(right, labels, out=np.full(len(counts), default), where=labels > 0)

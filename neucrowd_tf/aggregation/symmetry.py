@@ -38,13 +38,13 @@ def even_ties(crowd: Annotations, probas: Floats, gold: Codes | None = None) -> 
             pairs.append(pair)
     if not pairs or len(pairs) > MOST_PAIRS:
         return probas
-    known = np.full(crowd.num_instances, -1) if gold is None else gold
-    plain = _colours(crowd, known, np.arange(crowd.num_classes))
+    fixed = np.full(crowd.num_instances, -1) if gold is None else gold
+    plain = _colours(crowd, fixed, np.arange(crowd.num_classes))
     result = probas.copy()
     for pair in pairs:
         exchanged = np.arange(crowd.num_classes)
         exchanged[list(pair)] = pair[::-1]
-        alike = top[:, pair].all(axis=1) & (plain == _colours(crowd, known, exchanged))
+        alike = top[:, pair].all(axis=1) & (plain == _colours(crowd, fixed, exchanged))
         result[np.ix_(alike, pair)] = result[np.ix_(alike, pair)].mean(axis=1, keepdims=True)
     return result
 

@@ -15,7 +15,7 @@ from neucrowd_tf.aggregation.base import (
     warn_not_converged,
     with_gold,
 )
-from neucrowd_tf.aggregation.sums import Shard, right_counts, skills_against, skills_of
+from neucrowd_tf.aggregation.sums import Shard, counts_against, skills_against, skills_of
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.declare.declarations import estimator, fitted, whole
@@ -135,7 +135,7 @@ class GoldMajorityVote(Wawa):
     def _weigh(self, shard: Shard) -> tuple[Floats, Floats]:
         if shard.gold is None or not (shard.gold >= 0).any():
             return np.ones(shard.num_annotators), super()._weigh(shard)[1]
-        counts = right_counts(shard, shard.gold)
+        counts = counts_against(shard, shard.gold)
         if not counts.any():
             raise DataError("gold labels: expected one that an annotator labelled, received none")
         skills = skills_of(counts, np.einsum("rcc->", counts) / counts.sum())

@@ -56,24 +56,28 @@ def agreement_weights(
     return np.asarray(1.0 - distance / max(float(distance.max(initial=0)), 1e-12))
 
 
-def _alpha(counts: Floats, scale: Scale, values: ArrayLike | None) -> float:
+def _alpha(counts: Floats, times: Floats, scale: Scale, values: ArrayLike | None) -> float:
     """Returns Krippendorff's alpha of `[N, C]` counts, each row with two labels or more."""
-    used = counts.sum(axis=0)
+    used = times @ counts
     size = counts.sum(axis=1)
     if scale == "ordinal":  # by the labels between two classes, which Gwet's weights do not count
         middles = used.cumsum() - used / 2
         distances = (middles[:, None] - middles) ** 2
     else:
         distances = 1.0 - agreement_weights(len(used), scale, values)
-    observed = (((counts @ distances) * counts).sum(axis=1) / (size - 1)).sum()
-    expected = used @ distances @ used / (size.sum() - 1)
+    observed = (((counts @ distances) * counts).sum(axis=1) / (size - 1) * times).sum()
+    expected = used @ distances @ used / (used.sum() - 1)
     if expected > 0:
         return float(1.0 - observed / expected)
     return float("nan")
 
 
 def agreement_coefficients(
-    votes: ArrayLike, scale: Scale = "nominal", values: ArrayLike | None = None
+    votes: ArrayLike,
+    scale: Scale = "nominal",
+    values: ArrayLike | None = None,
+    *,
+    times: ArrayLike | None = None,
 ) -> dict[str, float]:
     """Returns percent agreement and three coefficients of vote counts.
 
@@ -89,6 +93,7 @@ def agreement_coefficients(
         votes: `[N, C]`; instances may have different numbers of labels.
         scale: see `agreement_weights`.
         values: see `agreement_weights`.
+        times: `[N]` how many instances have these counts; by default each row is one.
 
     Returns:
         `percent` (the share of equal pairs of labels, whatever the scale), `fleiss`, `krippendorff`
@@ -106,22 +111,27 @@ def agreement_coefficients(
         alpha-reliability.
     """
     counts = np.asarray(votes, dtype=np.float64)
-    counts = counts[counts.sum(axis=1) > 0]
+    repeats = np.ones(len(counts)) if times is None else np.asarray(times, dtype=np.float64)
+    present = (counts.sum(axis=1) > 0) & (repeats > 0)
+    counts = counts[present]
+    repeats = repeats[present]
     total = counts.sum(axis=1)
     several = counts[total >= 2]
+    repeats_of_several = repeats[total >= 2]
     if not len(several):
         return dict.fromkeys(COEFFICIENTS, float("nan"))
     weights = agreement_weights(counts.shape[1], scale, values)
     classes = counts.shape[1]
     size = several.sum(axis=1)
-    observed = ((several * (several @ weights - 1.0)).sum(axis=1) / (size * (size - 1))).mean()
-    shares = (counts / total[:, None]).mean(axis=0)
+    agreed = (several * (several @ weights - 1.0)).sum(axis=1) / (size * (size - 1))
+    observed = np.average(agreed, weights=repeats_of_several)
+    shares: Floats = np.average(counts / total[:, None], axis=0, weights=repeats)
     gwet = np.nan  # of a single class
     if classes > 1:
         gwet = weights.sum() / (classes * (classes - 1)) * (shares * (1 - shares)).sum()
-    kappa, ac = chance_corrected(observed, [shares @ weights @ shares, gwet]).tolist()
-    percent = float(np.nanmean(item_agreement(several)))
-    alpha = _alpha(several, scale, values)
+    kappa, ac = chance_corrected(observed, [float(shares @ weights @ shares), gwet]).tolist()
+    percent = float(np.average(item_agreement(several), weights=repeats_of_several))
+    alpha = _alpha(several, repeats_of_several, scale, values)
     return dict(zip(COEFFICIENTS, (percent, kappa, alpha, ac), strict=True))
 
 

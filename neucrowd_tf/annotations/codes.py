@@ -70,7 +70,7 @@ def numbered(index: object) -> bool:
 
 
 def axis_names(table: object, axis: str) -> Names | None:
-    """Returns the names of a frame's rows ("index") or "columns"; None without any."""
+    """Returns the names of a frame's rows ("index") or "columns"; None without names."""
     names = getattr(as_frame(table), axis, None)
     if names is None or numbered(names):
         return None

@@ -1,7 +1,4 @@
-"""Simulated annotators.
-
-They have confusion matrices by kind of annotator; functions draw which instances they label, and
-their labels.
+"""Simulated annotators: their confusion matrices, which instances they label, and their labels.
 
 Every draw comes from a seed that is passed. Confusion matrices have the axes (annotator, true
 class, observed class), rows sum to 1.
@@ -21,17 +18,19 @@ from neucrowd_tf.annotations.core import Annotations
 from neucrowd_tf.declare.types import Floats, Indices
 from neucrowd_tf.errors import DataError
 
-# One stream of random numbers for each kind of draw, so that none repeats another's under the same
-# seed.
+# Every draw is from the stream (seed, _PACKAGE, kind of draw), so that none repeats another's under
+# the same seed. Draws by TensorFlow Probability take two numbers: (seed, _MISLABEL or _DIFFICULTY).
+_PACKAGE = 0x51A
+_MISLABEL = 0x51A
 _SKILL, _CONFUSION, _SPAM, _ADVERSARY, _ASSIGN, _LABEL, _REMOVE, _DIFFICULTY, _SPLIT = range(1, 10)
 
-
-_MASS = 10.0  # of the Dirichlet distribution of a confusion matrix's row
+_MASS = 10.0  # sum of the Dirichlet parameters of a confusion matrix's row
+_LEAST_PARAMETER = 1e-3  # Dirichlet parameters are positive, also where an accuracy is 0 or 1
 
 
 def random_stream(seed: int, stream: int) -> np.random.Generator:
     """Returns random numbers of a seed, other ones for each stream."""
-    return np.random.default_rng([seed, 0x51A, stream])
+    return np.random.default_rng([seed, _PACKAGE, stream])
 
 
 def from_skills(skills: ArrayLike) -> Floats:
@@ -44,18 +43,29 @@ def from_skills(skills: ArrayLike) -> Floats:
 
     Returns:
         `[R, C, C]`.
+
+    Raises:
+        DataError: another shape, or skills outside 0 to 1.
     """
     correct = np.asarray(skills, dtype=np.float64)
-    if correct.ndim != 2 or correct.shape[1] < 2 or not ((correct >= 0) & (correct <= 1)).all():
+    if correct.ndim != 2 or correct.shape[1] < 2:
         raise DataError(
             "skills: expected probabilities of shape [annotators, at least two classes], received"
             f" shape {correct.shape}"
         )
+    _check_shares(correct, "skills")
     classes = correct.shape[1]
     matrices = np.repeat(((1.0 - correct) / (classes - 1))[:, :, None], classes, axis=2)
     diagonal = np.arange(classes)
     matrices[:, diagonal, diagonal] = correct
     return matrices
+
+
+def _check_shares(values: Floats, title: str) -> None:
+    """Raises DataError with the first value that is not within 0 and 1."""
+    outside = values[~((values >= 0) & (values <= 1))]
+    if len(outside):
+        raise DataError(f"{title}: expected probabilities from 0 to 1, received {outside[0]:g}")
 
 
 def mislabelling_annotators(
@@ -75,14 +85,19 @@ def mislabelling_annotators(
     Returns:
         `[R, C, C]`.
 
+    Raises:
+        DataError: a mean rate that is not above 0 and below 1.
+
     References:
         NeuCrowd, section 4.1 (synthetic data).
     """
-    import tensorflow_probability as tfp
+    import tensorflow_probability as tfp  # published results are of its random numbers
 
-    mean, deviation, low, high = np.array([0.1, 0.1, 0.01, 0.5])
+    if mean_rate is not None and not 0 < mean_rate < 1:
+        raise DataError(f"mean_rate: expected a share above 0 and below 1, received {mean_rate}")
+    mean, deviation, low, high = np.array([0.1, 0.1, 0.01, 0.5])  # an array: float64 for TensorFlow
     distribution = tfp.distributions.TruncatedNormal(mean, deviation, low, high)
-    rates = np.asarray(distribution.sample(num_annotators, seed=[seed % 2**31, 0x51A]))
+    rates = np.asarray(distribution.sample(num_annotators, seed=[seed % 2**31, _MISLABEL]))
     if mean_rate is not None:
         probits = ndtri(rates)
         rates = ndtr(probits + brentq(lambda step: ndtr(probits + step).mean() - mean_rate, -9, 9))
@@ -136,9 +151,10 @@ def confusion_annotators(
     Returns:
         `[R, C, C]`.
     """
+    _check_shares(np.array([accuracy], dtype=np.float64), "accuracy")
     centre = from_skills(np.full((1, num_classes), accuracy))[0]
     generator = random_stream(seed, _CONFUSION)
-    rows = np.maximum(centre * _MASS, 1e-3)
+    rows = np.maximum(centre * _MASS, _LEAST_PARAMETER)
     return np.stack([generator.dirichlet(row, size=num_annotators) for row in rows], axis=1)
 
 
@@ -200,16 +216,23 @@ def assignment(
         instance and annotator codes `[A]`, sorted by instance.
 
     Raises:
-        DataError: rates outside 0 to 1, or all 0.
+        DataError: rates of another shape, outside 0 to 1, or all 0.
     """
-    share = np.broadcast_to(np.asarray(rates, dtype=np.float64), (num_annotators,))
-    if not ((share >= 0) & (share <= 1)).all() or not share.any():
-        raise DataError(f"rates: expected shares from 0 to 1, not all 0, received {share.tolist()}")
+    share = np.asarray(rates, dtype=np.float64)
+    if share.shape not in ((), (num_annotators,)):
+        raise DataError(
+            f"rates: expected a number or one for each of {num_annotators} annotators, received"
+            f" shape {share.shape}"
+        )
+    share = np.broadcast_to(share, num_annotators)
+    _check_shares(share, "rates")
+    if not share.any():
+        raise DataError("rates: expected one above 0, received only 0")
     generator = random_stream(seed, _ASSIGN)
     # Annotator by annotator, so that no N x R matrix of random numbers is needed for a large,
     # sparse crowd.
     chosen = [np.flatnonzero(generator.random(num_instances) < rate) for rate in share]
-    instances = np.concatenate([*chosen, np.zeros(0, dtype=np.int64)])
+    instances = np.concatenate(chosen)
     annotators = np.repeat(np.arange(num_annotators), list(map(len, chosen)))
     bare = np.flatnonzero(np.bincount(instances, minlength=num_instances) == 0)
     if len(bare):
@@ -238,8 +261,10 @@ def simulate(
         seed: of the assignment and of the labels.
         rates: of labelling an instance, see `assignment`.
         dependence: the correlation, from 0 to less than 1, of the normal scores behind the labels
-            of one instance. A hard instance is mislabelled by many annotators; each annotator's
-            confusion matrix stays as it is.
+            of one instance; each annotator's confusion matrix stays as it is. The score that an
+            instance's labels share has a sign, and a high one raises their codes: with two classes,
+            instances of class 0 are hard where it is high and those of class 1 where it is low. So
+            the order of the classes matters.
         instance_names: `[N]`, as for `Annotations`.
         class_names: `[C]`.
 
@@ -251,18 +276,25 @@ def simulate(
         raise DataError(f"dependence: expected 0 to less than 1, received {dependence}")
     codes = np.asarray(truth)
     matrices = np.asarray(confusions, dtype=np.float64)
-    square = matrices.ndim == 3 and matrices.shape[1] == matrices.shape[2]
-    if not square or not np.allclose(matrices.sum(axis=2), 1.0) or (matrices < 0).any():
+    if matrices.ndim != 3 or matrices.shape[1] != matrices.shape[2]:
         raise DataError(
-            "confusions: expected probabilities of shape [annotators, classes, classes] that sum to"
-            f" 1 in each row, received shape {matrices.shape}"
+            "confusions: expected shape [annotators, classes, classes], received shape"
+            f" {matrices.shape}"
         )
-    integers = codes.ndim == 1 and codes.dtype.kind in "iu"
-    if not integers or not np.isin(codes, np.arange(matrices.shape[1])).all():
+    _check_shares(matrices, "confusions")
+    sums = matrices.sum(axis=2)
+    uneven = sums[~np.isclose(sums, 1.0)]
+    if len(uneven):
         raise DataError(
-            f"truth: expected class codes from 0 to {matrices.shape[1] - 1}, received"
-            f" {codes.dtype} of shape {codes.shape}"
+            "confusions: expected probabilities that sum to 1 in each row, received a sum of"
+            f" {uneven[0]:g}"
         )
+    expected = f"truth: expected class codes from 0 to {matrices.shape[1] - 1}, received"
+    if codes.ndim != 1 or codes.dtype.kind not in "iu":
+        raise DataError(f"{expected} {codes.dtype} of shape {codes.shape}")
+    outside = np.flatnonzero((codes < 0) | (codes >= matrices.shape[1]))
+    if len(outside):
+        raise DataError(f"{expected} {codes[outside[0]]} for instance {outside[0]}")
     instances, annotators = assignment(len(codes), len(matrices), seed, rates)
     # A label is the number of cumulative probabilities at or below a uniform draw.
     cumulative = np.cumsum(matrices, axis=2)[:, :, :-1]
@@ -285,13 +317,13 @@ def simulate(
 def _dependent(
     uniforms: Floats, instances: Indices, num_instances: int, seed: int, dependence: float
 ) -> Floats:
-    """Returns uniform numbers `[A]` that share a normal difficulty within each instance."""
+    """Returns uniform numbers `[A]` whose normal scores have one part in common per instance."""
     import tensorflow_probability as tfp
 
     normal = tfp.distributions.Normal(np.float64(0), np.float64(1))
-    difficulty = np.asarray(normal.sample(num_instances, seed=[seed % 2**31, _DIFFICULTY]))
+    shared = np.asarray(normal.sample(num_instances, seed=[seed % 2**31, _DIFFICULTY]))
     scores = np.sqrt(1 - dependence) * normal.quantile(uniforms)
-    return np.asarray(normal.cdf(scores + np.sqrt(dependence) * difficulty[instances]))
+    return np.asarray(normal.cdf(scores + np.sqrt(dependence) * shared[instances]))
 
 
 def remove_annotations(
@@ -314,15 +346,13 @@ def remove_annotations(
         DASC, section 4.3 (figure 6).
     """
     if not 0 < keep <= 1:
-        raise DataError(
-            f"keep_annotations: expected a share above 0 and at most 1, received {keep}"
-        )
-    annotations.require_identities("keep_annotations")
+        raise DataError(f"keep: expected a share above 0 and at most 1, received {keep}")
+    annotations.require_identities("remove_annotations")
     total = annotations.num_annotations
     order = random_stream(seed, _REMOVE).permutation(total)
     size = round(keep * total)
     if at_least_one:
-        # Whatever comes first in an instance's turn goes to the front.
+        # One label of each instance comes first, so the cut keeps it.
         first = np.zeros(total, dtype=bool)
         first[np.unique(annotations.instances[order], return_index=True)[1]] = True
         order = np.concatenate([order[first], order[~first]])

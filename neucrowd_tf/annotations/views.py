@@ -138,17 +138,20 @@ class AnnotationViews:
     def one_hot(self) -> sparse.csr_matrix:
         """Returns `[N, R * C]` CSR with a one at column `annotator * C + label` for each label.
 
-        It is kept, and is not to be changed.
+        It is kept, and its arrays are read-only.
         """
         return self._one_hot
 
     @cached_property
     def _one_hot(self) -> sparse.csr_matrix:
         columns = self.annotators.astype(np.int64) * self.num_classes + self.labels
-        return sparse.csr_matrix(
+        one_hot = sparse.csr_matrix(
             (np.ones(len(self._labels)), (self.instances, columns)),
             shape=(self.num_instances, self.num_annotators * self.num_classes),
         )
+        for array in (one_hot.data, one_hot.indices, one_hot.indptr):
+            array.flags.writeable = False
+        return one_hot
 
     def to_dense(self, dtype: Any = np.int64) -> Array:
         """Returns `[N, R]` labels, -1 if missing; of several of one annotator see `to_sparse`."""

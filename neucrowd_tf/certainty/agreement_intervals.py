@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from neucrowd_tf.annotations.agreement import COEFFICIENTS, Scale, agreement_coefficients
-from neucrowd_tf.certainty.estimate import Estimate
+from neucrowd_tf.certainty.estimate import RESAMPLES, Estimate
+from neucrowd_tf.declare.types import Array
 from neucrowd_tf.errors import DataError
-
-RESAMPLES = 400
 
 
 def titles(scale: Scale) -> dict[str, str]:
@@ -42,18 +39,18 @@ def agreement_intervals(
         >>> agreement_intervals([[3, 0], [0, 3], [2, 1]])["fleiss"].value > 0.5
         True
     """
-    counts: NDArray[Any] = np.asarray(votes)
-    counts = counts[counts.sum(axis=1) >= 1]
+    counts: Array = np.asarray(votes)
+    counts = counts[counts.sum(axis=1) >= 1]  # resampled are the items with a label
     estimate = agreement_coefficients(counts, scale, values)
     if np.isnan(estimate["percent"]):
-        raise DataError("agreement: no item has two labels. Agreement needs items that share some.")
+        raise DataError("agreement: no item has two labels. Collect two labels for some items.")
     rng = np.random.default_rng(seed)
-    # Items with equal votes are drawn together: the number of different rows is small.
+    # Items with equal votes are drawn together, as most crowds have few different rows.
     rows, times = np.unique(counts, axis=0, return_counts=True)
     drawn: dict[str, list[float]] = {name: [] for name in estimate}
     for _ in range(RESAMPLES):
         again = rng.multinomial(len(counts), times / len(counts))
-        sample = np.repeat(rows, again, axis=0)
-        for name, value in agreement_coefficients(sample, scale, values).items():
-            drawn[name].append(value)
+        sample = agreement_coefficients(rows, scale, values, times=again)
+        for name, value in sample.items():
+            drawn[name].append(value)  # NaN, such as of one class alone, is left out by `of`
     return {name: Estimate.of(value, drawn[name]) for name, value in estimate.items()}

@@ -17,7 +17,7 @@ FEWEST_ITEMS = 30
 FALSE_DISCOVERIES = 0.05
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class AlternativeTest:
     """What the test says about one model.
 

@@ -7,42 +7,43 @@ import datetime
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.inference import Inference
-
-Array = NDArray[np.float64]
+from neucrowd_tf.declare.types import Floats, Indices, Mask
 
 LEAST_SIDE = 10  # labels before a change, and after it
-LEAST_OTHERS = 2  # with one other label nobody knows who of the two has changed
+LEAST_OTHERS = 2  # if only one other labelled an item, either of the two may have changed
 LEAST_CHANGE = 0.1  # of accuracy: smaller changes are no reason to look
 FALSE_ALARMS = 0.05  # probability of one in a crowd without changes
-LEVELS = 5  # of disagreement between the others
-LEAST_SKILL = 0.05  # for the weight of a label; the most is 1 less this
+LEVELS = 5  # steps of the share of others against the winner, by which items are grouped
+LEAST_SKILL = 0.05  # skills are clipped to this and 1 less this, so that log odds are finite
+CLEAR = 1e-9  # a lead in summed weights below this is rounding: a tie
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Change:
     """A change of an annotator's accuracy.
 
     Attributes:
         annotator: the annotator's code.
         agrees: `[n]` whether labels agree with the others', in the order of their times.
-        size: how many of them are before the change.
-        time: of the first one after it, in seconds since 1970.
+        num_before: how many of them are before the change.
+        time: of the first one after it, in seconds since 1970, UTC.
     """
 
     annotator: int
-    agrees: NDArray[np.bool_]
-    size: int
+    agrees: Mask
+    num_before: int
     time: float
 
     @property
     def rates(self) -> tuple[float, float]:
         """The shares of labels that agree, before and after."""
-        return float(self.agrees[: self.size].mean()), float(self.agrees[self.size :].mean())
+        before = self.agrees[: self.num_before]
+        after = self.agrees[self.num_before :]
+        return float(before.mean()), float(after.mean())
 
     @property
     def note(self) -> str:
@@ -52,34 +53,39 @@ class Change:
 
     @property
     def date(self) -> str:
-        """The day from which on the accuracy is another one."""
+        """The day, UTC, from which on the accuracy is another one."""
         start = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
         return (start + datetime.timedelta(seconds=self.time)).date().isoformat()
 
     def line(self, name: object) -> str:
         """Returns what a command prints of the annotator of this name."""
         before, after = self.rates
+        num_after = len(self.agrees) - self.num_before
         return (
-            f"{name} changed: {before:.2f} of {self.size:,} labels agree with the others' before"
-            f" {self.date}, {after:.2f} of {len(self.agrees) - self.size:,} from then on."
+            f"{name} changed: {before:.2f} of {self.num_before:,} labels agree with the others'"
+            f" before {self.date}, {after:.2f} of {num_after:,} from then on."
         )
 
 
-def changes(inference: Inference, times: Array | None) -> list[Change]:
+def changes(inference: Inference, times: Floats | None) -> list[Change]:
     """Returns the annotators whose accuracy changes, by their codes.
 
     Labels are compared with the class for which the others' labels, weighted by skill, speak, or
-    with the gold label. The change is at the most likely point of two Bernoulli rates. Given how
-    many labels agree, those before it are as many as in a random order, unless the annotator has
-    changed: this exact test is made within groups of items on which the others say the same class
-    and agree as much, so that harder items or other classes at another time are no change. It is
-    corrected for all points and annotators. If the others' agreement changes half as much on the
-    same items, the change is everybody's. Annotators who have changed do not count for others,
-    the clearest one first.
+    with the gold label. The change is at the most likely point of two Bernoulli rates, and is
+    tested exactly. Null hypothesis: among all orders of the annotator's labels, each is equally
+    probable. Strata: orders are permuted within groups of items on which the others say the same
+    class and agree as much, so that harder items or other classes at another time are no change.
+    Correction: Bonferroni's, for all points and annotators. If the others' agreement changes half
+    as much on the same items, the change is everybody's. Annotators who have changed do not count
+    for others, the clearest one first.
 
     Args:
         inference: of the crowd.
         times: `[A]` seconds of each label, NaN if unknown, or None.
+
+    Returns:
+        the changes; none without times or skills, with fewer than two classes, and in a crowd of
+        opposed groups, where the others' class is not the true one.
     """
     if times is None or inference.skills is None or inference.opposed is not None:
         return []
@@ -87,12 +93,14 @@ def changes(inference: Inference, times: Array | None) -> list[Change]:
     classes = crowd.num_classes
     if classes < 2:
         return []
+    # An annotator without a skill (NaN) weighs nothing; the others weigh the log odds of a vote for
+    # the true class against one for a given other class.
     skill = np.clip(np.nan_to_num(inference.skills.skill), LEAST_SKILL, 1 - LEAST_SKILL)
     weights = np.maximum(np.log((classes - 1) * skill / (1 - skill)), 0.0)
     order = np.lexsort((times, crowd.annotators))
-    order = order[np.isfinite(times[order])]
-    counts = np.bincount(crowd.annotators[order], minlength=crowd.num_annotators)
-    parts = np.split(order, np.cumsum(counts)[:-1])
+    labels_of = np.split(order, np.cumsum(crowd.labels_per_annotator())[:-1])
+    timed = [rows[np.isfinite(times[rows])] for rows in labels_of]
+    counts = np.array(list(map(len, timed)))
     tested = np.flatnonzero(counts >= 2 * LEAST_SIDE)
     named: dict[int, Change] = {}
     while True:
@@ -102,12 +110,13 @@ def changes(inference: Inference, times: Array | None) -> list[Change]:
         for code in tested.tolist():
             if code in named:
                 continue
-            rows, winners, against = votes.of_others(crowd, parts[code], inference.gold)
+            others = votes.of_others(crowd, labels_of[code], timed[code], inference.gold)
+            rows, winners, against = others
             agrees = crowd.labels[rows] == winners
-            size, chance = _most_likely(agrees, times[rows], winners, against)
+            num_before, chance = _most_likely(agrees, times[rows], winners, against)
             if chance * len(tested) < best:
                 best = chance * len(tested)
-                clearest = Change(code, agrees, size, float(times[rows[size]]))
+                clearest = Change(code, agrees, num_before, float(times[rows[num_before]]))
         if clearest is None:
             return [named[code] for code in sorted(named)]
         named[clearest.annotator] = clearest
@@ -117,12 +126,12 @@ def changes(inference: Inference, times: Array | None) -> list[Change]:
 class _Votes(NamedTuple):
     """Annotators' weights `[R]`, and `[N, C]` the sums of weights and numbers of weighed votes."""
 
-    weights: Array
-    sums: Array
-    counts: NDArray[np.int64]
+    weights: Floats
+    sums: Floats
+    counts: Indices
 
     @classmethod
-    def of(cls, crowd: Annotations, weights: Array) -> _Votes:
+    def of(cls, crowd: Annotations, weights: Floats) -> _Votes:
         """Returns the votes of annotators with these weights `[R]`, which are at least 0."""
         each = weights[crowd.annotators]
         shape = (crowd.num_instances, crowd.num_classes)
@@ -132,52 +141,56 @@ class _Votes(NamedTuple):
         return cls(weights.copy(), sums.reshape(shape), counts.reshape(shape))
 
     def of_others(
-        self, crowd: Annotations, rows: NDArray[np.int64], gold: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
+        self, crowd: Annotations, every: Indices, rows: Indices, gold: Indices
+    ) -> tuple[Indices, Indices, Floats]:
         """Returns what the others say of the items of an annotator's labels.
 
         Args:
             crowd: the annotations.
-            rows: `[n]` places of the labels.
+            every: places of all labels of the annotator, also several of one item.
+            rows: `[n]` places of those to compare.
             gold: `[N]` class codes, -1 if unknown.
 
         Returns:
             the places of the labels that can be compared with that, the class of each, and the
             share of others who say another one.
         """
+        labelled, item_of_label = np.unique(crowd.instances[every], return_inverse=True)
+        cells = item_of_label, crowd.labels[every]
+        weights = self.weights[crowd.annotators[every]]
+        sums = self.sums[labelled]
+        counts = self.counts[labelled]
+        np.subtract.at(sums, cells, weights)
+        np.subtract.at(counts, cells, np.where(weights > 0, 1, 0))
         items = crowd.instances[rows]
-        labels = crowd.labels[rows]
-        places = np.arange(len(rows))
-        each = self.weights[crowd.annotators[rows]]
-        sums = self.sums[items]
-        sums[places, labels] -= each
-        counts = self.counts[items]
-        counts[places, labels] -= np.where(each > 0, 1, 0)
+        of_row = np.searchsorted(labelled, items)
+        sums = sums[of_row]
+        counts = counts[of_row]
         total = counts.sum(axis=1)
         highest = np.partition(sums, -2, axis=1)
-        clear = highest[:, -1] - highest[:, -2] > 1e-9
-        known = gold[items]
-        winners = np.where(known >= 0, known, sums.argmax(axis=1))
-        against = (total - counts[places, winners]) / np.maximum(total, 1)
-        used = ((total >= LEAST_OTHERS) & clear) | (known >= 0)
+        clear = highest[:, -1] - highest[:, -2] > CLEAR
+        gold_of_row = gold[items]
+        winners = np.where(gold_of_row >= 0, gold_of_row, sums.argmax(axis=1))
+        against = (total - counts[np.arange(len(rows)), winners]) / np.maximum(total, 1)
+        used = ((total >= LEAST_OTHERS) & clear) | (gold_of_row >= 0)
         return rows[used], winners[used], against[used]
 
 
 def _most_likely(
-    agrees: NDArray[np.bool_], times: Array, winners: NDArray[np.int64], against: Array
+    agrees: Mask, times: Floats, winners: Indices, against: Floats
 ) -> tuple[int, float]:
     """Returns the most likely change, and the probability of one as clear by chance.
 
     Args:
         agrees: `[n]` in the order of time.
         times: `[n]`.
-        winners, against: `[n]` what the others say, see `_others`.
+        winners, against: `[n]` what the others say, see `_Votes.of_others`.
 
     Returns:
         how many labels are before it, and the probability, corrected for all points.
     """
     total = len(agrees)
-    sizes = np.arange(LEAST_SIDE, total - LEAST_SIDE + 1)  # none of fewer than 20 labels
+    sizes = np.arange(LEAST_SIDE, total - LEAST_SIDE + 1)  # empty for fewer than 20
     sizes = sizes[times[sizes] > times[sizes - 1]]
     if not len(sizes):
         return 0, 1.0
@@ -185,31 +198,35 @@ def _most_likely(
     before = sums[sizes - 1]
     after = np.asarray(sums[-1] - before)
     rest = total - sizes
-    size = int(sizes[np.argmax(_likelihood(before, sizes) + _likelihood(after, rest))])
-    less = float(agrees[:size].mean() - agrees[size:].mean())
-    common = float(against[size:].mean() - against[:size].mean())
-    if abs(less) < LEAST_CHANGE or 2 * common * np.sign(less) > abs(less):
-        return size, 1.0
+    logs = _max_log_likelihood(before, sizes) + _max_log_likelihood(after, rest)
+    num_before = int(sizes[np.argmax(logs)])
+    # By how much the annotator's agreement falls, and by how much that of the others does.
+    fall = float(agrees[:num_before].mean() - agrees[num_before:].mean())
+    others_fall = float(against[num_before:].mean() - against[:num_before].mean())
+    if abs(fall) < LEAST_CHANGE or 2 * others_fall * np.sign(fall) > abs(fall):
+        return num_before, 1.0
     groups = (LEVELS + 1) * winners + np.ceil(LEVELS * against).astype(np.int64)
-    shares = np.ones(1)  # of each number of labels that agree before the change
+    # The probability of each number of agreeing labels before the change: numbers of independent
+    # groups add up, so that their distributions are convolved.
+    shares = np.ones(1)
     for group in np.unique(groups):
         inside = groups == group
-        drawn = int(inside[:size].sum())
+        drawn = int(inside[:num_before].sum())
         right = int(agrees[inside].sum())
         shares = np.convolve(shares, _hypergeometric(int(inside.sum()), right, drawn))
-    seen = int(sums[size - 1])
+    seen = int(sums[num_before - 1])
     tail = min(shares[: seen + 1].sum(), shares[seen:].sum())
-    return size, float(2 * tail * len(sizes))
+    return num_before, float(2 * tail * len(sizes))
 
 
-def _hypergeometric(total: int, right: int, drawn: int) -> Array:
+def _hypergeometric(total: int, right: int, drawn: int) -> Floats:
     """Returns `[drawn + 1]` the probability of each number of right ones among those drawn.
 
     `scipy.stats` has this too, but takes long to import.
     """
     hits = np.arange(max(0, drawn + right - total), min(drawn, right) + 1)
 
-    def ways(size: int, chosen: NDArray[np.int64] | int) -> Array:
+    def ways(size: int, chosen: Indices | int) -> Floats:
         return np.asarray(gammaln(size + 1) - gammaln(chosen + 1) - gammaln(size - chosen + 1))
 
     logs = ways(right, hits) + ways(total - right, drawn - hits) - ways(total, drawn)
@@ -218,7 +235,7 @@ def _hypergeometric(total: int, right: int, drawn: int) -> Array:
     return shares
 
 
-def _likelihood(right: NDArray[np.int64], total: NDArray[np.int64]) -> Array:
-    """Returns the log likelihoods of the most likely Bernoulli rates."""
+def _max_log_likelihood(right: Indices, total: Indices) -> Floats:
+    """Returns the log likelihoods of `right` of `total` labels at their most likely rates."""
     rate = np.clip(right / total, 1e-12, 1 - 1e-12)
     return np.asarray(right * np.log(rate) + (total - right) * np.log1p(-rate))

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 LEVEL = 0.8  # of all intervals
+RESAMPLES = 400  # of an interval, where resampling is cheap
 
 
 class Estimate(NamedTuple):

@@ -73,7 +73,7 @@ UNLIKE = (
 SHARED = "Mistakes that annotators share cannot be seen without gold labels; add some with --gold."
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Inference:
     """A crowd's inferred labels.
 

@@ -6,17 +6,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import beta
 
+from neucrowd_tf.aggregation.families import named_models
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.alternative_test import labels_of
-from neucrowd_tf.certainty.estimate import LEVEL, NOTHING, Estimate
+from neucrowd_tf.certainty.estimate import LEVEL, NOTHING, RESAMPLES, Estimate
 from neucrowd_tf.certainty.prediction_powered import prediction_powered_share
-
-Array = NDArray[np.float64]
-
-RESAMPLES = 400
+from neucrowd_tf.declare.types import Floats, Indices
 
 
 class Judge(NamedTuple):
@@ -41,17 +38,19 @@ class Judge(NamedTuple):
     others: int
     agreement: Estimate
     kappa: Estimate
-    counts: Array
+    counts: Floats
     right: Sequence[Estimate]
     shares: Sequence[Estimate]
-    model_shares: Array
+    model_shares: Floats
 
 
-def judge(crowd: Annotations, annotator: int, reference: Array, *, seed: int = 0) -> Judge:
+def judge(crowd: Annotations, annotator: int, reference: Floats, *, seed: int = 0) -> Judge:
     """Returns how one model compares with a reference.
 
-    Intervals of shares of items are Jeffreys's, so that few items without an error are no proof;
-    that of kappa is of resampled items, and as wide as the agreement's.
+    Intervals of shares of items are Jeffreys's, so that few items without an error are no proof.
+    For the same reason kappa's is of a mixture: one half are the kappas of resampled items, the
+    other half those of the ends of the agreement's interval. With one reference or none, there are
+    no figures but counts.
 
     Args:
         crowd: with identities.
@@ -61,7 +60,8 @@ def judge(crowd: Annotations, annotator: int, reference: Array, *, seed: int = 0
         seed: of the resamples.
 
     Example:
-        >>> from neucrowd_tf.annotations import Annotations
+        >>> from neucrowd_tf.aggregation.families import named_models
+    from neucrowd_tf.annotations import Annotations
         >>> crowd = Annotations.from_dense([[0, 0], [1, 1], [1, 0], [-1, 1]])
         >>> judge(crowd, 1, np.array([[1, 0], [0, 1], [0, 1], [np.nan] * 2])).agreement.value
         0.6666666666666666
@@ -72,20 +72,28 @@ def judge(crowd: Annotations, annotator: int, reference: Array, *, seed: int = 0
     """
     labels = labels_of(crowd, annotator)
     size = crowd.num_classes
-    checked = (labels >= 0) & np.isfinite(reference[:, 0])
+    labelled = labels >= 0
+    checked = labelled & np.isfinite(reference[:, 0])
     rows = np.flatnonzero(checked)
-    rest = np.flatnonzero((labels >= 0) & ~checked)
-    if (labels >= 0).any():
-        named = np.eye(size)[labels[labels >= 0]].mean(axis=0)
-    else:
-        named = np.zeros(size)
-    if len(rows) < 2:
-        nothing = [NOTHING] * size
-        counts = np.zeros(size)
-        return Judge(
-            annotator, len(rows), len(rest), NOTHING, NOTHING, counts, nothing, nothing, named
-        )
+    rest = np.flatnonzero(labelled & ~checked)
+    model_shares = np.zeros(size)
+    if labelled.any():
+        model_shares = np.eye(size)[labels[labelled]].mean(axis=0)
     true = reference[rows]
+    counts = true.sum(axis=0)
+    if len(rows) < 2:  # resamples of one item are all alike
+        nothing = [NOTHING] * size
+        return Judge(
+            annotator=annotator,
+            items=len(rows),
+            others=len(rest),
+            agreement=NOTHING,
+            kappa=NOTHING,
+            counts=counts,
+            right=nothing,
+            shares=nothing,
+            model_shares=model_shares,
+        )
     one_hot = np.eye(size)[labels[rows]]
     weights = np.random.default_rng(seed).multinomial(
         len(rows), np.full(len(rows), 1 / len(rows)), RESAMPLES
@@ -98,7 +106,8 @@ def judge(crowd: Annotations, annotator: int, reference: Array, *, seed: int = 0
     chance = (classes * answers).sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         agreement = jeffreys(total[0] * len(rows), len(rows))
-        ends = (np.array(agreement[1:]) - chance[0]) / (1.0 - chance[0])
+        interval = np.array([agreement.low, agreement.high])
+        ends = (interval - chance[0]) / (1.0 - chance[0])
         kappa = np.concatenate([(total - chance) / (1.0 - chance), np.repeat(ends, RESAMPLES)])
     shares = [
         prediction_powered_share(
@@ -106,21 +115,31 @@ def judge(crowd: Annotations, annotator: int, reference: Array, *, seed: int = 0
         )
         for code in range(size)
     ]
-    counts = true.sum(axis=0)
     right = [jeffreys(agreed[0, code] * len(rows), counts[code]) for code in range(size)]
-    figures = (agreement, _estimate(kappa), counts, right, shares, named)
-    return Judge(annotator, len(rows), len(rest), *figures)
+    return Judge(
+        annotator=annotator,
+        items=len(rows),
+        others=len(rest),
+        agreement=agreement,
+        kappa=_estimate(kappa),
+        counts=counts,
+        right=right,
+        shares=shares,
+        model_shares=model_shares,
+    )
 
 
 def jeffreys(hits: float, total: float) -> Estimate:
     """Returns a share with Jeffreys's 80% interval, which has a width even if all are hits."""
     if total <= 0:
         return NOTHING
+    share = float(hits / total)
     ends = beta.ppf([(1 - LEVEL) / 2, (1 + LEVEL) / 2], hits + 0.5, total - hits + 0.5)
-    return Estimate.of(float(hits / total), ends, 1.0)
+    low, high = ends.tolist()
+    return Estimate(share, min(low, share), max(high, share))
 
 
-def _estimate(values: Array) -> Estimate:
+def _estimate(values: Floats) -> Estimate:
     """Returns the first value with the interval of the others; nothing if it is undefined."""
     if np.isfinite(values[0]):
         return Estimate.of(float(values[0]), values[1:])
@@ -128,26 +147,26 @@ def _estimate(values: Array) -> Estimate:
 
 
 def judges(
-    crowd: Annotations,
-    models: Sequence[str],
-    people: Array | None,
-    gold: NDArray[np.int64] | None = None,
+    crowd: Annotations, models: Sequence[str], people: Floats | None, gold: Indices | None = None
 ) -> list[Judge]:
     """Returns each model beside people and gold labels.
 
     Args:
         crowd: with identities.
-        models: names of the annotators that are models.
+        models: names of the annotators that are models, or patterns of names.
         people: `[N, C]` probabilities inferred from people's labels alone; None for the shares of
-            their votes.
+            their votes, which are also taken if no item has two labels by people.
         gold: `[N]` class codes, -1 if unknown: the reference where they are known.
+
+    Raises:
+        UsageError: a name or pattern that no annotator has.
     """
-    inside = np.isin(crowd.annotator_names.astype(str), list(models))
+    names = crowd.annotator_names.astype(str)
+    inside = np.isin(names, named_models(models, names))
     votes = crowd.select(~inside[crowd.annotators]).vote_counts().astype(np.float64)
     total = votes.sum(axis=1, keepdims=True)
-    alone = people is None or total.max(initial=0) < 2
     shares = votes / np.maximum(total, 1)
-    if people is not None and not alone:
+    if people is not None and total.max(initial=0) >= 2:
         shares = people
     reference = np.where(total > 0, shares, np.nan)
     if gold is not None:

@@ -16,12 +16,10 @@ from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.alternative_test import AlternativeTest, alternative_test, labels_of
-from neucrowd_tf.certainty.estimate import NOTHING, Estimate
+from neucrowd_tf.certainty.estimate import NOTHING, RESAMPLES, Estimate
+from neucrowd_tf.declare.types import Floats
 from neucrowd_tf.errors import DataError
 
-Array = NDArray[np.float64]
-
-RESAMPLES = 400
 REPLACEMENT = {
     True: "it may replace human annotators",
     False: "it may not replace human annotators",
@@ -120,7 +118,7 @@ def compare_models(
     return rows, model_lines(crowd, rows, pairs)
 
 
-def label_worth(votes: Array, labels: NDArray[np.int64]) -> Estimate:
+def label_worth(votes: Floats, labels: NDArray[np.int64]) -> Estimate:
     """Returns how many labels of an average person one label of a model is worth.
 
     All people are as accurate as each other, and mistakes fall evenly on the other classes: this
@@ -172,7 +170,7 @@ def label_worth(votes: Array, labels: NDArray[np.int64]) -> Estimate:
     return Estimate(estimate.value, low, high)
 
 
-def _worth(sums: Array, size: int) -> float:
+def _worth(sums: Floats, size: int) -> float:
     """Returns the worth from agreeing pairs and all pairs of people, and of model and people."""
     if not sums[1] or not sums[3]:
         return float("nan")

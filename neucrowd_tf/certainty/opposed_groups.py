@@ -135,12 +135,13 @@ def _split(crowd: Annotations) -> NDArray[np.bool_]:
     size = crowd.num_classes
     one_hot = crowd.one_hot().tocsc()
     places = (crowd.instances, crowd.annotators)
-    who = sparse.csc_matrix((np.ones(len(crowd.labels)), places), (crowd.num_instances, people))
+    ones = np.ones(len(crowd.labels))
+    labelled = sparse.csc_matrix((ones, places), (crowd.num_instances, people))
     agreed = np.zeros((people, people))
     for code in range(size):
         named = one_hot[:, code::size]
         agreed += (named.T @ named).toarray()
-    shared = (who.T @ who).toarray()
+    shared = (labelled.T @ labelled).toarray()
     counts = np.zeros((people, size))
     np.add.at(counts, (crowd.annotators, crowd.labels), 1.0)
     counts += counts.sum(axis=0) / max(counts.sum(), 1.0)
@@ -171,11 +172,11 @@ def _agreements(crowd: Annotations, side: NDArray[np.bool_]) -> Array:
     for one, other in ((first, first), (second, second), (first, second)):
         # a label is no pair with itself
         if one is other:
-            own = one.sum(axis=1)
+            with_itself = one.sum(axis=1)
         else:
-            own = 0.0
-        pairs = one.sum(axis=1) * other.sum(axis=1) - own
-        agreed = (one * other).sum(axis=1) - own
+            with_itself = 0.0
+        pairs = one.sum(axis=1) * other.sum(axis=1) - with_itself
+        agreed = (one * other).sum(axis=1) - with_itself
         totals = one.sum(axis=0), other.sum(axis=0)
         chance = totals[0] @ totals[1] / max(totals[0].sum() * totals[1].sum(), 1.0)
         columns += [agreed - pairs * chance, pairs * (1.0 - chance)]

@@ -26,8 +26,7 @@ from scipy.special import expit, logit
 from neucrowd_tf.aggregation.optimisation import minimize
 from neucrowd_tf.annotations.statistics import EQUAL, top_classes
 from neucrowd_tf.certainty.estimate import LEVEL, NOTHING, Estimate
-
-Array = NDArray[np.float64]
+from neucrowd_tf.declare.types import Floats
 
 DRAWS = 200  # of a crowd's shift
 # Bins of equal width, in which a crowd's logits and shares count as their means.
@@ -62,7 +61,7 @@ def sizes(votes: NDArray[np.integer[Any]]) -> dict[str, float]:
     return sizes_of(size_sums(votes))
 
 
-def size_sums(votes: NDArray[np.integer[Any]]) -> Array:
+def size_sums(votes: NDArray[np.integer[Any]]) -> Floats:
     """Returns `[4 + C]` sums over items, from which `sizes_of` follows; parts of a crowd add up.
 
     They are the numbers of items with labels, of labels and of items with two labels or more, the
@@ -77,7 +76,7 @@ def size_sums(votes: NDArray[np.integer[Any]]) -> Array:
     return np.array([*figures, *shared.sum(axis=0)])
 
 
-def sizes_of(sums: Array) -> dict[str, float]:
+def sizes_of(sums: Floats) -> dict[str, float]:
     """Returns `sizes` of a crowd with these sums `[4 + C]`."""
     items, labels, shared, pairs = sums[:4].tolist()
     used = sums[4:]
@@ -99,8 +98,8 @@ def spread_of(votes: NDArray[np.integer[Any]]) -> float:
 
 
 def evidence(
-    probas: Array, votes: NDArray[np.integer[Any]], size: Mapping[str, float] | None = None
-) -> Array:
+    probas: Floats, votes: NDArray[np.integer[Any]], size: Mapping[str, float] | None = None
+) -> Floats:
     """Returns `[N, 5]` values that say how often labels are right.
 
     These are the logits of each label's posterior and smoothed vote share and, the same in all
@@ -126,7 +125,7 @@ def evidence(
     return np.stack([posterior, share, *np.tile([[lack], [each], [chance]], len(rows))], axis=1)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Calibration:
     """How often inferred labels are right, given their posterior and vote share.
 
@@ -147,9 +146,9 @@ class Calibration:
         True
     """
 
-    weights: Array
-    shift: Array
-    covariance: Array
+    weights: Floats
+    shift: Floats
+    covariance: Floats
     ranges: Mapping[str, Sequence[float]] = dataclasses.field(default_factory=dict)
     fits: bool = False
 
@@ -182,16 +181,16 @@ class Calibration:
 
     def logits(
         self,
-        probas: Array,
+        probas: Floats,
         votes: NDArray[np.integer[Any]],
         size: Mapping[str, float] | None = None,
-    ) -> Array:
+    ) -> Floats:
         """Returns `[N]` logits of being right, before the crowd's shift; see `evidence`."""
-        logits: Array = self.weights[0] + evidence(probas, votes, size) @ self.weights[1:]
+        logits: Floats = self.weights[0] + evidence(probas, votes, size) @ self.weights[1:]
         return logits
 
     def fitted(
-        self, probas: Array, votes: NDArray[np.integer[Any]], gold: NDArray[np.int64]
+        self, probas: Floats, votes: NDArray[np.integer[Any]], gold: NDArray[np.int64]
     ) -> Calibration:
         """Returns the calibration with this crowd's shift estimated from gold labels.
 
@@ -209,7 +208,7 @@ class Calibration:
         shift, covariance = start.shift_of(self.logits(probas, votes)[rows], right)
         return dataclasses.replace(self, shift=shift, covariance=covariance, fits=True)
 
-    def of_taught(self, draws: Sequence[Array], gold: NDArray[np.int64]) -> Calibration:
+    def of_taught(self, draws: Sequence[Floats], gold: NDArray[np.int64]) -> Calibration:
         """Returns the calibration of probabilities that gold labels taught.
 
         They are calibrated but for a shift, which gold labels estimate.
@@ -231,7 +230,7 @@ class Calibration:
         shift, covariance = start.shift_of(posterior, right, 1.0 / len(draws))
         return dataclasses.replace(start, shift=shift, covariance=covariance, fits=True)
 
-    def shift_of(self, logits: Array, right: Array, weight: float = 1.0) -> tuple[Array, Array]:
+    def shift_of(self, logits: Floats, right: Floats, weight: float = 1.0) -> tuple[Floats, Floats]:
         """Returns the posterior mode of a crowd's shift, and its covariance (Laplace).
 
         Args:
@@ -242,7 +241,7 @@ class Calibration:
         design = np.stack([np.ones(len(logits)), logits], axis=1)
         precision = np.linalg.inv(self.covariance)
 
-        def loss(shift: Array) -> tuple[float, Array]:
+        def loss(shift: Floats) -> tuple[float, Floats]:
             z = logits + design @ shift
             apart = shift - self.shift
             value = weight * (np.logaddexp(0, z) - right * z).sum() + apart @ precision @ apart / 2
@@ -254,7 +253,7 @@ class Calibration:
         return shift, np.linalg.inv(curvature)
 
     def apply(
-        self, probas: Array, votes: NDArray[np.integer[Any]], gold: NDArray[np.int64] | None = None
+        self, probas: Floats, votes: NDArray[np.integer[Any]], gold: NDArray[np.int64] | None = None
     ) -> Certainty:
         """Returns how sure inferred labels are.
 
@@ -269,7 +268,7 @@ class Calibration:
         return Certainty(self.widened(votes), probas, votes, gold, notes)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Certainty:
     """How sure the inferred labels of one crowd are.
 
@@ -286,7 +285,7 @@ class Certainty:
     """
 
     calibration: Calibration
-    posteriors: Array
+    posteriors: Floats
     votes: NDArray[np.integer[Any]]
     gold: NDArray[np.int64]
     notes: tuple[str, ...]
@@ -295,12 +294,12 @@ class Certainty:
     least: float = 1.0
 
     @functools.cached_property
-    def logits(self) -> Array:
+    def logits(self) -> Floats:
         """`[N]` logits of being right, before the crowd's shift."""
         return self.calibration.logits(self.posteriors, self.votes, self.size)
 
     @functools.cached_property
-    def shifts(self) -> Array:
+    def shifts(self) -> Floats:
         """`[DRAWS, 2]` draws of the crowd's shift, always the same ones."""
         normal = np.random.default_rng(0).standard_normal((DRAWS, 2))
         normal -= normal.mean(axis=0)
@@ -318,7 +317,7 @@ class Certainty:
         """`[N]` how many classes tie for the label; 1 without a tie."""
         return np.asarray(np.where(self.ordered, 1, self.tied.sum(axis=1)))
 
-    def right(self, shift: Array | None = None) -> Array:
+    def right(self, shift: Floats | None = None) -> Floats:
         """Returns `[N]` the probability that each inferred label is right.
 
         It is at most 1 / k if k classes tie for the label.
@@ -336,11 +335,11 @@ class Certainty:
         return np.asarray(np.where(self.gold >= 0, 1.0, chances))
 
     @functools.cached_property
-    def probas(self) -> Array:
+    def probas(self) -> Floats:
         """`[N, C]` recalibrated probabilities, whose most probable classes are the labels."""
         return self.spread(self.right())
 
-    def spread(self, right: Array) -> Array:
+    def spread(self, right: Floats) -> Floats:
         """Returns `[N, C]` probabilities in which the inferred label has `right` `[N]`.
 
         Classes that tie with the label get as much, but for the last digits. The others share the
@@ -392,7 +391,7 @@ class Certainty:
         return Estimate(value, min(low, self.least), high)
 
     @functools.cached_property
-    def shares(self) -> Array:
+    def shares(self) -> Floats:
         """`[N, C]` each class's share of what is left beside the label; 0 if it ties with it."""
         others = np.where(self.tied, 0.0, np.maximum(self.posteriors, 1e-9))
         return np.asarray(others / np.maximum(others.sum(axis=1), 1e-12)[:, None])
@@ -411,7 +410,7 @@ class Certainty:
         used = np.flatnonzero(sizes)
         of_items = np.cumsum(sizes > 0)[place] - 1
 
-        def mean(values: Array) -> Array:
+        def mean(values: Floats) -> Floats:
             return np.asarray(np.bincount(place, values)[used] / sizes[used])
 
         ties = used // (LOGIT_BINS * SHARE_BINS)
@@ -430,18 +429,18 @@ class Bins(NamedTuple):
     """
 
     of_items: NDArray[np.int64]
-    logits: Array
-    most: Array
+    logits: Floats
+    most: Floats
     ties: NDArray[np.int64]
     classes: int
 
-    def right(self, shifts: Array) -> Array:
+    def right(self, shifts: Floats) -> Floats:
         """Returns `[B, S]` the probability that labels are right under shifts `[S, 2]`."""
         logits = self.logits[:, None]
         chances = expit(logits + shifts[:, 0] + shifts[:, 1] * logits)
         return np.asarray(np.clip(chances, 1.0 / self.classes, 1.0 / self.ties[:, None]))
 
-    def others(self, right: Array) -> tuple[Array, Array]:
+    def others(self, right: Floats) -> tuple[Floats, Floats]:
         """Returns `[B, S]` the probability per share of another class, and of each if even.
 
         `Certainty.spread` spreads evenly what would raise a class above the label. One of the two
@@ -466,13 +465,13 @@ class CalibrationByParts:
 
     method: str
 
-    def sums(self, votes: NDArray[np.integer[Any]]) -> Array:
+    def sums(self, votes: NDArray[np.integer[Any]]) -> Floats:
         """Returns what has to be known of each part, `[N, C]` vote counts; parts add up."""
         return size_sums(votes)
 
     def apply(
-        self, probas: Array, votes: NDArray[np.integer[Any]], sums: Array
-    ) -> tuple[Array, NDArray[np.int64]]:
+        self, probas: Floats, votes: NDArray[np.integer[Any]], sums: Floats
+    ) -> tuple[Floats, NDArray[np.int64]]:
         """Returns `[N, C]` calibrated probabilities of a part, and `[N]` how many classes tie.
 
         Args:
@@ -520,7 +519,7 @@ def unlike(
 
 
 def gold_agreement(
-    probas: Array, votes: NDArray[np.integer[Any]], gold: NDArray[np.int64]
+    probas: Floats, votes: NDArray[np.integer[Any]], gold: NDArray[np.int64]
 ) -> tuple[int, int, Estimate]:
     """Returns how many gold labels inferred labels agree with, of how many, and the share.
 

@@ -10,8 +10,7 @@ from scipy import sparse
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.recalibration import Certainty, draws_for
-
-Array = NDArray[np.float64]
+from neucrowd_tf.declare.types import Floats
 
 # Quantiles this far apart cover 83% of annotators' accuracies on public crowds
 # (results/calibration.csv): inferred labels and annotators share mistakes.
@@ -46,7 +45,7 @@ WEAK_NOTE = "weak consensus"
 OPPOSED_NOTE = "opposed groups"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Skills:
     """Annotators' accuracies.
 
@@ -59,10 +58,10 @@ class Skills:
         average: the crowd's mean accuracy.
     """
 
-    skill: Array
-    low: Array
-    high: Array
-    unreliable: Array
+    skill: Floats
+    low: Floats
+    high: Floats
+    unreliable: Floats
     note: NDArray[np.object_]
     average: float
 
@@ -83,7 +82,7 @@ class Skills:
             average=self.average,
         )
 
-    def undecided(self, shares: Array) -> Skills:
+    def undecided(self, shares: Floats) -> Skills:
         """Returns these skills without verdicts, in intervals that contain other skills.
 
         Args:
@@ -145,7 +144,7 @@ def annotator_skills(crowd: Annotations, certainty: Certainty) -> Skills:
     return Skills(skill, low, high, unreliable, note, average)
 
 
-def right_sums(crowd: Annotations, certainty: Certainty, shifts: Array) -> tuple[Array, Array]:
+def right_sums(crowd: Annotations, certainty: Certainty, shifts: Floats) -> tuple[Floats, Floats]:
     """Returns `[R, S]` each annotator's expected number of right labels, and its variance.
 
     With probability p that an item's label is right, an annotation with this label is right with
@@ -178,7 +177,7 @@ def right_sums(crowd: Annotations, certainty: Certainty, shifts: Array) -> tuple
     return fixed[:, None] + expected, variances
 
 
-def notes(crowd: Annotations, certainty: Certainty, unreliable: Array) -> NDArray[np.object_]:
+def notes(crowd: Annotations, certainty: Certainty, unreliable: Floats) -> NDArray[np.object_]:
     """Returns `[R]` the verdict on each annotator, or why it is missing.
 
     Args:
@@ -258,7 +257,7 @@ def near_chance(crowd: Annotations) -> NDArray[np.bool_]:
     return np.asarray((relative < CHANCE_SHARE) & (shared >= CHANCE_LABELS))
 
 
-def relative_agreement(crowd: Annotations) -> tuple[Array, Array]:
+def relative_agreement(crowd: Annotations) -> tuple[Floats, Floats]:
     """Returns `[R]` each annotator's agreement with others beyond chance, 1 for the crowd's mean.
 
     Agreement with the others' votes of the same items is compared with that of the annotator's own
@@ -284,7 +283,7 @@ def relative_agreement(crowd: Annotations) -> tuple[Array, Array]:
     return np.where(shared > 0, relative, np.nan), shared
 
 
-def agreement_beyond_chance(crowd: Annotations, weights: Array) -> tuple[Array, Array]:
+def agreement_beyond_chance(crowd: Annotations, weights: Floats) -> tuple[Floats, Floats]:
     """Returns `[R]` the mean share of the others' votes for a label, less that expected by chance.
 
     Args:
@@ -297,25 +296,30 @@ def agreement_beyond_chance(crowd: Annotations, weights: Array) -> tuple[Array, 
     size = crowd.num_annotators
     classes = crowd.num_classes
     rows = np.arange(len(crowd.labels))
-    who = crowd.annotators
+    annotators = crowd.annotators
     labels = crowd.labels
     votes = np.zeros((crowd.num_instances, classes))
-    np.add.at(votes, (crowd.instances, labels), weights[who])
-    others = votes[crowd.instances]
-    others[rows, labels] -= weights[who]
-    several = crowd.vote_counts().sum(axis=1)[crowd.instances] > 1
+    np.add.at(votes, (crowd.instances, labels), weights[annotators])
+    # An annotator's other labels of an item are no votes of others.
+    pairs = crowd.instances.astype(np.int64) * size + annotators
+    _, pair_of_label, repeats = np.unique(pairs, return_inverse=True, return_counts=True)
+    votes_of_pair = np.zeros((len(repeats), classes))
+    np.add.at(votes_of_pair, (pair_of_label, labels), weights[annotators])
+    others = votes[crowd.instances] - votes_of_pair[pair_of_label]
+    num_labels = crowd.vote_counts().sum(axis=1)[crowd.instances]
+    several = num_labels > repeats[pair_of_label]
     shares = np.where(several[:, None], others / np.maximum(others.sum(axis=1), 1e-9)[:, None], 0.0)
-    shared = np.bincount(who, several, minlength=size)
+    shared = np.bincount(annotators, several, minlength=size)
     total = np.maximum(shared, 1.0)
-    agreed = np.bincount(who, shares[rows, labels], minlength=size) / total
+    agreed = np.bincount(annotators, shares[rows, labels], minlength=size) / total
     chance = np.zeros(size)
     for code in range(classes):
-        times = np.bincount(who, several & (labels == code), minlength=size)
-        chance += times * np.bincount(who, shares[:, code], minlength=size) / total**2
+        times = np.bincount(annotators, several & (labels == code), minlength=size)
+        chance += times * np.bincount(annotators, shares[:, code], minlength=size) / total**2
     return agreed - chance, shared.astype(np.float64)
 
 
-def pseudo_labels(right: Array, total: Array, mean: float) -> float:
+def pseudo_labels(right: Floats, total: Floats, mean: float) -> float:
     """Returns how many labels of an average annotator each annotator's skill is drawn by.
 
     The method of moments for a beta distribution of skills.

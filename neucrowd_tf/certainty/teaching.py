@@ -40,7 +40,7 @@ MOST_WEIGHT = 3.0
 MOST_LOG_ODDS = 5.0
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Taught:
     """Probabilities that gold labels taught.
 
@@ -101,9 +101,9 @@ def teach(
     for fold in range(folds if len(rows) > 1 else 0):
         held = order[fold::folds]
         others = np.setdiff1d(order, held)
-        known = gold.copy()
-        known[rows[held]] = -1
-        examples = _examples(draws, known, families, crowd, rows)
+        remaining = gold.copy()
+        remaining[rows[held]] = -1
+        examples = _examples(draws, remaining, families, crowd, rows)
         learned = _fit(examples[:, :, others], gold[rows[others]])
         for into, features in zip(blind, examples.swapaxes(0, 1), strict=True):
             into[rows[held]] = _combine(features[:, held], *learned)
@@ -130,23 +130,23 @@ def gold_votes(crowd: Annotations, gold: Codes, records: Annotations | None = No
     true = gold[records.instances]
     marked = true >= 0
     counts = np.zeros((people, size, size))
-    known = records.annotators[marked], true[marked], records.labels[marked]
-    np.add.at(counts, known, 1.0)
+    cells = records.annotators[marked], true[marked], records.labels[marked]
+    np.add.at(counts, cells, 1.0)
     each = counts.sum(axis=2)
     items = crowd.instances
-    who = crowd.annotators
+    annotators = crowd.annotators
     labels = crowd.labels
     true = gold[items]
     marked = true >= 0
-    right = np.einsum("rcc->r", counts)[who] - (marked & (labels == true))
-    total = each.sum(axis=1)[who] - marked
+    right = np.einsum("rcc->r", counts)[annotators] - (marked & (labels == true))
+    total = each.sum(axis=1)[annotators] - marked
     accuracy = (right + CHANCE_LABELS / size) / (total + CHANCE_LABELS)
     scores = np.zeros((crowd.num_instances, size))
     for code in range(size):
-        own = marked & (true == code)
+        itself = marked & (true == code)  # its own count in `counts`
         even = np.where(labels == code, accuracy, (1.0 - accuracy) / max(size - 1, 1))
-        likely = counts[who, code, labels] - own + EVEN_LABELS * even
-        likely /= each[who, code] - own + EVEN_LABELS
+        likely = counts[annotators, code, labels] - itself + EVEN_LABELS * even
+        likely /= each[annotators, code] - itself + EVEN_LABELS
         least = LEAST_CHANCE / max(size - 1, 1)
         logs = np.log(np.clip(likely, least, 1.0 - LEAST_CHANCE))
         scores[:, code] = np.bincount(items, logs, minlength=len(scores))

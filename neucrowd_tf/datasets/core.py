@@ -35,7 +35,7 @@ class Card:
     notes: str = ""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Split:
     """Instances with labels.
 
@@ -67,7 +67,7 @@ class Split:
         return len(self.labels)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class CrowdDataset:
     """One benchmark or one user's tables.
 

@@ -21,7 +21,7 @@ from neucrowd_tf.evaluation.without_truth import joint_probas
 from neucrowd_tf.io.tables.writing import columns_csv
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class InferredLabels:
     """Inferred labels of a dataset's annotated instances.
 

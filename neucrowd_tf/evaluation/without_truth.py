@@ -139,7 +139,7 @@ def posteriors(certainty: Certainty, rows: Codes, probabilities: Array) -> Itera
             yield softmax(logs + weights * evidence, axis=1)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Judgement:
     """What a crowd and a model's held-out predictions say about the true classes.
 

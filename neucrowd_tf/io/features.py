@@ -34,7 +34,7 @@ INDEX = "__index_level_"  # the index of a frame without a name, in Parquet
 TRUTH_VALUES = {"true": 1.0, "false": 0.0}  # as pandas writes a class's columns
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class FeatureTable:
     """The features of N items.
 

@@ -21,7 +21,7 @@ HEADERS = [["task", name, "predicted"] for name in (TRUE, LIKELY, "label")]
 ROUNDED = 0.02  # what probabilities in bfloat16 are off one together
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class PredictionTable:
     """Test instances as a run left them.
 

@@ -63,7 +63,7 @@ from neucrowd_tf.training.run import Run
 PREDICTED_AT_END = 256  # instances whose predictions a fit checks before it ends
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class TrainingData:
     """What `fit` was given, checked: only instances that have annotations.
 

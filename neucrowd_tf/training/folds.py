@@ -1,7 +1,8 @@
 """Stratified folds, which are scikit-learn's.
 
-Its own splitters warn of classes with fewer rows than folds, and only filters of the whole process
-would keep them from it.
+scikit-learn's splitters warn of classes with fewer rows than folds, and a library can silence them
+only by changing the filters of the whole process. So the algorithms of `StratifiedKFold` and
+`StratifiedGroupKFold` (scikit-learn, sklearn/model_selection/_split.py, BSD-3-Clause) are repeated.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from neucrowd_tf.declare.types import Integers
+
 Rows = NDArray[np.intp]
 
 
 def stratified_folds(
-    codes: NDArray[np.integer], folds: int, seed: int, groups: NDArray[np.integer] | None = None
+    codes: Integers, folds: int, seed: int, groups: Integers | None = None
 ) -> list[Rows]:
     """Returns the test rows of each fold, with about the same share of each class.
 
@@ -25,7 +28,15 @@ def stratified_folds(
         folds: how many; at least one class has as many rows.
         seed: shuffles the rows, or the groups.
         groups: `[N]`; rows of one group are in one fold.
+
+    Raises:
+        ValueError: every class has fewer rows than there are folds.
     """
+    most = max(np.unique(codes, return_counts=True)[1], default=0)
+    if most < folds:
+        raise ValueError(
+            f"folds: expected a class with {folds} rows or more, received at most {most} of a class"
+        )
     rng = np.random.RandomState(seed)
     if groups is None:
         assigned = _by_row(codes, folds, rng)
@@ -34,7 +45,7 @@ def stratified_folds(
     return [np.flatnonzero(assigned == fold) for fold in range(folds)]
 
 
-def _by_row(codes: NDArray[np.integer], folds: int, rng: np.random.RandomState) -> Rows:
+def _by_row(codes: Integers, folds: int, rng: np.random.RandomState) -> Rows:
     """Returns each row's fold."""
     distinct, first = np.unique(codes, return_index=True)
     classes = distinct[np.argsort(first)]  # in order of appearance
@@ -42,6 +53,7 @@ def _by_row(codes: NDArray[np.integer], folds: int, rng: np.random.RandomState) 
     ordered = np.repeat(np.arange(len(classes)), sizes)
     assigned = np.empty(len(codes), dtype=np.intp)
     for number, label in enumerate(classes):
+        # The sorted codes dealt out in turn: folds differ by one row, of a class and in all.
         shares = [int((ordered[fold::folds] == number).sum()) for fold in range(folds)]
         of_class = np.repeat(np.arange(folds), shares)
         rng.shuffle(of_class)
@@ -49,9 +61,7 @@ def _by_row(codes: NDArray[np.integer], folds: int, rng: np.random.RandomState) 
     return assigned
 
 
-def _by_group(
-    codes: NDArray[np.integer], folds: int, rng: np.random.RandomState, groups: NDArray[np.integer]
-) -> Rows:
+def _by_group(codes: Integers, folds: int, rng: np.random.RandomState, groups: Integers) -> Rows:
     """Returns each row's fold: the most uneven groups first, each where it evens classes out."""
     _, row_codes, class_sizes = np.unique(codes, return_inverse=True, return_counts=True)
     distinct, row_groups = np.unique(groups, return_inverse=True)
@@ -64,16 +74,17 @@ def _by_group(
     fold_of = np.empty(len(distinct), dtype=np.intp)
     for group in np.argsort(-np.std(counts, axis=1), kind="stable"):
         best = 0
-        least = np.inf
+        lowest_spread = np.inf
         fewest = np.inf
         for fold in range(folds):
             proposed = in_folds.copy()
             proposed[fold] += counts[group]
-            uneven = np.mean(np.std(proposed / class_sizes[None], axis=0))
+            spread = np.mean(np.std(proposed / class_sizes[None], axis=0))
             rows = in_folds[fold].sum()
-            if uneven < least or (np.isclose(uneven, least) and rows < fewest):
+            tied = np.isclose(spread, lowest_spread)
+            if spread < lowest_spread or (tied and rows < fewest):
                 best = fold
-                least = uneven
+                lowest_spread = spread
                 fewest = rows
         in_folds[best] += counts[group]
         fold_of[order[group]] = best

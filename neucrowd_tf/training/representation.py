@@ -71,7 +71,7 @@ SECOND_SEED = 7919
 _MONITOR_ROWS = 5000
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class EmbeddingData:
     """What an embedding is trained on and judged by.
 

@@ -110,6 +110,16 @@ class TestEveryMethod:
                 crowd = Annotations.from_dense(dense, num_classes=int(dense.max()) + 1 + extra)
                 _check(_made(name).fit(crowd))
 
+    def test_repeated_labels(self, name: str, crowd: Annotations) -> None:
+        again = np.arange(0, crowd.num_annotations, 7)
+        labels = np.concatenate([crowd.labels, (crowd.labels[again] + again % 2) % 3])
+        places = np.concatenate([np.arange(crowd.num_annotations), again])
+        triple = crowd.instances[places], crowd.annotators[places], labels
+        repeated = Annotations(*triple, duplicates="all")
+        one_hot = repeated.one_hot().copy()
+        _check(_made(name).fit(repeated))
+        assert (repeated.one_hot() != one_hot).nnz == 0
+
     def test_same_seed_same_bytes(self, name: str, crowd: Annotations) -> None:
         one, two = _made(name, 3).fit(crowd), _made(name, 3).fit(crowd)
         assert one.probas_.tobytes() == two.probas_.tobytes()
@@ -136,6 +146,31 @@ class TestEveryMethod:
     def test_an_argument_out_of_range_is_one_error(self, name: str, crowd: Annotations) -> None:
         with pytest.raises(UsageError, match="ties: expected 'random', 'first' or 'prior'"):
             _made(name).set_params(ties="best").fit(crowd)
+
+
+@pytest.mark.parametrize("hard", [False, True])
+def test_a_resumed_run_is_the_uninterrupted_one(hard: bool, crowd: Annotations) -> None:
+    model = DawidSkeneModel(np.full((1, 3, 3), 0.1), None, hard=hard)
+    shard = Shard(crowd.one_hot(), 3)
+    whole = run(model, shard, max_iter=3, tol=0.0)
+    begun = run(model, shard, max_iter=1, tol=0.0)
+    assert np.isinf(begun.change) and not begun.converged
+    resumed = run(model, shard, max_iter=3, tol=0.0, resume_from=begun)
+    assert resumed.history.tolist() == whole.history.tolist()
+    assert resumed.beliefs.tobytes() == whole.beliefs.tobytes()
+    ended = run(model, shard, max_iter=3, tol=1.0, resume_from=resumed)
+    assert ended.converged and ended.change == whole.change
+    assert not run(model, shard, max_iter=3, tol=0.0, resume_from=resumed).converged
+
+
+def test_a_run_is_one_that_can_begin(crowd: Annotations) -> None:
+    model = DawidSkeneModel(np.full((1, 3, 3), 0.1), None)
+    shard = Shard(crowd.one_hot(), 3)
+    with pytest.raises(ValueError, match="max_iter: expected a whole number from 1, received 0"):
+        run(model, shard, max_iter=0, tol=0.0)
+    begun = run(model, shard, max_iter=1, tol=0.0)
+    with pytest.raises(ValueError, match="expected beliefs or resume_from, received both"):
+        run(model, shard, max_iter=2, tol=0.0, beliefs=begun.beliefs, resume_from=begun)
 
 
 def test_a_name_that_no_method_has() -> None:

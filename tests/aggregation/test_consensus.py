@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neucrowd_tf.aggregation import EBCC, Consensus, DawidSkene, Glad, MajorityVote, Wawa
+from neucrowd_tf.aggregation import (
+    EBCC,
+    Consensus,
+    DawidSkene,
+    Glad,
+    MajorityVote,
+    Wawa,
+    many_classes,
+)
 from neucrowd_tf.aggregation.annotator_offset import annotator_offsets
 from neucrowd_tf.aggregation.consensus import (
     deal,
@@ -142,7 +150,44 @@ def test_annotations_of_an_instance_are_dealt_out_evenly(crowd: Annotations) -> 
     assert (deal(crowd, 5, 1) != folds).any()
 
 
-def test_many_classes_cost_as_much_as_their_annotations() -> None:
+def _one_coin_by_loops(
+    crowd: Annotations, gold: np.ndarray, iterations: int
+) -> tuple[np.ndarray, np.ndarray]:
+    size = crowd.num_classes
+    triples = list(zip(crowd.instances, crowd.annotators, crowd.labels, strict=True))
+    votes = crowd.vote_counts()
+    confirmed = np.mean([votes[item, label] > 1 for item, _, label in triples])
+    typical = np.clip(confirmed, 2 / (size + 1), 0.99)
+    beliefs = votes / votes.sum(axis=1, keepdims=True)
+    for _ in range(iterations):
+        right = np.full(crowd.num_annotators, 2 * typical)
+        labels = np.full(crowd.num_annotators, 2.0)
+        for item, who, label in triples:
+            right[who] += beliefs[item, label]
+            labels[who] += 1
+        skills = right / labels
+        beliefs = np.ones_like(beliefs)
+        for item, who, label in triples:
+            wrong = (1 - skills[who]) / (size - 1)
+            beliefs[item] *= np.where(np.arange(size) == label, skills[who], wrong)
+        beliefs[gold >= 0] = np.eye(size)[gold[gold >= 0]]
+        beliefs /= beliefs.sum(axis=1, keepdims=True)
+    return beliefs, skills
+
+
+def test_one_coin_over_named_classes_agrees_with_loops(
+    crowd: Annotations, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(many_classes, "MOST_ITER", 3)
+    wide = crowd.align(class_names=[0, 1, 2, 3, 4])
+    gold = np.where(np.arange(wide.num_instances) < 4, 4, -1)  # of which nobody named class 4
+    probas, skills = many_classes.sparse_one_coin(wide, gold)
+    expected = _one_coin_by_loops(wide, gold, 3)
+    np.testing.assert_allclose(probas, expected[0])
+    np.testing.assert_allclose(skills, expected[1])
+
+
+def test_many_classes_beat_the_vote_by_annotators_skills() -> None:
     rng = np.random.default_rng(0)
     truth = rng.integers(1000, size=400)
     dense = np.full((400, 30), -1)

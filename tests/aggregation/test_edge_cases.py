@@ -9,6 +9,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from neucrowd_tf.aggregation import DawidSkene, Glad
 from neucrowd_tf.aggregation.base import gold_codes
@@ -25,6 +26,11 @@ def test_no_warning_when_em_converges() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert DawidSkene().fit(np.repeat(np.arange(30)[:, None] % 3, 5, axis=1)).converged_
+
+
+def test_one_iteration_cannot_converge(crowd: Annotations) -> None:
+    with pytest.warns(ConvergenceWarning, match="1 iterations: a rise takes two iterations"):
+        assert not DawidSkene(max_iter=1).fit(crowd).converged_
 
 
 @pytest.mark.parametrize("labels", [1, 3])

@@ -149,16 +149,34 @@ def test_remove_annotations(at_least_one: bool) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: simulation.from_skills([[1.5, 0.5]]), "skills: expected probabilities"),
+        (
+            lambda: simulation.from_skills([[0.5, 1.5]]),
+            "skills: expected probabilities from 0 to 1, received 1.5",
+        ),
+        (
+            lambda: simulation.confusion_annotators(2, 2, 0, accuracy=1.5),
+            "accuracy: expected probabilities from 0 to 1, received 1.5",
+        ),
+        *[
+            (
+                lambda rate=rate: simulation.mislabelling_annotators(2, 2, 0, mean_rate=rate),
+                f"mean_rate: expected a share above 0 and below 1, received {rate}",
+            )
+            for rate in (0, 1.5)
+        ],
         (
             lambda: simulation.class_skill_annotators(2, 1, 0),
             r"at least two classes\], received shape \(2, 1\)",
         ),
-        (lambda: simulation.assignment(3, 2, 0, rates=[0.5, 1.5]), "rates: expected shares"),
-        (lambda: simulation.assignment(3, 2, 0, rates=0.0), "rates: expected shares"),
+        (lambda: simulation.assignment(3, 2, 0, rates=[0.5, 1.5]), "from 0 to 1, received 1.5$"),
+        (lambda: simulation.assignment(3, 2, 0, rates=0.0), "rates: expected one above 0"),
+        (
+            lambda: simulation.assignment(3, 2, 0, rates=[0.5, 0.5, 0.5]),
+            r"rates: expected a number or one for each of 2 annotators, received shape \(3,\)",
+        ),
         (
             lambda: simulation.simulate([0, 2], np.ones((1, 2, 2)) / 2, 0),
-            "truth: expected class codes from 0 to 1",
+            "truth: expected class codes from 0 to 1, received 2 for instance 1",
         ),
         *[
             (lambda truth=truth: simulation.simulate(truth, np.ones((1, 2, 2)) / 2, 0), "of shape")
@@ -166,10 +184,17 @@ def test_remove_annotations(at_least_one: bool) -> None:
         ],
         (lambda: simulation.simulate([0, 1], np.ones((1, 2, 3)) / 3, 0), "confusions: expected"),
         (lambda: simulation.spammers(2, 2, 0, kind="typo"), "spammers: expected kind 'uniform'"),
-        (lambda: simulation.simulate([0, 1], np.ones((1, 2, 2)), 0), "that sum to 1 in each row"),
+        (
+            lambda: simulation.simulate([0, 1], np.ones((1, 2, 2)), 0),
+            "in each row, received a sum of 2",
+        ),
+        (
+            lambda: simulation.simulate([0, 1], [[[1.5, -0.5], [0, 1]]], 0),
+            "confusions: expected probabilities from 0 to 1, received 1.5",
+        ),
         (
             lambda: simulation.remove_annotations(Annotations.from_dense([[0]]), 0.0, 0),
-            "keep_annotations: expected a share above 0",
+            "keep: expected a share above 0",
         ),
     ],
 )

@@ -10,6 +10,7 @@ import pytest
 
 from neucrowd_tf.annotations import Annotations, agreement, statistics
 from neucrowd_tf.annotations.agreement import Scale, agreement_coefficients, agreement_weights
+from neucrowd_tf.certainty import agreement_intervals as agreement_intervals_module
 from neucrowd_tf.certainty.agreement_intervals import agreement_intervals
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.agreement_tables import agreement_csvs, pairs
@@ -220,3 +221,25 @@ def test_tables_of_agreement() -> None:
         itertools.combinations("ABCD", 2)
     )
     assert "pairs.csv" not in agreement_csvs(Annotations.from_votes(crowd.vote_counts()))
+
+
+@pytest.mark.parametrize("scale", ["nominal", "ordinal", "interval"])
+def test_equal_rows_may_be_counted_instead_of_repeated(scale: Scale) -> None:
+    rows = np.array([[3, 0, 0], [1, 1, 1], [0, 1, 0], [0, 0, 2], [0, 4, 0]])
+    times = np.array([2, 3, 1, 0, 4])
+    counted = agreement_coefficients(rows, scale, times=times)
+    assert counted == pytest.approx(agreement_coefficients(np.repeat(rows, times, axis=0), scale))
+
+
+def test_resamples_cost_as_much_as_different_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+
+    def spied(votes: np.ndarray, *options: object, **more: object) -> dict[str, float]:
+        sizes.append(len(votes))
+        return agreement_coefficients(votes, *options, **more)
+
+    monkeypatch.setattr(agreement_intervals_module, "agreement_coefficients", spied)
+    votes = np.repeat([[3, 0], [2, 1], [0, 3]], 50, axis=0)
+    estimate = agreement_intervals(votes)["fleiss"]
+    assert estimate.low < estimate.value < estimate.high
+    assert sizes[0] == 150 and set(sizes[1:]) == {3}

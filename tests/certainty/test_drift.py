@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.certainty.drift import changes
+from neucrowd_tf.certainty.drift import _hypergeometric, _Votes, changes
 from neucrowd_tf.certainty.inference import infer
 from neucrowd_tf.io.labels import read_annotations
 
@@ -29,7 +29,7 @@ def test_one_annotator_has_changed_and_the_stable_ones_have_not() -> None:
     inference = infer(crowd, "majority_vote")
     (change,) = changes(inference, times)
     before, after = change.rates
-    assert change.annotator == 0 and 35 <= change.size <= 45
+    assert change.annotator == 0 and 35 <= change.num_before <= 45
     assert before > 0.9 and 0.35 < after < 0.65
     assert change.note == f"changed: {before:.2f} to {after:.2f}"
     backwards = changes(inference, -times)
@@ -65,6 +65,38 @@ def test_harder_items_at_the_end_are_no_change_of_everybody() -> None:
     right = rng.random((200, 6)) < np.where(hard, 0.6, 0.97)[:, None]
     crowd = Annotations.from_dense(np.where(right, truth[:, None], 1 - truth[:, None]))
     assert not changes(infer(crowd, "majority_vote"), 1.7e9 + crowd.instances)
+
+
+def test_an_annotators_other_labels_of_an_item_are_no_votes_of_others() -> None:
+    # Annotator 0 labels item 0 three times and item 1 once, annotators 1 and 2 each item once.
+    triples = [(0, 0, 0), (0, 0, 1), (0, 0, 1), (1, 0, 1)]
+    triples += [(0, 1, 0), (0, 2, 0), (1, 1, 0), (1, 2, 1)]
+    crowd = Annotations(*np.array(triples).T, duplicates="all")
+    votes = _Votes.of(crowd, np.array([1.0, 1.0, 0.5]))
+    unknown = np.full(2, -1)
+    rows, winners, against = votes.of_others(crowd, np.arange(4), np.array([3, 1]), unknown)
+    assert rows.tolist() == [3, 1]
+    assert winners.tolist() == [0, 0] and against.tolist() == [0.5, 0.0]
+    rows, winners, against = votes.of_others(
+        crowd, np.arange(4), np.array([3, 1]), np.array([1, 1])
+    )
+    assert winners.tolist() == [1, 1] and against.tolist() == [0.5, 1.0]
+
+
+def test_changes_against_gold_labels_need_no_others() -> None:
+    items = np.arange(80)
+    wrong = (items >= 40) & (items % 4 < 2)
+    crowd = Annotations(items, 0 * items, (items % 2) ^ wrong)
+    inference = infer(crowd, "majority_vote", gold=items % 2)
+    (change,) = changes(inference, 1.7e9 + 60.0 * items)
+    assert change.rates == (1.0, 0.5) and change.agrees.tolist() == (~wrong).tolist()
+    assert change != changes(inference, 1.7e9 + 60.0 * items)[0] and len({change}) == 1
+
+
+def test_hypergeometric_by_hand() -> None:
+    # Two of five, of which three are right: 1, 6 and 3 of the ten pairs have 0, 1 and 2 of them.
+    assert _hypergeometric(5, 3, 2) == pytest.approx([0.1, 0.6, 0.3])
+    assert _hypergeometric(3, 3, 2) == pytest.approx([0, 0, 1])
 
 
 @pytest.mark.parametrize(

@@ -101,3 +101,13 @@ def test_annotators_csv_of_planted_spammers_and_of_annotators_without_labels() -
     ).iloc[3]
     assert (new["annotator"], new["num_labels"]) == ("new", 0)
     assert np.isnan(new["skill"]) and np.isnan(new["agreement_others"])
+
+
+def test_an_annotators_other_labels_of_an_item_are_no_votes_of_others() -> None:
+    # Annotator 0 labels item 0 twice beside annotator 1, and item 1 twice alone.
+    triples = [(0, 0, 0), (0, 0, 1), (0, 1, 1), (1, 0, 0), (1, 0, 0)]
+    crowd = Annotations(*np.array(triples).T, duplicates="all")
+    beyond, shared = agreement_beyond_chance(crowd, np.ones(2))
+    assert shared.tolist() == [2, 1]
+    # Of two labels one agrees with 1's, as by chance; 1's agrees with one of two.
+    assert beyond.tolist() == [0.0, 0.0]

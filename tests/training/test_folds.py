@@ -27,3 +27,9 @@ def test_folds_are_scikit_learns(sizes: tuple[int, ...], seed: int) -> None:
         warnings.simplefilter("error")
         ours = stratified_folds(codes, 5, seed), stratified_folds(codes, 5, seed, groups)
     assert [[test.tolist() for test in folds] for folds in ours] == expected
+
+
+@pytest.mark.parametrize("codes", [[], [0, 1], [0, 0, 1, 1]])
+def test_more_folds_than_any_class_has_rows_is_one_error(codes: list[int]) -> None:
+    with pytest.raises(ValueError, match="folds: expected a class with 3 rows or more"):
+        stratified_folds(np.array(codes, dtype=np.int64), 3, 0)

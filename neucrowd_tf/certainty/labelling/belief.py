@@ -24,7 +24,7 @@ LEANING = 0.25
 KEPT = 0.5
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Belief:
     """Probabilities given the labels at hand.
 

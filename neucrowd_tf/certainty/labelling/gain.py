@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
-Array = NDArray[np.float64]
+from neucrowd_tf.declare.types import Floats
 
 
 class Answers(NamedTuple):
@@ -23,11 +23,11 @@ class Answers(NamedTuple):
         noise: `[C, 1, R]` the entropy of an annotator's label of an item of each class.
     """
 
-    chances: Array
-    noise: Array
+    chances: Floats
+    noise: Floats
 
     @classmethod
-    def of(cls, errors: Array) -> Answers:
+    def of(cls, errors: Floats) -> Answers:
         """Returns the answers of annotators with these matrices `[R, C true, C observed]`."""
         chances = np.ascontiguousarray(errors.transpose(1, 2, 0)[:, :, None])
         return cls(chances, entr(chances).sum(axis=1))
@@ -36,7 +36,7 @@ class Answers(NamedTuple):
         """Returns those of some annotators."""
         return Answers(self.chances[..., annotators], self.noise[..., annotators])
 
-    def values(self, probas: Array) -> tuple[Array, Array]:
+    def values(self, probas: Floats) -> tuple[Floats, Floats]:
         """Returns the expected gain and information `[N, R]` if an annotator labels a task.
 
         The consensus is right with probability max_c P(c). The annotator will give label l with

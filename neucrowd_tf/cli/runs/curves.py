@@ -68,7 +68,7 @@ class RecordedRun(Run):
 
 
 def _accuracy(model: Any, features: Any, labels: Any) -> float:
-    """Returns the accuracy over the labelled instances; NaN without any."""
+    """Returns the accuracy over the labelled instances; NaN if none is labelled."""
     if labels is None or not (labels >= 0).any():
         return float("nan")
     rows = np.flatnonzero(labels >= 0)

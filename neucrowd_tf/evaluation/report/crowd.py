@@ -187,7 +187,10 @@ def _drawn(change: Change, name: object) -> Fields:
     sizes = np.array(list(map(len, parts)))
     before, after = change.rates
     means = (np.cumsum(sizes) - sizes / 2, np.array(list(map(np.mean, parts))))
-    rates = (np.array([0, change.size, change.size, total]), np.repeat([before, after], 2))
+    rates = (
+        np.array([0, change.num_before, change.num_before, total]),
+        np.repeat([before, after], 2),
+    )
     drawings = {f"mean of {sizes[0]:,} labels": means, "before and after": rates}
     lines = []
     for label, (places, shares) in drawings.items():

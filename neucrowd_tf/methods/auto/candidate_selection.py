@@ -49,7 +49,7 @@ def held_out_interval(first: ArrayLike, second: ArrayLike, folds: int) -> Interv
     return paired_interval(first, second, CONFIDENCE, test_train_ratio=ratio)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Selected:
     """The candidates that are averaged.
 
@@ -130,7 +130,7 @@ def select(
     return Selected(by_crowd, corrections)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class _Field:
     """The candidates among which members are selected.
 

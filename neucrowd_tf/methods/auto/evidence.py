@@ -43,7 +43,7 @@ def weighed_consensus(annotations: Annotations, seed: int, scale: str = "nominal
         return np.asarray(kind(seed=seed).fit(annotations).labels_, dtype=np.int64)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Evidence:
     """A crowd's labels of N held-out instances.
 

@@ -112,7 +112,7 @@ def weigh(
 # --------------------------------------------------------------------------- temperature
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Calibration:
     """A fitted temperature.
 

@@ -88,7 +88,7 @@ class Clock(threading.Event):
         return Outcome(task.name, reason=TOO_DEAR.format(self.budget))
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Task:
     """A candidate with the data to try it on.
 

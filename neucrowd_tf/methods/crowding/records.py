@@ -21,7 +21,7 @@ class Purpose(enum.IntEnum):
     NOISE = 9
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Crowd:
     """The data of a fit.
 

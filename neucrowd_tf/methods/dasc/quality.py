@@ -43,7 +43,7 @@ def selection_quality(
             `precision_majority`, the mean over majority classes of the
             share of pseudo-annotations with that label which are right; `recall_minority`, the mean
             over minority classes of the share of pseudo-annotations on such instances which say so.
-            A class without any is left out of its mean; a mean of none is NaN.
+            A class without such annotations is left out of its mean; a mean of none is NaN.
 
     References:
         DASC, section 4.2 (figure 5).

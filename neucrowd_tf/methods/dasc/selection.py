@@ -89,7 +89,7 @@ def pseudo_annotations(
     return labels, uncertainty
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Candidates:
     """The cells that may be selected, and what the model says of them.
 

@@ -45,7 +45,7 @@ def label_certainty(votes: Array, epsilon: float = 0.01) -> Floats:
     return np.asarray(1.0 / (variance + epsilon))
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Inference:
     """The result of EM, its classes in the order of the votes.
 

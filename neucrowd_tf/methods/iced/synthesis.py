@@ -118,7 +118,7 @@ def balancing_counts(labels: Integers, num_classes: int) -> Indices:
     return np.where(counts >= 2, counts.max(initial=0) - counts, 0).astype(np.int64)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Synthetic:
     """Synthetic points and what they were interpolated from.
 
@@ -233,7 +233,7 @@ def copy_annotations(
     return instances, by, codes
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Generated:
     """Synthetic instances of a round, with the annotations of real and synthetic ones.
 

@@ -107,7 +107,7 @@ class TwoStageClassifier(LabelsFirst, LinearClassifier):
     labels: Labels = "hard"
 
     def _fit(self, data: TrainingData, run: Run) -> None:
-        self.head_ = self._regression(data, self._infer(data.annotations))
+        self.head_ = self._fit_head(data, self._infer(data.annotations))
 
 
 _SPACE: dict[str, tuple[Any, ...]] = {"labels": ("hard", "soft")}

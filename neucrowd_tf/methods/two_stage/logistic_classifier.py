@@ -1,7 +1,4 @@
-"""Base of the methods whose classifier is one logistic regression on raw features.
-
-They need no TensorFlow to fit and predict.
-"""
+"""Base of the crowd methods whose classifier is one logistic regression on raw features."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from neucrowd_tf.declare.declarations import estimator, fitted, strengths
-from neucrowd_tf.declare.types import Array, Floats, Floats32, Network
+from neucrowd_tf.declare.types import Array, Features, Floats, Network
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.features import ArrayFeatures, in_blocks
 from neucrowd_tf.training.logistic_blocks import MOST_COPIED, uncopied
@@ -22,7 +19,10 @@ from neucrowd_tf.training.logistic_head import STRENGTHS, LinearHead, fit_logist
 
 @estimator
 class LinearClassifier(CrowdEstimator):
-    """A crowd method that predicts with `head_`, which its `_fit` sets."""
+    """Base of the methods that predict with a logistic regression, `head_`, which `_fit` sets.
+
+    They need no TensorFlow to fit and predict.
+    """
 
     Cs: Annotated[
         Sequence[float],
@@ -37,9 +37,10 @@ class LinearClassifier(CrowdEstimator):
 
     head_: LinearHead = fitted()
 
-    def _predict_proba(self, features: Floats32) -> Array:
+    def _predict_proba(self, features: Features) -> Array:
         if issparse(features):
             return self.head_.predict_proba(features)
+        # The head makes a copy in float64, of so many values at a time.
         rows = max(1, MOST_COPIED // math.prod(features.shape[1:]))
         return in_blocks(lambda block: self.head_.predict_proba(_flat(block)), features, rows)
 
@@ -48,10 +49,15 @@ class LinearClassifier(CrowdEstimator):
         from neucrowd_tf.nn.logistic_regression import linear_model
 
         head = self.head_
-        arguments = head.kernel_, head.bias_, head.mean_, head.scale_
-        return linear_model(tuple(self.feature_shape_), *arguments)
+        return linear_model(
+            tuple(self.feature_shape_),
+            kernel=head.kernel_,
+            bias=head.bias_,
+            mean=head.mean_,
+            scale=head.scale_,
+        )
 
-    def _regression(self, data: TrainingData, weights: Floats) -> LinearHead:
+    def _fit_head(self, data: TrainingData, weights: Floats) -> LinearHead:
         """Returns a logistic regression on every pair of an instance and a class.
 
         Args:
@@ -61,24 +67,27 @@ class LinearClassifier(CrowdEstimator):
         rows, codes = np.nonzero(weights)
         validation = data.validation
         features = uncopied(_flat(data.features))
-        if not np.array_equal(rows, np.arange(features.shape[0])):
+        if not np.array_equal(rows, np.arange(features.shape[0])):  # one class each needs no copy
             features = features[rows]
+        if validation is not None:
+            validation = (_flat(validation[0]), validation[1])
         return fit_logistic(
             features,
             codes,
-            len(self.classes_),
-            self.Cs,
-            None if validation is None else (_flat(validation[0]), validation[1]),
-            weights[rows, codes],
-            self.seed,
+            num_classes=len(self.classes_),
+            Cs=self.Cs,
+            validation=validation,
+            sample_weight=weights[rows, codes],
+            seed=self.seed,
             groups=rows,
         )
 
 
-def _flat(features: Floats32) -> Floats32:
-    """Returns features `[N, d]`, whatever shape a row had."""
+def _flat(features: Features) -> Features:
+    """Returns dense features as `[N, d]`, whatever shape a row had; sparse ones as they are."""
     if issparse(features):
         return features
     if isinstance(features, ArrayFeatures):
         return features.flat()
+    # Not -1, which NumPy cannot tell for no rows.
     return features.reshape(len(features), math.prod(features.shape[1:]))

@@ -35,4 +35,4 @@ class SoftProb(LinearClassifier):
     takes_rows: ClassVar[bool] = True
 
     def _fit(self, data: TrainingData, run: Run) -> None:
-        self.head_ = self._regression(data, data.annotations.vote_counts().astype(np.float64))
+        self.head_ = self._fit_head(data, data.annotations.vote_counts().astype(np.float64))

@@ -216,7 +216,7 @@ def _weights(values: Sequence[float]) -> list[float]:
 
 
 class _LabelMean(keras.metrics.Mean):
-    """The mean of a figure over labels that are not missing; NaN without any.
+    """The mean of a figure over labels that are not missing; NaN if all are.
 
     Raises:
         ValueError: at the end of an epoch, if a compiler has dropped the check of label codes.
