@@ -131,7 +131,7 @@ class Raykar(LinearClassifier):
         num_classes = len(self.classes_)
         votes = crowd.vote_counts()
         probas = normalise_counts(votes)
-        start = self._regression(data, probas)
+        start = self._fit_head(data, probas)
         classifier = _SoftRegression(x, np.flatnonzero(votes.sum(axis=0)), num_classes, start)
         one_hot = crowd.one_hot()
         self.history_ = []

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,8 @@ from scipy.special import log_softmax, softmax
 
 from neucrowd_tf.aggregation.base import Codes, apply_gold
 from neucrowd_tf.aggregation.optimisation import minimize
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.types import Floats as Array
-
-if TYPE_CHECKING:
-    from neucrowd_tf.annotations import Annotations
 
 FOLDS = 10  # in which gold labels are left out
 # Labels by chance that are added to each annotator's on gold items, and labels of an annotator who
