@@ -61,10 +61,13 @@ FILTERED = {
 }
 # What users type to find a page, beside the page's own words.
 WORDS = {
-    "README.md": "install pip start quickstart cite license licence pandas DataFrame",
+    "README.md": "install installation setup pip start quickstart cite citation BibTeX license"
+    " licence pandas DataFrame",
     "results.md": "which method should use choose best reproduce replicate paper benchmark"
     " recommend",
-    "faq.md": "Snorkel cleanlab crowd-kit GPU how many labels cost",
+    "faq.md": "Snorkel cleanlab crowd-kit GPU how many labels cost regression continuous numbers"
+    " scores NER spans boxes supported",
+    "reference/datasets.md": "dataset download data LabelMe Music CIFAR10",
     "howto/people_and_models.md": "LLM GPT ChatGPT Claude Gemini language model as annotator"
     " judge replace human",
     "howto/data_formats.md": "Excel CSV spreadsheet xlsx one column per annotator wide long"

@@ -38,7 +38,8 @@ def draw(claims: Iterable[Claim], path: Path) -> bool:
         if claim is not None and claim.ours is not None:
             weight = "normal"
             _draw_row(axis, y, claim.ours, claim.word)
-        axis.text(LIMITS[0] + 1, y + 0.25, name, fontsize=8, fontweight=weight)
+        box = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
+        axis.text(LIMITS[0] + 1, y + 0.25, name, fontsize=8, fontweight=weight, bbox=box)
     axis.axvline(0, color="0.5", linewidth=0.8, zorder=0)
     axis.set(yticks=[], ylim=(-0.7, len(rows) - 0.1), xlim=LIMITS)
     axis.set_xlabel("gain here, in points, with 95% interval")
