@@ -24,10 +24,10 @@ INFERRED: dict[str, list[Any]] = {}  # crowds and their labels, by what fitted t
 LONGEST = tuple(
     f"tests/{name}.py"
     for name in (
-        *("test_resume", "reproduction/test_suite_kill", "test_documents", "test_digests"),
-        *("test_common", "harness/test_machines", "crowding/test_estimator"),
+        *("cli/runs/test_resume", "reproduction/test_suite_kill", "test_documents", "test_digests"),
+        *("test_common", "cli/runs/test_machines", "methods/crowding/test_estimator"),
         *("training/test_tables", "training/test_own_network", "training/test_parity"),
-        *("harness/test_pool", "choice/test_auto", "reproduction/test_claims"),
+        *("cli/runs/test_pool", "methods/auto/test_auto", "reproduction/test_claims"),
     )
 )
 

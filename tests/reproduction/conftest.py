@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.harness.conftest import command, registered, tiny, without_tensorflow
+from tests.cli.runs.conftest import command, registered, tiny, without_tensorflow
 
 __all__ = ["command", "registered", "tiny", "without_tensorflow"]

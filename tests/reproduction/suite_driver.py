@@ -20,7 +20,7 @@ from neucrowd_tf.cli.runs.options import Options
 from neucrowd_tf.declare import registry
 from reproduction import figures, run
 from reproduction.suite import Case, Suite
-from tests.harness.conftest import Mean, leave_out_tensorflow, tiny_dataset
+from tests.cli.runs.conftest import Mean, leave_out_tensorflow, tiny_dataset
 
 
 def _die(*_: Any) -> Any:

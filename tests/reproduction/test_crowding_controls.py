@@ -18,8 +18,8 @@ from neucrowd_tf.methods.crowding.turns import PURPOSES, authenticity_auc
 from neucrowd_tf.training.run import Run
 from reproduction.controls import crowding_controls, crowding_released
 from reproduction.controls.crowding import FACTORS, PRINTED, RELEASED, ControlledCrowdInG
-from tests.crowding.conftest import ARGUMENTS, C, D, R, make_crowd
-from tests.crowding.test_game import LAMBDA, SmallGame, make_game
+from tests.methods.crowding.conftest import ARGUMENTS, C, D, R, make_crowd
+from tests.methods.crowding.test_game import LAMBDA, SmallGame, make_game
 
 LABELS = np.array([0, 2, 1, 1])
 AUTHENTIC = np.array([True, False, True, False])

@@ -20,8 +20,8 @@ from neucrowd_tf.methods.neucrowd.safety import (
 from neucrowd_tf.nn.tuplet_loss import tuplet_log_likelihood
 from reproduction.controls.neucrowd import ReleasedNeuCrowd
 from tests.crowds import blobs
-from tests.neucrowd.test_estimator import TINY
-from tests.neucrowd.test_objective import new
+from tests.methods.neucrowd.test_estimator import TINY
+from tests.methods.neucrowd.test_objective import new
 
 
 def pull(assurance: float, scores: list[float], inside: bool = True) -> float:

@@ -9,7 +9,7 @@ import pytest
 
 from neucrowd_tf.cli.runs import plugins
 from neucrowd_tf.declare import registration, registry
-from tests.harness.conftest import Mean
+from tests.cli.runs.conftest import Mean
 from tests.processes import python
 
 
@@ -28,7 +28,7 @@ def test_an_installed_package_registers_and_a_broken_one_is_told(
     monkeypatch.setattr(registration, "METHODS", dict(registration.METHODS))
     code = (
         "from neucrowd_tf.declare.registry import register_method\n"
-        "from tests.harness.conftest import Mean\n"
+        "from tests.cli.runs.conftest import Mean\n"
         "register_method('acme_mean', summary='of another house')(Mean)\n"
     )
     install(tmp_path, "acme_crowd", code)

@@ -14,7 +14,7 @@ from neucrowd_tf.cli.runs import process
 from neucrowd_tf.cli.runs.options import Options
 from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import UsageError
-from tests.harness.conftest import Mean, leave_out_tensorflow, tiny_dataset
+from tests.cli.runs.conftest import Mean, leave_out_tensorflow, tiny_dataset
 
 
 class Once(Mean):

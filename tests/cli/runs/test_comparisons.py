@@ -17,7 +17,7 @@ from neucrowd_tf.cli.runs.runner import describe
 from neucrowd_tf.cli.runs.tuning import candidates
 from neucrowd_tf.declare import dataset_registration, registry
 from neucrowd_tf.errors import UsageError
-from tests.harness.test_results import row
+from tests.cli.runs.test_results import row
 
 TWO = [row(name, s, a + s / 50) for name, a in (("m", 0.8), ("other", 0.7)) for s in range(5)]
 

@@ -15,7 +15,7 @@ import pytest
 
 from neucrowd_tf.cli.runs.curves import CurveRecorder, RecordedRun
 from neucrowd_tf.evaluation.scoring import accuracy_of_surest, evaluate
-from tests.harness.conftest import Mean, tiny_dataset
+from tests.cli.runs.conftest import Mean, tiny_dataset
 
 
 def test_accuracy_of_the_surest_by_hand() -> None:

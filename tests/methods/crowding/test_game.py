@@ -24,7 +24,7 @@ from neucrowd_tf.methods.crowding.objectives import (
 from neucrowd_tf.methods.crowding.records import Logged, Pairs, Purpose
 from neucrowd_tf.methods.crowding.turns import PURPOSES
 from neucrowd_tf.training.state import note_starts
-from tests.crowding.conftest import C, D, N, R, make_crowd
+from tests.methods.crowding.conftest import C, D, N, R, make_crowd
 
 LAMBDA, PENALTY, BATCH = 0.4, 0.3, 20  # three batches of instances, the last one smaller
 

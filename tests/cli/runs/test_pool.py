@@ -15,7 +15,7 @@ from neucrowd_tf.cli.runs.options import Options
 from neucrowd_tf.cli.runs.work import RunKey
 from neucrowd_tf.errors import UsageError
 
-PLUGINS = ("tests.harness.worker_plugin",)
+PLUGINS = ("tests.cli.runs.worker_plugin",)
 
 
 def options(out: Path, *methods: str, **more: Any) -> Options:

@@ -25,7 +25,7 @@ def test_a_suite_on_a_cluster_with_a_death_has_the_bytes_of_two_jobs(
     )
     suite = Suite("tiny", "Tiny", cases, baseline="mean")
     monkeypatch.setitem(registration.METHODS, "once", registry.Method("once", tiny, "for tests"))
-    plugin = ("tests.harness.worker_plugin",)
+    plugin = ("tests.cli.runs.worker_plugin",)
     jobs = Options(output_dir=tmp_path / "jobs", jobs=2)
     assert run_suite(suite, jobs, lambda line: None, plugin) == []
     monkeypatch.setenv("DIE_ONCE", str(tmp_path / "died"))

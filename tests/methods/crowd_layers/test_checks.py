@@ -14,7 +14,7 @@ from neucrowd_tf.methods.crowd_layers.common.checks import check_finds_random_an
 from neucrowd_tf.methods.crowd_layers.common.estimator import CrowdLayerBase
 from neucrowd_tf.methods.crowd_layers.common.head import AnnotatorHead, of_annotators, of_instances
 from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
-from tests.crowd.heads import HEADS, PAIRS
+from tests.methods.crowd_layers.heads import HEADS, PAIRS
 
 FORMULAS = {
     "MW": lambda p, matrix: p @ matrix,

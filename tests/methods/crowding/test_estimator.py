@@ -23,7 +23,7 @@ from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.reuse import NetworkCache
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.validation import HELD_OUT
-from tests.crowding.conftest import ARGUMENTS
+from tests.methods.crowding.conftest import ARGUMENTS
 
 Crowd = tuple[np.ndarray, Annotations, np.ndarray]
 LOGGED = {

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.crowd.heads import HEADS, PAIRS, model_with_head
+from tests.methods.crowd_layers.heads import HEADS, PAIRS, model_with_head
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(8, 3, 3)).astype(np.float32)

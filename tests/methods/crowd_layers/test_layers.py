@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from tests.crowd.heads import HEADS, model_with_head
+from tests.methods.crowd_layers.heads import HEADS, model_with_head
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from neucrowd_tf.methods.iced import ICED
 from neucrowd_tf.methods.iced.estimator import certainty_groups, warm_up_schedule
 from neucrowd_tf.methods.iced.networks import ICEDModel
 from neucrowd_tf.methods.iced.synthesis import Generator
-from tests.iced.test_rounds import EMBEDDINGS, annotations
+from tests.methods.iced.test_rounds import EMBEDDINGS, annotations
 
 
 def settings(**options: Any) -> Any:
