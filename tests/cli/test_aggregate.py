@@ -307,3 +307,10 @@ def test_many_labels_are_read_by_parts(tmp_path: Path, monkeypatch: pytest.Monke
     assert fits == [tmp_path / "out.csv.parts"]
     assert call("aggregate", [*flags, f"--annotators={tmp_path / 'a.csv'}"]) == 0
     assert len(fits) == 1, "skills need all labels in memory"
+
+
+def test_ids_with_apostrophes_stay_different(tmp_path: Path, cli: Any) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("task,annotator,label\n=x,a,no\n=x,b,no\n'=x,a,yes\n'=x,b,yes\ny,a,no\n")
+    shown = cli("aggregate", [f"--annotations={path}", "--method=majority_vote"]).out
+    assert [row.split(",")[0] for row in shown.splitlines()[1:]] == ["'=x", "''=x", "y"]

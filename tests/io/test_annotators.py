@@ -79,28 +79,6 @@ def test_further_codings_in_rows_are_said_or_asked_about(tmp_path: Path) -> None
     cells = [f"{n},{by},{TRUTH[n]}" for n in range(9) for by in names]
     lines = read(tmp_path, rows("item,annotator,label", *cells)).lines
     assert "Annotators who may be further codings by others: ann_second." in lines[1]
-    codings = [f"{n},{by},{time},{TRUTH[n]}" for n in range(9) for by in "ab" for time in (1, 2)]
-    shown = message(tmp_path, rows("item,rater,session,label", *codings))
-    assert pasted(shown) == {"question": "session=1"}
-
-
-def test_how_sure_an_annotator_is_is_no_answer(tmp_path: Path) -> None:
-    cells = [f"{n},{by},{TRUTH[n]},{n * by % 3}" for n in range(9) for by in (1, 2)]
-    shown = message(tmp_path, rows("item,coder,code,certainty", *cells))
-    assert pasted(shown)["label_column"] == "code"
-
-
-def test_facts_about_respondents_are_no_items(tmp_path: Path) -> None:
-    table = rows(
-        "worker_id,education,q1,q2,q3",
-        *(f"w{n},{n % 5 + 1},{n * 3 % 5 + 1},{n * 2 % 5 + 1},{n // 2 % 5 + 1}" for n in range(20)),
-    )
-    shown = message(tmp_path, table, worker_column="worker_id")
-    assert "education may be about the annotators, and no item" in shown
-    assert pasted(shown)["label_column"] == "q1,q2,q3"
-    form = table.replace("education,q1,q2,q3", "Are you fluent?,Is 1 rude?,Is 2 rude?,Is 3 rude?")
-    shown = message(tmp_path, form, worker_column="worker_id")
-    assert pasted(shown)["label_column"] == "Is 1 rude?,Is 2 rude?,Is 3 rude?"
 
 
 def test_sums_of_ratings_are_no_votes(tmp_path: Path) -> None:
@@ -110,16 +88,6 @@ def test_sums_of_ratings_are_no_votes(tmp_path: Path) -> None:
     shown = message(tmp_path, other)
     assert "[which_label]" in shown and "\n  neucrowd" not in shown
     assert "If they are counts of votes: --votes_columns=ann,bob" in shown
-
-
-def test_a_metric_is_no_part_of_an_item(tmp_path: Path) -> None:
-    cells = [
-        f"p{n},{model},{judge},{metric},{(n + judge) % 3}"
-        for n in range(6) for model in "AB" for judge in (1, 2) for metric in ("fluency", "truth")
-    ]  # fmt: skip
-    flags = pasted(message(tmp_path, rows("prompt_id,model,judge,metric,score", *cells)))
-    assert flags["task_column"] == "prompt_id,model"
-    assert flags["question"] == "metric=fluency"
 
 
 @pytest.mark.parametrize("votes", [5, 0])

@@ -163,7 +163,7 @@ def test_the_lines(tmp_path: Path) -> None:
 
 # ----------------------------------------------------------------- roles
 
-ASKED = tomllib.loads((Path(__file__).parents[1] / "tables" / "asked.toml").read_text("utf-8"))
+ASKED = tomllib.loads((Path(__file__).parent / "cases" / "asked.toml").read_text("utf-8"))
 
 
 @pytest.mark.parametrize("case", ASKED)

@@ -53,57 +53,13 @@ SCORES = rows(
     "question,model,judge,score",
     *(f"q{q},m{m},j{j},{(q + m * j) % 4 // 2}" for q in range(5) for m in range(3) for j in (1, 2)),
 )
-PAIRED = rows(
-    "question_id,model_a,model_b,winner,judge,turn",
-    *(
-        f"{q},{a},{b},{'ab'[(q + t + j) % 2]},e{j},{t}"
-        for q in range(4)
-        for a, b in ("xy", "xz", "yz")
-        for t in (1, 2)
-        for j in range(3)
-    ),
-)
-NAMED = rows(
-    "id,timestamp,name,value,traceId,authorUserId,source",
-    *(
-        f"s{t}{u}{name},2025,{name},{(t + u) % 2},t{t},user{u},HUMAN"
-        for t in range(6)
-        for u in range(3)
-        for name in ("correct", "tone")
-    ),
-)
-PEOPLE = rows(
-    "item_id,user_id,words,rated,work,school",
-    *(
-        f"{i},{u},words {i},{(i * u + i) % 4},{'abcd'[u % 4]},{'dea'[u % 3]}"
-        for i in range(10)
-        for u in range(i % 3, 12, 3)
-    ),
-)
-VOTED = rows(
-    "user,instance_id,shown,mood:::pos,mood:::neg,why",
-    *(f"u{u},i{i},t{i},{(i + u) % 2},{(i + u + 1) % 2},ok" for i in range(6) for u in range(3)),
-)
 
 
-def test_models_that_are_judged_are_no_duplicates(tmp_path: Path) -> None:
-    shown = message(tmp_path, SCORES)
-    assert "10 of 10 pairs of question and judge have several labels; model tells" in shown
-    assert "One of them: --question=model=m0\n" in shown and "[several_questions]" in shown
-    assert pasted(shown) == {"task_column": "question,model"}
-    assert read(tmp_path, SCORES, **pasted(shown)).annotations.num_annotations == 30
+def test_models_that_are_judged_are_chosen_or_their_last_rows_used(tmp_path: Path) -> None:
     assert read(tmp_path, SCORES, question="model=m1").annotations.num_annotations == 10
     last = read(tmp_path, SCORES, duplicates="last")
     assert last.annotations.num_annotations == 10
     assert "Duplicate (item, annotator) pairs: 20, last used" in last.lines[1]
-    flags = {"task_column": "question", "worker_column": "judge", "label_column": "score"}
-    assert "[several_questions]" in message(tmp_path, SCORES, **flags)
-
-
-def test_several_columns_tell_rows_apart_together(tmp_path: Path) -> None:
-    shown = message(tmp_path, PAIRED, label_column="winner")
-    assert pasted(shown)["task_column"] == "question_id,model_a,model_b,turn"
-    assert read(tmp_path, PAIRED, **pasted(shown)).annotations.num_annotations == 72
 
 
 def test_a_tenth_of_pairs_may_repeat(tmp_path: Path) -> None:
@@ -129,47 +85,13 @@ def test_a_tenth_of_pairs_may_repeat(tmp_path: Path) -> None:
     assert "Duplicate (item, annotator) pairs: 15" in read(tmp_path, again).lines[1]
 
 
-def test_questions_by_name_are_proposed_as_questions(tmp_path: Path) -> None:
-    shown = message(tmp_path, NAMED)
-    flags = {"task_column": "traceId", "worker_column": "authorUserId", "question": "name=correct"}
-    assert pasted(shown) == flags
-    assert read(tmp_path, NAMED, **flags).annotations.num_annotations == 18
-    named = {**flags, "label_column": "value"}
-    del named["question"]
-    shown = message(tmp_path, NAMED, **named)
-    assert "name tells their rows apart" in shown and pasted(shown)["question"] == "name=correct"
-
-
-def test_facts_about_annotators_are_never_annotators(tmp_path: Path) -> None:
-    shown = message(tmp_path, PEOPLE)
-    assert pasted(shown) == {"worker_column": "user_id"}
-    reading = read(tmp_path, PEOPLE, **pasted(shown))
-    assert "40 labels of 10 items by 12 annotators" in reading.lines[0]
-    assert "label rated (the only column of few values" in reading.lines[0]
-    shown = message(tmp_path, PEOPLE, label_column="work,school")
-    assert "rows repeat the item (item_id), so the table is not wide; user_id tells" in shown
-    assert "neucrowd" not in shown
-
-
-def test_an_annotator_is_looked_for_before_a_question(tmp_path: Path) -> None:
-    shown = message(tmp_path, VOTED)
-    assert pasted(shown) == {"worker_column": "user", "label_column": "mood:::*"}
-    assert "--question" not in shown
-    reading = read(tmp_path, VOTED, **pasted(shown))
-    assert reading.annotations.num_annotators == 3
-    assert reading.annotations.class_names.tolist() == ["neg", "pos"]
-
-
 def test_a_wide_table_has_each_item_once_also_by_flags(tmp_path: Path) -> None:
-    table = rows("item,part,ann,bob", *(f"i{i},{p},x,y" for i in range(4) for p in "ab"))
     flags = {"task_column": "item", "label_column": "ann,bob"}
-    shown = message(tmp_path, table, **flags)
-    assert "rows repeat the item (item)" in shown and pasted(shown)["question"] == "part=a"
-    bare = rows("item,ann,bob", *(f"i{i},x,y" for i in range(4) for _ in range(2)))
+    table = rows("item,ann,bob", *(f"i{row // 2},x,y" for row in range(8)))
     assert "rows repeat the item (item), so the table is not wide" in message(
-        tmp_path, bare, **flags
+        tmp_path, table, **flags
     )
-    assert read(tmp_path, bare, **flags, duplicates="last").annotations.num_annotations == 8
+    assert read(tmp_path, table, **flags, duplicates="last").annotations.num_annotations == 8
 
 
 # ------------------------------------------------- lines and columns that are none
@@ -183,32 +105,19 @@ SURVEY = rows(
 
 
 def test_a_second_header_is_no_item(tmp_path: Path) -> None:
-    shown = message(tmp_path, SURVEY)
-    assert pasted(shown) == {"worker_column": "Respondent ID"}
-    lines = read(tmp_path, SURVEY, **pasted(shown)).lines
-    assert "12 labels of 2 items by 6 annotators; item the column" in lines[0]
-    assert "Further headers are left out: line 2." in lines
+    flags = {"worker_column": "Respondent ID"}
+    assert "Further headers are left out: line 2." in read(tmp_path, SURVEY, **flags).lines
     crowd = read(tmp_path, SURVEY, label_column="Is text 1 rude?,Is text 2 rude?").annotations
     assert crowd.num_instances == 6 and crowd.class_names.tolist() == ["n", "y"]
     codes = SURVEY.replace(",,Response,Response", "id,collector,Rude?,Rude?")
-    assert "Further headers" in read(tmp_path, codes, **pasted(shown)).lines[2]
+    assert "Further headers" in read(tmp_path, codes, **flags).lines[2]
     # A first row like the others stays.
     plain = rows("item,annotator,label", "t1,ann,x", "t1,bob,y", "t2,ann,y", "t2,bob,y")
     assert read(tmp_path, plain).annotations.num_annotations == 4
 
 
 def test_a_column_without_values_has_no_role(tmp_path: Path) -> None:
-    table = rows(
-        "Participant Private ID,stimulus,Response,ANSWER",
-        *(f"{p},s{s},{'yn'[(p + s) % 2]}," for p in range(3) for s in range(5)),
-    )
-    shown = message(tmp_path, table)
-    assert "no item and annotator column" in shown
-    flags = {"task_column": "stimulus", "worker_column": "Participant Private ID"}
-    assert pasted(shown) == flags
-    assert "Columns without values: ANSWER." in read(tmp_path, table, **flags).lines
-    wide = rows("item,ann,bob,dee", "1,x,y,", "2,y,y,", "3,x,x,")
-    reading = read(tmp_path, wide)
+    reading = read(tmp_path, rows("item,ann,bob,dee", "1,x,y,", "2,y,y,", "3,x,x,"))
     assert reading.annotations.annotator_names.tolist() == ["ann", "bob"]
     assert "Columns without values: dee." in reading.lines
 
@@ -228,10 +137,6 @@ def test_one_judge_in_one_column(tmp_path: Path) -> None:
     labels = [f"{i},{'pass' if i % 3 else 'fail'}" for i in range(12)]
     crowd = read(tmp_path, rows("id,judge", *labels)).annotations
     assert crowd.annotator_names.tolist() == ["judge"] and crowd.num_annotations == 12
-    shown = message(tmp_path, rows("task,label", *labels))
-    assert pasted(shown) == {"task_column": "task", "label_column": "label"}
-    crowd = read(tmp_path, rows("task,label", *labels), **pasted(shown)).annotations
-    assert crowd.annotator_names.tolist() == ["label"]
     # A further column of few values may name annotators.
     others = [f"{label},w{n % 2}" for n, label in enumerate(labels)]
     assert "no annotator" in message(tmp_path, rows("task,label,who", *others))
@@ -456,27 +361,6 @@ def test_classes_of_an_answer_in_rows_of_their_own_are_not_dropped(tmp_path: Pat
     assert read(tmp_path, table, duplicates="last").annotations.num_annotations == 16
     again = table + "i0,a0,x\n"  # an item that was labelled again
     assert "Duplicate" in read(tmp_path, again).lines[1]
-
-
-def test_a_survey_with_a_number_per_respondent(tmp_path: Path) -> None:
-    table = rows(
-        "id,submitdate,startlanguage,q1,q2",
-        "Response ID,Date submitted,Start language,Is text one rude?,Is text two rude?",
-        *(f"{r},2024-01-0{r},en,{'AB'[r % 2]},{'AB'[r // 2 % 2]}" for r in range(1, 7)),
-    )
-    flags = pasted(message(tmp_path, table))
-    assert flags == {"worker_column": "id"}
-    assert "12 labels of 2 items by 6 annotators" in read(tmp_path, table, **flags).lines[0]
-
-
-def test_ids_that_begin_anew_in_each_batch_are_not_merged(tmp_path: Path) -> None:
-    table = rows(
-        "item,annotator,label,batch",
-        *(f"{i},a{a},{RATED[i + a + b]},{b}" for b in (1, 2) for i in range(4) for a in range(2)),
-    )
-    shown = message(tmp_path, table)
-    assert pasted(shown) == {"task_column": "item,batch"}
-    assert "One of them: --question=batch=1" in shown
 
 
 def test_files_that_are_read_by_parts_are_asked_about_alike(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -101,43 +100,6 @@ def test_times_that_are_not_used_are_named(
     content = timed(name, "3/2/2026", "4/2/2026", other)
     assert problem in read(tmp_path, content, duplicates="last").lines[1]
     assert "Times of" not in read(tmp_path, content.replace("a,x,old", "a,y,old")).lines[1]
-
-
-# Tables of one judge: header, cells of row n, and the flags that are proposed.
-ONE_JUDGE: dict[str, tuple[str, Callable[[int], str], dict[str, str]]] = {
-    "beside a fact": (
-        "id,category,gpt-4o",
-        lambda n: f"q{n},{('law', 'art')[n % 2]},{'AB'[n // 2 % 2]}",
-        {"task_column": "id", "label_column": "gpt-4o"},
-    ),
-    "beside an answer": (
-        "id,question,answer,reference,gpt-4o-judge",
-        lambda n: f"q{n},Who {n}?,{'abc'[n % 3]},{'ab'[n % 2]},{('RIGHT', 'WRONG')[n // 2 % 2]}",
-        {"task_column": "question", "label_column": "gpt-4o-judge"},
-    ),
-    "a verdict": (
-        "prompt_id,domain,verdict",
-        lambda n: f"q{n},{('law', 'art')[n % 2]},{('pass', 'fail')[n // 2 % 2]}",
-        {"task_column": "prompt_id", "label_column": "verdict"},
-    ),
-    "a grade": (
-        "example_id,difficulty,gpt4_grade,notes",
-        lambda n: f"q{n},{('hard', 'easy')[n % 2]},{n // 2 % 3},n{n}",
-        {"task_column": "example_id", "label_column": "gpt4_grade"},
-    ),
-}
-
-
-@pytest.mark.parametrize("case", ONE_JUDGE)
-def test_a_judge_of_items_that_occur_once_is_no_label_of_others(case: str, tmp_path: Path) -> None:
-    header, row, flags = ONE_JUDGE[case]
-    content = table(header, *map(row, range(12)))
-    shown = message(tmp_path, content)
-    assert pasted(shown) == flags
-    reading = read(tmp_path, content, **flags)
-    assert reading.annotations.annotator_names.tolist() == [flags["label_column"]]
-    assert "There is one annotator." in reading.lines[1]
-    assert " names annotators: --task_column" in shown
 
 
 @pytest.mark.parametrize(

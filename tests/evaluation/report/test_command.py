@@ -172,3 +172,9 @@ def test_texts_of_items_and_ties(tmp_path: Path, cli: Any) -> None:
     assert re.search(tile, page)
     rows = cli("relabel", [f"--annotations={tmp_path / 'e.json'}", "--budget=2"]).out.splitlines()
     assert any(row.endswith(",the text <0>") for row in rows)
+
+
+def test_decimal_commas_are_numbers_of_a_scale(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("Item;Rater;Score\n0;a;2,5\n0;b;1,0\n1;a;2,5\n1;b;1,0\n")
+    output = f"--output={tmp_path / 'p.html'}"
+    assert call("report", [f"--annotations={tmp_path / 'a.csv'}", "--scale=interval", output]) == 0

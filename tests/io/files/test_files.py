@@ -16,7 +16,7 @@ import pytest
 
 from neucrowd_tf.errors import DataError, one_line
 from neucrowd_tf.io.files.arrays import array_digest, load_arrays, save_arrays
-from neucrowd_tf.io.files.atomic import atomic_folder, atomic_path, write_text
+from neucrowd_tf.io.files.atomic import atomic_folder, atomic_path, resolved, write_text
 from neucrowd_tf.io.files.json import read_json
 from neucrowd_tf.io.files.json_text import write_json
 from neucrowd_tf.io.files.npy import read_npy
@@ -235,3 +235,9 @@ def test_the_systems_links_are_never_replaced(
         write_text(system / name if name == "stdout" else tmp_path / name, "x")
     assert caught.value.filename.endswith(name)
     assert (system / "stdout").is_symlink() and (tmp_path / "out.csv").read_text() == "old"
+
+
+@pytest.mark.parametrize("path", ["/dev/stdout", "/proc/self/fd/1", "/dev/null"])
+def test_outputs_that_are_the_systems_are_refused(path: str) -> None:
+    with pytest.raises(OSError, match="this is the system's"):
+        resolved(path)
