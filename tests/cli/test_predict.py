@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.cli.commands import call
@@ -77,7 +78,7 @@ def test_the_estimators_numbers(
     header, rows = _read(output)
     assert header == ["task", "predicted", "p_=cat", "p_dog", "p_owl"]
     wanted = estimator.predict_proba(features)
-    np.testing.assert_allclose(np.array([row[2:] for row in rows], dtype=float), wanted, atol=1e-6)
+    assert_allclose(np.array([row[2:] for row in rows], dtype=float), wanted, atol=1e-6)
     assert [row[0] for row in rows[:2]] == ["'=t0", "t1"]
     assert {row[1] for row in rows} == {"'=cat", "dog", "owl"}
     assert [row[1].lstrip("'") for row in rows] == estimator.classes_[
@@ -96,7 +97,7 @@ def test_columns_in_another_order_and_batches_give_the_same(
         np.array([row[2:] for row in _read(tmp_path / name)[1]], dtype=float)
         for name in ("y.csv", "z.csv")
     )
-    np.testing.assert_allclose(first, second, atol=1e-6)
+    assert_allclose(first, second, atol=1e-6)
 
 
 def test_a_folder_of_images(tmp_path: Path, capsys: pytest.CaptureFixture[str], cli: Any) -> None:

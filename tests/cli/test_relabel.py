@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose
 
 from neucrowd_tf.aggregation import DawidSkene
 from neucrowd_tf.aggregation.crowd_and_classifier import calibrated
@@ -111,7 +112,7 @@ def test_activelab_by_hand() -> None:
     # time: each weighs 1 - .2 / .4 = .5; the classifier, no better than 0 always, nothing.
     # Agreed tasks: .9, with weight 1 beside an average annotator's .5 on 1/2: 1.15 / 1.5.
     # The disputed one: .5 * .9 + .5 * .1 = .5. That with one label: (.5 * .9 + .25) / 1.
-    np.testing.assert_allclose(scores, [1.15 / 1.5] * 4 + [0.5, 0.7], atol=1e-5)
+    assert_allclose(scores, [1.15 / 1.5] * 4 + [0.5, 0.7], atol=1e-5)
 
 
 def test_activelab_agrees_with_cleanlab(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +125,7 @@ def test_activelab_agrees_with_cleanlab(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(
         "neucrowd_tf.certainty.labelling.activelab.calibrated", lambda probas, votes: probas
     )
-    np.testing.assert_allclose(activelab_scores(crowd, probas), expected, atol=1e-8)
+    assert_allclose(activelab_scores(crowd, probas), expected, atol=1e-8)
 
 
 def test_calibrated_finds_the_temperature() -> None:
@@ -132,7 +133,7 @@ def test_calibrated_finds_the_temperature() -> None:
     right = rng.dirichlet(np.ones(3), 2000)
     votes = np.array([rng.multinomial(5, row) for row in right]).astype(float)
     sharp = right**3 / (right**3).sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(calibrated(sharp, votes), right, atol=0.02)
+    assert_allclose(calibrated(sharp, votes), right, atol=0.02)
 
 
 # ----------------------------------------------------------------- plan
@@ -224,7 +225,7 @@ def test_belief_of_inferred_labels_by_hand() -> None:
     belief = belief_of(crowd, probas)
     assert belief.accuracy == pytest.approx(0.7)
     expected = [(8 * 0.7 + 1.3) / 9.3, (8 * 0.3 + 0.7) / 8.7]
-    np.testing.assert_allclose(belief.errors[0, :, 0], expected)
+    assert_allclose(belief.errors[0, :, 0], expected)
     assert belief_of(crowd, probas, np.array([True, False])).accuracy == pytest.approx(0.65)
 
 
@@ -248,10 +249,10 @@ def test_an_annotator_without_labels_is_one_of_the_crowds_average() -> None:
     wider = crowd.with_annotators(["eve", *crowd.annotator_names.tolist()])
     assert wider.num_annotators == 13 and wider.annotator_names[12] == "eve"
     belief, before = believe(wider), believe(crowd)
-    np.testing.assert_allclose(belief.probas, before.probas)
+    assert_allclose(belief.probas, before.probas)
     average = np.full((3, 3), (1 - belief.accuracy) / 2)
     np.fill_diagonal(average, belief.accuracy)
-    np.testing.assert_allclose(belief.errors[12], average)
+    assert_allclose(belief.errors[12], average)
     # Good ones come before eve, who comes before those who guess.
     free = np.isin(np.arange(13), [0, 1, 2, 12])
     plan = make_plan(wider, belief, 5, most_each=5, free=free)
@@ -367,8 +368,8 @@ def test_a_models_probabilities(tmp_path: Path, cli: Any) -> None:
     lines: list[str] = []
     result = read_probabilities(model, crowd, report=lines.append)
     # e: .7575 and .2525 add up to 1.01; f as it is; the others have the mean of the two.
-    np.testing.assert_allclose(result[4:6], [[0.75, 0.25], [0.8, 0.2]])
-    np.testing.assert_allclose(result[[0, 7]], [[0.775, 0.225]] * 2)
+    assert_allclose(result[4:6], [[0.75, 0.25], [0.8, 0.2]])
+    assert_allclose(result[[0, 7]], [[0.775, 0.225]] * 2)
     assert lines == ["p.csv: 6 items are missing. They get the mean probabilities."]
     flags = [f"--annotations={labels}", "--budget=1", "--per_task=1"]
     output = cli("relabel", [*flags, f"--probabilities={model}"])
@@ -390,9 +391,7 @@ def test_evidence_is_bayes_rule() -> None:
     belief = random_belief(4)
     crowd = crowd_of("0- 1- 2- 01")
     flat = np.tile([0.2, 0.5, 0.3], (4, 1))
-    np.testing.assert_allclose(
-        with_evidence(belief.probas, evidence_of(crowd, flat)), belief.probas
-    )
+    assert_allclose(with_evidence(belief.probas, evidence_of(crowd, flat)), belief.probas)
     probas = np.random.default_rng(1).dirichlet(np.ones(3), 4)
     scaled = calibrated(probas, crowd.vote_counts().astype(float))
     expected = [
@@ -400,7 +399,7 @@ def test_evidence_is_bayes_rule() -> None:
         for i in range(4)
     ]
     result = with_evidence(belief.probas, evidence_of(crowd, probas))
-    np.testing.assert_allclose(result, np.array(expected) / np.sum(expected, 1, keepdims=True))
+    assert_allclose(result, np.array(expected) / np.sum(expected, 1, keepdims=True))
 
 
 def test_a_runs_out_of_fold_predictions_are_used(

@@ -4,8 +4,8 @@ can be wrong.
 
 from __future__ import annotations
 
-import pathlib
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -27,10 +27,10 @@ TRUTH = "task,label\n" + "".join(f"t{i},{c}\n" for i, c in enumerate("010101"))
 
 
 @pytest.fixture
-def files(tmp_path: pathlib.Path):
+def files(tmp_path: Path):
     """Writes files by name and returns their paths as options of the loader."""
 
-    def write(**texts: str | bytes) -> dict[str, pathlib.Path]:
+    def write(**texts: str | bytes) -> dict[str, Path]:
         paths = {}
         for name, text in texts.items():
             paths[name] = tmp_path / f"{name}.csv"

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.cli.commands.predict import Scorer
@@ -85,16 +86,16 @@ def test_vectors_by_hand(tmp_path: Path) -> None:
         [0, 0],
     ]
     texts = ["good", "good bad", "food", "good food", "?", ""]
-    np.testing.assert_allclose(encoder.transform(texts), expected, atol=1e-6)
+    assert_allclose(encoder.transform(texts), expected, atol=1e-6)
     folder = make_encoder(tmp_path / "first")
     (folder / "1_Pooling").mkdir()
     (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
     first = SentenceEncoder(str(folder)).fit()
-    np.testing.assert_allclose(first.transform(["good bad", "bad good"]), [[1, 0], [0, 1]])
+    assert_allclose(first.transform(["good bad", "bad good"]), [[1, 0], [0, 1]])
     assert first.digest_ != encoder.digest_
     (folder / "config.json").write_text('{"max_position_embeddings": 1}')  # tokens
     cut = SentenceEncoder(str(folder)).fit()
-    np.testing.assert_allclose(cut.transform(["bad good good"]), [[0, 1]])
+    assert_allclose(cut.transform(["bad good good"]), [[0, 1]])
 
 
 def test_a_text_is_encoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,11 +109,11 @@ def test_a_text_is_encoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(sentences, "_of_folder", watched)
     first = SentenceEncoder(str(folder)).fit()
     before = first.transform(["good", "bad", "good"])
-    np.testing.assert_array_equal(SentenceEncoder(str(folder)).transform(["good"]), before[:1])
+    assert_array_equal(SentenceEncoder(str(folder)).transform(["good"]), before[:1])
     assert sorted(seen) == ["bad", "good"]
     first.save(tmp_path / "saved")
     again = load(tmp_path / "saved")
-    np.testing.assert_array_equal(again.transform(["bad", "food"])[:1], before[1:2])
+    assert_array_equal(again.transform(["bad", "food"])[:1], before[1:2])
     assert sorted(seen) == ["bad", "food", "good"]
     make_encoder(folder, TABLE + 1)
     with pytest.raises(DataError, match="another encoder than the model was trained with"):
@@ -161,7 +162,7 @@ def test_a_model_takes_vectors_and_predict_makes_them(
     scorer = Scorer(saved)
     assert scorer.shape == (2,) and not scorer.takes_texts
     got = scorer.probabilities(encoder.transform(texts))
-    np.testing.assert_allclose(got, expected, atol=1e-5)
+    assert_allclose(got, expected, atol=1e-5)
     (tmp_path / "texts.csv").write_text("task,text\n1,good\n2,bad\n")
     flags = [f"--model={saved}", f"--texts={tmp_path / 'texts.csv'}", "--output=-"]
     rows = list(csv.reader(cli("predict", flags).out.splitlines()))

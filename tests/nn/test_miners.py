@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 from neucrowd_tf.nn.miners import flat_labels, pair_masks, semihard_negatives
 
@@ -12,7 +13,7 @@ LABELS = np.array([0, 1, 0, 2, 1])
 
 def test_masks_by_hand() -> None:
     same, different = (np.asarray(mask) for mask in pair_masks(LABELS))
-    np.testing.assert_array_equal(np.argwhere(same), [[0, 2], [1, 4], [2, 0], [4, 1]])
+    assert_array_equal(np.argwhere(same), [[0, 2], [1, 4], [2, 0], [4, 1]])
     assert not (same & different).any() and (same | different).sum() == 20  # all but the diagonal
 
 
@@ -32,7 +33,7 @@ def test_semihard_by_hand_and_by_loop() -> None:
             else negatives[distances[a, negatives].argmax()]
         )
         assert chosen[a, p] == expected
-    np.testing.assert_array_equal(counted, np.asarray(pair_masks(LABELS)[0]))
+    assert_array_equal(counted, np.asarray(pair_masks(LABELS)[0]))
 
 
 def test_labels_of_other_shapes() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from benchmarks.timing import simulated
 from neucrowd_tf.aggregation import BWA, IBCC, DawidSkene, MajorityVote
@@ -77,7 +78,7 @@ def assert_same(one: Path, other: Path) -> None:
     pd.testing.assert_frame_equal(labels(one), labels(other), check_exact=True)
     arrays, expected = parameters(one), parameters(other)
     for name, array in expected.items():
-        np.testing.assert_array_equal(arrays[name], array)
+        assert_array_equal(arrays[name], array)
     assert read_json(one / "fit.json")["history"] == read_json(other / "fit.json")["history"]
 
 
@@ -96,15 +97,15 @@ def test_labels_are_those_of_all_annotations_in_memory(
     model = IN_MEMORY[method]().fit(crowd)
     result = labels(tmp_path / "out")
     assert result["task"].tolist() == list(range(600))
-    np.testing.assert_array_equal(result["label"], model.labels_)
+    assert_array_equal(result["label"], model.labels_)
     probas = result[["p_0", "p_1", "p_2"]]
-    np.testing.assert_allclose(probas, model.probas_, atol=1e-6)
-    np.testing.assert_allclose(result["probability"], model.probas_.max(axis=1), atol=1e-8)
-    np.testing.assert_array_equal(result["num_labels"], crowd.vote_counts().sum(axis=1))
+    assert_allclose(probas, model.probas_, atol=1e-6)
+    assert_allclose(result["probability"], model.probas_.max(axis=1), atol=1e-8)
+    assert_array_equal(result["num_labels"], crowd.vote_counts().sum(axis=1))
     annotators = pq.read_table(tmp_path / "out" / "annotators.parquet").to_pandas()
-    np.testing.assert_array_equal(annotators["num_labels"], crowd.labels_per_annotator())
+    assert_array_equal(annotators["num_labels"], crowd.labels_per_annotator())
     if method in ("dawid_skene", "one_coin", "ibcc"):
-        np.testing.assert_allclose(annotators["skill"], model.skills_, atol=1e-9)
+        assert_allclose(annotators["skill"], model.skills_, atol=1e-9)
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -216,7 +217,7 @@ def test_a_task_has_one_bucket_and_buckets_are_of_one_size(text: bool) -> None:
     numbers = np.repeat(np.arange(20_000), 2)
     tasks = pa.array(numbers.astype(str) if text else numbers)
     result = buckets_of(tasks.cast(pa.large_string()) if text else tasks, 8)
-    np.testing.assert_array_equal(result[::2], result[1::2])
+    assert_array_equal(result[::2], result[1::2])
     sizes = np.bincount(result, minlength=8)
     assert len(sizes) == 8
     assert sizes.min() > 0.9 * 5000

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_array_equal
 
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.features import FeatureTable, read_features, read_texts
@@ -157,8 +158,8 @@ def test_large_tables_are_read_by_pandas(tmp_path: Path) -> None:
     assert time.monotonic() - began < 5
     (tmp_path / "f.csv").write_text((tmp_path / "f.csv").read_text() + "last," + "1," * 49 + "true")
     slow = read_features(tmp_path / "f.csv")
-    np.testing.assert_array_equal(fast.rows, np.float32(rows))
-    np.testing.assert_array_equal(slow.rows, [*fast.rows, np.ones(50)])
+    assert_array_equal(fast.rows, np.float32(rows))
+    assert_array_equal(slow.rows, [*fast.rows, np.ones(50)])
 
 
 def test_texts(tmp_path: Path) -> None:
