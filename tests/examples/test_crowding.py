@@ -19,6 +19,27 @@ from neucrowd_tf.methods.crowding.objectives import selection_counts, split_by_e
 from neucrowd_tf.methods.crowding.records import Logged, Pairs
 
 Compare = Callable[[Any, Any], None]
+# Layers of the example, and what they are called in the package.
+GENERATOR = """
+embed_x instance_embedding
+embed_e annotator_embedding
+from_x from_instance
+from_e from_annotator
+from_z_hat from_classifier
+from_noise from_noise
+scores scores
+"""
+DISCRIMINATOR = """
+encode_x instance_encoder
+encode_e annotator_encoder
+"""
+AUXILIARY = """
+embed_label label_embedding
+from_label from_label
+from_x from_instance
+from_e from_annotator
+scores scores
+"""
 N, R = 60, 5
 RATE = 1e3  # so that rounding of the weights is small beside the step
 SEED = np.array([3, 4], np.int32)
@@ -56,32 +77,20 @@ class Played:
         self.noise = pair_noise(fold(SEED, 0), [N, R, crowding.noise_size]).numpy()
         self.G(self.x[:, None], self.e, self.z[:, None], self.noise)
         self.judged()
-        g, d, q = self.game.generator, self.game.discriminator, self.game.auxiliary
-        both = [
-            (self.G.embed_x, g.instance_embedding),
-            (self.G.embed_e, g.annotator_embedding),
-            (self.G.from_x, g.from_instance),
-            (self.G.from_e, g.from_annotator),
-            (self.G.from_z_hat, g.from_classifier),
-            (self.G.from_noise, g.from_noise),
-            (self.G.scores, g.scores),
-            (self.D.encode_x, d.instance_encoder),
-            (self.D.encode_e, d.annotator_encoder),
-            (self.Q.embed_label, q.label_embedding),
-            (self.Q.from_label, q.from_label),
-            (self.Q.from_x, q.from_instance),
-            (self.Q.from_e, q.from_annotator),
-            (self.Q.scores, q.scores),
-        ]
         self.variables = [
-            (ours, theirs)
-            for one, other in both
-            for ours, theirs in zip(one.weights, other.weights, strict=True)
+            pair
+            for one, other, layers in (
+                (self.G, self.game.generator, GENERATOR),
+                (self.D, self.game.discriminator, DISCRIMINATOR),
+                (self.Q, self.game.auxiliary, AUXILIARY),
+            )
+            for ours, theirs in map(str.split, layers.strip().splitlines())
+            for pair in zip(getattr(one, ours).weights, getattr(other, theirs).weights, strict=True)
         ]
-        self.variables += [(self.D.M, d.matrices), (self.D.W, d.mixing)]
-        self.variables += list(
-            zip(self.classifier.weights, self.game.classifier.weights, strict=True)
-        )
+        classifiers = (self.classifier.weights, self.game.classifier.weights)
+        discriminator = self.game.discriminator
+        self.variables += [*zip(*classifiers, strict=True)]
+        self.variables += [(self.D.M, discriminator.matrices), (self.D.W, discriminator.mixing)]
         for ours, theirs in self.variables:
             theirs.assign(theirs + 0.01 * tf.ones_like(theirs))  # biases begin at 0
             ours.assign(theirs)
