@@ -21,7 +21,6 @@ from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.values import binned
 
 LONG = "task,worker,label\nt1,ann,yes\nt1,bob,no\nt2,ann,no\nt2,bob,no\n"
-WIDE = "item,mode,max,min\n1,a,b,a\n2,b,b,\n3,a,a,b\n"
 
 
 def read(folder: Path, text: str | bytes, name: str = "a.csv", **flags: Any) -> Reading:
@@ -86,6 +85,16 @@ def test_the_same_labels(case: str, tmp_path: Path) -> None:
     assert sorted(triples(read(tmp_path, text, **flags))) == expected
 
 
+READ = tomllib.loads((Path(__file__).parent / "cases" / "read.toml").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("case", READ)
+def test_what_is_read(case: str, tmp_path: Path) -> None:
+    shown = "\n".join(read(tmp_path, READ[case]["table"]).lines)
+    assert all(words in shown for words in READ[case].get("words", ()))
+    assert not any(words in shown for words in READ[case].get("absent", ()))
+
+
 def test_a_zip_of_one_file_parquet_and_json(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.csv.zip", "w") as archive:
         archive.writestr("a.csv", LONG)
@@ -129,20 +138,11 @@ def test_innocent_labels_are_read(case: str, tmp_path: Path) -> None:
     assert reading.annotations.num_classes == len(INNOCENT[case])
 
 
-def test_annotators_named_as_statistics(tmp_path: Path) -> None:
-    reading = read(tmp_path, WIDE)
-    assert reading.annotations.annotator_names.tolist() == ["mode", "max", "min"]
-    assert reading.annotations.num_annotations == 8
-    assert "Annotators: mode, max, min." in reading.lines[1]
-
-
 def test_slips_are_visible_in_the_lines(tmp_path: Path) -> None:
     labels = ["yes", "no"] * 40 + ["yess"]
     assert "yess (1)" in read(tmp_path, rows(labels)).lines[1]
     two = LONG.replace("t2,ann", "t2,anna")
     assert "by 3 annotators" in read(tmp_path, two).lines[0]
-    flagged = "item,ann,bob,quality_flag\n1,a,b,ok\n2,b,b,bad\n3,a,a,ok\n"
-    assert "quality_flag 2" in message(tmp_path, flagged)
     headless = "t1,ann,yes\nt1,bob,no\nt2,ann,yes\nt2,bob,yes\n"
     assert "[no_header]" in message(tmp_path, headless)
 
@@ -171,13 +171,6 @@ def test_what_is_asked(case: str, tmp_path: Path) -> None:
     shown = message(tmp_path, ASKED[case]["table"])
     assert ASKED[case]["flag"] in shown and ASKED[case]["words"] in shown
     assert f"neucrowd aggregate --annotations={tmp_path}" in shown
-
-
-def test_a_column_of_answers_is_inferred_and_the_line_says_why(tmp_path: Path) -> None:
-    text = "task,worker,topic,says\n1,x,t,a\n1,y,t,b\n2,x,u,a\n2,y,u,a\n"
-    reading = read(tmp_path, text)
-    assert reading.annotations.num_annotations == 4
-    assert "label says (the only column of few values that differs" in reading.lines[0]
 
 
 def test_flags_that_do_not_fit(tmp_path: Path) -> None:
@@ -246,12 +239,6 @@ def test_a_spreadsheet_is_to_be_saved_as_csv(name: str, tmp_path: Path) -> None:
             reader(tmp_path / name)
 
 
-def test_the_only_column_without_repeats_is_proposed_as_the_item(tmp_path: Path) -> None:
-    table = "essay,anna,ben\n" + "".join(f"e{i},{i % 5 + 1},{i % 4 + 1}\n" for i in range(20))
-    with pytest.raises(DataError, match="--task_column=essay --label_column=anna,ben"):
-        read(tmp_path, table)
-
-
 @pytest.mark.parametrize("text", ["None", "<NA>", "NaT", "-", "?"])
 def test_missing_values_of_python_are_classes_with_a_line(text: str, tmp_path: Path) -> None:
     table = rows(["1", "NA", text, "1", "2", text])
@@ -260,13 +247,6 @@ def test_missing_values_of_python_are_classes_with_a_line(text: str, tmp_path: P
     assert f"2 labels are {text}, read as a class ({flag} leaves them out)." in line
     assert read(tmp_path, table, missing=f"NA,{text}").annotations.class_names.tolist() == [1, 2]
     assert "read as a class" not in read(tmp_path, rows(["+", "-", "-", "+"])).lines[1]
-
-
-def test_whole_numbers_written_with_a_point_are_one_class(tmp_path: Path) -> None:
-    """As pandas writes a column with missing cells."""
-    crowd = read(tmp_path, "item,a,b\n1,1.0,1\n2,0.0,0\n3,,1\n").annotations
-    assert crowd.class_names.tolist() == [0, 1]
-    assert crowd.vote_counts().tolist() == [[0, 2], [2, 0], [0, 1]]
 
 
 @pytest.mark.parametrize("sign", ["|", "list", "NumPy", "newline", "+"])
@@ -334,12 +314,3 @@ def test_true_ratings_lie_in_bins() -> None:
     assert [binned(text, bins) for text in ("101", "-1", "good", bins[0])] == [
         *("101", "-1", "good", bins[0])
     ]
-
-
-def test_numbers_written_in_two_ways_are_said(tmp_path: Path) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text("task,annotator,label\n9007199254740993,a,x\n9007199254740992,b,y\n")
-    assert "two ways" not in read_annotations(path).lines[1]
-    path.write_text("task,annotator,label\n7,a,x\n7.0,b,x\n8,a,y\n08,b,y\n")
-    lines = read_annotations(path, report=lambda line: None).lines
-    assert "2 more items are numbers written in two ways (7, 7.0)." in lines[1]

@@ -122,14 +122,6 @@ def test_a_column_without_values_has_no_role(tmp_path: Path) -> None:
     assert "Columns without values: dee." in reading.lines
 
 
-def test_comments_before_the_header_are_named(tmp_path: Path) -> None:
-    table = rows("task,annotator,label", "1,a,x", "1,b,y")
-    assert "lines 1 to 2: these are comments" in message(tmp_path, f"# made\n# by, me\n{table}")
-    assert "line 1: these are comments" in message(tmp_path, f"# made\n{table}")
-    hashed = read(tmp_path, f"#{table}")
-    assert "item #task" in hashed.lines[0]
-
-
 # ------------------------------------------------- one judge
 
 
@@ -246,21 +238,6 @@ def test_rankings_are_rejected_by_name(tmp_path: Path) -> None:
 
 
 # ------------------------------------------------- values and bytes
-
-
-def test_decimal_commas(tmp_path: Path) -> None:
-    table = rows("Item;Rater;Score", "0;a;2,5", "0;b;1,0", "1;a;2,5", "1;b;1,0")
-    reading = read(tmp_path, table)
-    assert reading.annotations.class_names.tolist() == ["1", "2.5"]
-    assert "Commas are decimal: 2,5 is read as 2.5." in reading.lines[1]
-    mixed = read(tmp_path, table.replace("1,0", "x"))
-    assert mixed.annotations.class_names.tolist() == ["2,5", "x"]
-
-
-@pytest.mark.parametrize("text", ["-1", "None"])
-def test_codes_that_may_be_missing_are_said_beside_texts_too(text: str, tmp_path: Path) -> None:
-    lines = read(tmp_path, rows("task,worker,label", "1,a,yes", f"1,b,{text}", "2,a,no")).lines
-    assert f"1 labels are {text}, read as a class" in lines[1]
 
 
 LONG = rows("task,annotator,label", "1,a,x", "1,b,y", "2,a,y", "2,b,y").encode()
@@ -396,23 +373,3 @@ def test_ids_that_start_again_in_each_part_are_said(column: str, tmp_path: Path)
     assert len(read(tmp_path, rows(f"gender,{header}", *cells)).lines) == 2
     shared = text.replace(",va,", ",ua,")
     assert len(read(tmp_path, shared, duplicates="last").lines) == 2
-
-
-def test_a_last_row_of_sums_is_no_item(tmp_path: Path) -> None:
-    votes = ["1,0,1", "0,1,1", "1,1,1", "0,0,1"]
-    cells = [f"i{row},{vote}" for row, vote in enumerate(votes)]
-    header = "item,ann,bob,cy"
-    for last in (["Total,2,2,4"], ["Sum,2,2,4", "Mean,0.5,0.5,1"]):
-        lines = read(tmp_path, rows(header, *cells, *last)).lines
-        assert "12 labels of 4 items by 3 annotators" in lines[0]
-        assert "classes: 1 (8), 0 (4)." in lines[1]
-        assert f"Line 6 ({last[0][: last[0].index(',')]}) has sums and is left out" in lines[-1]
-        assert len(lines) == 2 + len(last)
-    words = [cell.replace("0", "no").replace("1", "yes") for cell in cells]
-    lines = read(tmp_path, rows(header, *(w.replace("iyes", "i1") for w in words), "Total,2,2,4"))
-    assert "12 labels of 4 items" in lines.lines[0]
-    for kept in ("total,1,0,1", "Totalled,2,2,4", "total,,,"):
-        text = rows(header, *cells, kept)
-        assert not any("sums" in line for line in read(tmp_path, text).lines)
-    long = rows("item,annotator,label", *(f"i{k},{who},1" for k in "12" for who in "ab"))
-    assert len(read(tmp_path, f"{long}total,a,1\n").lines) == 2

@@ -60,21 +60,6 @@ def test_confidence_and_equal_by_hand():
     assert SELECTORS["equal"](candidates, 4, np.random.default_rng(0)).tolist() == [1, 3, 4, 5]
 
 
-def test_dasc_against_loop():
-    rng = np.random.default_rng(5)
-    candidates = make(rng.choice(3, size=200, p=[0.7, 0.2, 0.1]), rng.random(200))
-    chosen = SELECTORS["dasc"](candidates, 12, np.random.default_rng(0))
-    counts = [sum(candidates.labels == c) for c in range(3)]
-    inverse = [1 / n for n in counts]
-    for c in range(3):
-        number = sum(candidates.labels[chosen] == c)
-        assert abs(number - 12 * inverse[c] / sum(inverse)) < 1
-        ranked = sorted(
-            np.flatnonzero(candidates.labels == c), key=lambda k: candidates.entropies[k]
-        )
-        assert set(ranked[:number]) == {k for k in chosen if candidates.labels[k] == c}
-
-
 @pytest.mark.parametrize("name", sorted(SELECTORS))
 def test_each_takes_exactly_what_is_asked_for(name):
     rng = np.random.default_rng(2)

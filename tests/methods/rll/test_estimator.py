@@ -12,8 +12,6 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.methods.rll import RLL
-from neucrowd_tf.training.representation import EmbeddingData
-from neucrowd_tf.training.validation import consensus_labels
 from reproduction.controls.rll import PrintedRLL, ReleasedRLL
 from tests.crowds import QUICK_EMBEDDING, blobs
 
@@ -46,28 +44,6 @@ def test_learns(name: str, classes: int) -> None:
     blind = fitted.evaluation(SimpleNamespace(truth=None))
     assert blind["confidence"] == figures["confidence"]
     assert set(blind) == {"confidence", "by_class"}
-
-
-def test_objective_is_equation_3() -> None:
-    x, crowd, _ = crowd_data(2)
-    method = RLL(seed=1, k=2, **{**QUICK, "encoder": {**QUICK["encoder"], "dropout": 0.0}})
-    data = method._check(x, crowd, None)
-    labels = consensus_labels(data.annotations, method.seed)
-    method.confidence_ = method._confidence(data.annotations.vote_counts(), labels)
-    model, make = method._network(EmbeddingData(x, labels, data.annotations, x, labels))
-    tuplets, classes = model.draw(next(iter(make(0))))
-    assert tuplets.shape == (32, 4)
-    losses = model.tuplet_losses(tuplets, classes, training=False)
-    embedded, confidence = model.embed(x), method.confidence_
-    for row, members in enumerate(tuplets.numpy()):
-        assert (labels[members] == [1, 1, 0, 0]).all() and len(set(members)) == 4
-        anchor = embedded[members[0]]
-        scores = []
-        for member in members[1:]:
-            other = embedded[member]
-            cosine = anchor @ other / np.linalg.norm(anchor) / np.linalg.norm(other)
-            scores.append(np.exp(10.0 * confidence[member] * cosine))
-        assert float(losses[row]) == pytest.approx(-np.log(scores[0] / sum(scores)), rel=1e-4)
 
 
 def test_d_annotators_an_instance_and_votes_alone() -> None:
