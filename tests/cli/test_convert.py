@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -64,19 +63,3 @@ def test_a_table_with_names_of_columns(tmp_path: Path, cli: Any) -> None:
     captured = cli("convert", [f"--input={path}", *flags])
     assert captured.out == "task,annotator,label\n007,ann,x\n"
     assert "1 labels are missing" in captured.err
-    frame = pd.read_csv(path, sep="\t", dtype=str)
-    parquet, lines = tmp_path / "a.parquet", tmp_path / "a.jsonl"
-    frame.to_parquet(parquet)
-    frame.to_json(lines, orient="records", lines=True)
-    for other in (parquet, lines):
-        assert cli("convert", [f"--input={other}", *flags]).out == captured.out
-
-
-@pytest.mark.parametrize("name", ["a.json", "A.JSON", "a.jsonl"])
-def test_records_are_a_table(name: str, tmp_path: Path, cli: Any) -> None:
-    rows = [{"task": 1, "worker": "a", "label": "x"}, {"task": 1, "worker": "b", "label": "y"}]
-    lines = name.endswith("l")
-    (tmp_path / name).write_text("\n".join(map(json.dumps, rows)) if lines else json.dumps(rows))
-    assert (
-        cli("convert", [f"--input={tmp_path / name}"]).out == "task,annotator,label\n1,a,x\n1,b,y\n"
-    )

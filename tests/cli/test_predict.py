@@ -20,6 +20,8 @@ from neucrowd_tf.cli.commands import call
 from neucrowd_tf.methods.two_stage.labels_first import TwoStageClassifier
 from neucrowd_tf.saving.saved_model import NAMES, export_saved_model
 
+Printed = pytest.CaptureFixture[str]
+
 COLUMNS = ("width", "height", "=weight")
 CLASSES = ("=cat", "dog", "owl")
 
@@ -69,7 +71,7 @@ Fitted = tuple[TwoStageClassifier, np.ndarray]
 
 
 def test_the_estimators_numbers(
-    fitted: Fitted, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    fitted: Fitted, model: Path, tmp_path: Path, capsys: Printed
 ) -> None:
     estimator, features = fitted
     output = tmp_path / "new" / "y.csv"
@@ -100,7 +102,7 @@ def test_columns_in_another_order_and_batches_give_the_same(
     assert_allclose(first, second, atol=1e-6)
 
 
-def test_a_folder_of_images(tmp_path: Path, capsys: pytest.CaptureFixture[str], cli: Any) -> None:
+def test_a_folder_of_images(tmp_path: Path, capsys: Printed, cli: Any) -> None:
     """Dark pictures are class 0 and bright ones class 1, trained on at 4 x 4 pixels; new ones of 8
     x 8 are scaled.
     """
@@ -151,11 +153,7 @@ def test_a_folder_of_images(tmp_path: Path, capsys: pytest.CaptureFixture[str], 
     ],
 )
 def test_other_columns_are_an_error(
-    model: Path,
-    tmp_path: Path,
-    columns: tuple[str, ...],
-    message: str,
-    capsys: pytest.CaptureFixture[str],
+    model: Path, tmp_path: Path, columns: tuple[str, ...], message: str, capsys: Printed
 ) -> None:
     output = tmp_path / "y.csv"
     output.write_text("before")
@@ -164,9 +162,7 @@ def test_other_columns_are_an_error(
     assert message in error and error.count("\n") == 1 and output.read_text() == "before"
 
 
-def test_other_errors_are_a_line_each(
-    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_other_errors_are_a_line_each(model: Path, tmp_path: Path, capsys: Printed) -> None:
     good = _table(tmp_path / "x.csv", np.ones((2, 3)))
     np.save(tmp_path / "wide.npy", np.ones((2, 5)))
     (tmp_path / "latin.csv").write_bytes(
@@ -196,7 +192,7 @@ def test_other_errors_are_a_line_each(
 
 
 def test_paths_that_are_not_utf8(
-    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    model: Path, tmp_path: Path, capsys: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = _table(tmp_path / "x.csv", np.ones((2, 3)))
     shutil.copytree(model, tmp_path / "m\udce9")
@@ -209,9 +205,7 @@ def test_paths_that_are_not_utf8(
     assert shown.buffer.getvalue().endswith(b"y\\udce9.csv: 2 rows\n")  # type: ignore[attr-defined]
 
 
-def test_a_damaged_model_is_a_line(
-    model: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_damaged_model_is_a_line(model: Path, tmp_path: Path, capfd: Printed) -> None:
     table = _table(tmp_path / "x.csv", np.ones((2, 3)))
     damages: tuple[tuple[str, bytes], ...] = (
         ("variables/variables.index", b"a,b\n" * 50),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -135,14 +133,6 @@ def test_vote_counts_of_all_splits_are_pooled() -> None:
     assert (labels["r12"], labels["r13"], labels["r14"]) == (0, 1, 0)
     assert folds[0].annotations.num_annotators == 7
     assert not folds[0].annotations.has_identities
-
-
-def test_hotel(data_dir: Path) -> None:
-    folds = _folds(pytest.importorskip("data.hotel").load(data_dir), 5)
-    tested = np.concatenate([piece.test.features for piece in folds])
-    assert len(np.unique(tested, axis=0)) == len(tested) <= 699 - 15
-    shares = [piece.test.labels.mean() for piece in folds]
-    assert max(shares) - min(shares) < 0.02
 
 
 def test_identities_are_matched_by_name() -> None:

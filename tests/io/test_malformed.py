@@ -20,6 +20,8 @@ from hypothesis import strategies as st
 from neucrowd_tf.cli.commands import call
 from neucrowd_tf.io.checks import catalogue
 
+Printed = pytest.CaptureFixture[str]
+
 LONG = "task,worker,label\n"
 ROWS = "t1,ann,yes\nt1,bob,no\nt2,ann,no\nt2,bob,no\n"
 
@@ -60,7 +62,7 @@ def rejected(command: str, check: str, flags: list[str], folder: Path, capsys: A
 
 @pytest.mark.parametrize(("check", "case"), CASES)
 def test_labels_are_rejected_with_the_id(
-    check: str, case: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    check: str, case: dict[str, Any], tmp_path: Path, capsys: Printed
 ) -> None:
     path = tmp_path / case.get("file", "a.csv")
     path.write_text(case["content"], encoding="utf-8")
@@ -70,7 +72,7 @@ def test_labels_are_rejected_with_the_id(
 
 @pytest.mark.parametrize(("check", "name", "content"), BYTES)
 def test_bytes_are_rejected_with_the_id(
-    check: str, name: str, content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    check: str, name: str, content: bytes, tmp_path: Path, capsys: Printed
 ) -> None:
     (tmp_path / name).write_bytes(content)
     rejected("aggregate", check, [f"--annotations={tmp_path / name}"], tmp_path, capsys)
@@ -78,7 +80,7 @@ def test_bytes_are_rejected_with_the_id(
 
 @pytest.mark.parametrize(("check", "content"), FEATURES)
 def test_features_are_rejected_with_the_id(
-    check: str, content: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    check: str, content: str, tmp_path: Path, capsys: Printed
 ) -> None:
     (tmp_path / "a.csv").write_text(LONG + ROWS)
     (tmp_path / "f.csv").write_text(content)

@@ -18,6 +18,8 @@ from reproduction import catalogue, figures, maps, page, printed, results_folder
 from reproduction.suite import Case, Suite
 from reproduction.table import COLUMNS, Cell, write_csv
 
+Command = Callable[..., int]
+
 
 def test_a_private_dataset_is_never_substituted() -> None:
     assert (
@@ -173,7 +175,7 @@ def tiny_suites(monkeypatch: pytest.MonkeyPatch, **suites: Suite) -> None:
 
 
 def test_suites_share_runs_and_go_on_after_a_failure(
-    command: Callable[..., int], tiny: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    command: Command, tiny: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     first = Suite(
         "a",
@@ -210,7 +212,7 @@ def test_suites_share_runs_and_go_on_after_a_failure(
 
 
 def test_a_simulated_dataset_is_drawn_after_threads_are_set(
-    command: Callable[..., int], tiny: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    command: Command, tiny: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """TensorFlow, which draws it, does not take their number once it has computed."""
     entry, order = registry.dataset("tiny"), []
@@ -228,7 +230,7 @@ def test_a_simulated_dataset_is_drawn_after_threads_are_set(
 
 
 def test_every_rows_first_seed_goes_first_and_num_runs_makes_some(
-    command: Callable[..., int],
+    command: Command,
     tiny: Any,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,

@@ -12,11 +12,15 @@ import pytest
 
 from neucrowd_tf.declare import registration, registry
 
+Printed = pytest.CaptureFixture[str]
+
+Command = Callable[..., int]
+
 RESULTS = ("predictions.csv", "annotators.csv", "evaluation.json")
 
 
 @pytest.fixture
-def run(command: Callable[..., int], tmp_path: Path) -> Callable[..., int]:
+def run(command: Command, tmp_path: Path) -> Command:
     """Runs the method `mean` on `tiny` in the folder `tmp_path`, unless flags say otherwise."""
     return lambda *items: command(
         "--dataset=tiny", "--method=mean", f"--output_dir={tmp_path}", *items
@@ -32,7 +36,7 @@ def json_of(path: Path) -> Any:
     return json.loads(path.read_text())
 
 
-def test_tree_and_columns(whole_command: Callable[..., int], tmp_path: Path) -> None:
+def test_tree_and_columns(whole_command: Command, tmp_path: Path) -> None:
     flags = ("--dataset=tiny", "--method=mean", f"--output_dir={tmp_path}")
     assert whole_command(*flags, "--num_runs=2") == 0
     folder = tmp_path / "tiny" / "mean" / "seed-1"
@@ -66,7 +70,7 @@ def test_tree_and_columns(whole_command: Callable[..., int], tmp_path: Path) -> 
 
 
 def test_a_finished_run_is_untouched(
-    run: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run: Command, tmp_path: Path, capsys: Printed
 ) -> None:
     assert run() == 0
     before = files(tmp_path)
@@ -80,7 +84,7 @@ def test_a_finished_run_is_untouched(
 
 
 def test_resume_skips_finished_runs_and_adds_the_others(
-    run: Callable[..., int], tiny: Any, tmp_path: Path
+    run: Command, tiny: Any, tmp_path: Path
 ) -> None:
     assert run("--resume") == 0 and tiny.calls == 1
     before = files(tmp_path / "tiny")
@@ -94,7 +98,7 @@ def test_resume_skips_finished_runs_and_adds_the_others(
 
 
 def test_runs_of_earlier_versions_are_resumed(
-    run: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run: Command, tmp_path: Path, capsys: Printed
 ) -> None:
     """They lack flags, and have null for others that have other defaults now."""
     assert run("--resume") == 0
@@ -112,7 +116,7 @@ def test_runs_of_earlier_versions_are_resumed(
 
 
 def test_a_moved_input_file_is_the_same_and_a_changed_one_is_not(
-    run: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run: Command, tmp_path: Path, capsys: Printed
 ) -> None:
     def table(folder: str, label: str = "x") -> list[str]:
         place = tmp_path / folder
@@ -129,7 +133,7 @@ def test_a_moved_input_file_is_the_same_and_a_changed_one_is_not(
     assert "--annotations: the file has changed since the run" in capsys.readouterr().err
 
 
-def test_half_written_runs(run: Callable[..., int], tmp_path: Path) -> None:
+def test_half_written_runs(run: Command, tmp_path: Path) -> None:
     assert run() == 0
     folder = tmp_path / "tiny" / "mean" / "seed-0"
     whole = files(folder)
@@ -146,7 +150,7 @@ def test_half_written_runs(run: Callable[..., int], tmp_path: Path) -> None:
 
 
 def test_a_method_that_cannot_run_is_skipped_among_several(
-    run: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run: Command, tmp_path: Path, capsys: Printed
 ) -> None:
     assert run("--dataset=tiny_votes", "--method=needs_ids,at_most_one,oracle,mean") == 0
     rows = pd.read_csv(tmp_path / "results.csv").set_index("method")
@@ -181,9 +185,9 @@ def test_a_method_that_cannot_run_is_skipped_among_several(
     ],
 )
 def test_flags_that_cannot_be_used_leave_no_results(
-    command: Callable[..., int],
+    command: Command,
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Printed,
     items: list[str],
     message: str,
 ) -> None:
@@ -195,10 +199,10 @@ def test_flags_that_cannot_be_used_leave_no_results(
 
 
 def test_a_failing_run_does_not_stop_the_others_and_is_tried_again(
-    run: Callable[..., int],
+    run: Command,
     tiny: Any,
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Printed,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert run("--method=broken,mean", "--num_runs=2") == 1
@@ -214,7 +218,7 @@ def test_a_failing_run_does_not_stop_the_others_and_is_tried_again(
 
 
 def test_an_output_folder_that_is_a_file(
-    run: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run: Command, tmp_path: Path, capsys: Printed
 ) -> None:
     (tmp_path / "file").write_text("mine")
     assert run(f"--output_dir={tmp_path / 'file' / 'out'}") == 2
@@ -226,7 +230,7 @@ def test_an_output_folder_that_is_a_file(
 
 
 def test_hyper_parameters_reach_the_methods_that_have_them(
-    run: Callable[..., int], tmp_path: Path
+    run: Command, tmp_path: Path
 ) -> None:
     assert run("--method=mean,oracle", "--hparam=shift=0.7", "--hparam=oracle.shift=0.2") == 0
     folders = [tmp_path / "tiny" / method / "seed-0" for method in ("mean", "oracle")]
@@ -234,7 +238,7 @@ def test_hyper_parameters_reach_the_methods_that_have_them(
     assert [values["shift"] for values in parameters] == [0.7, 0.2]
 
 
-def test_a_share_of_the_annotations_is_kept(run: Callable[..., int], tmp_path: Path) -> None:
+def test_a_share_of_the_annotations_is_kept(run: Command, tmp_path: Path) -> None:
     # Three annotators label all of the 40 training instances, the fourth none of them.
     def labels(name: str, *items: str) -> list[int]:
         assert run(*items, f"--output_dir={tmp_path / name}") == 0
@@ -248,7 +252,7 @@ def test_a_share_of_the_annotations_is_kept(run: Callable[..., int], tmp_path: P
     assert sum(labels("few", "--keep_annotations=0.1")) == 12
 
 
-def test_cross_validation(run: Callable[..., int], tmp_path: Path) -> None:
+def test_cross_validation(run: Command, tmp_path: Path) -> None:
     flags = ("--evaluation=cv", "--folds=2", "--repeats=2")
     assert run(*flags) == 0
     rows = pd.read_csv(tmp_path / "results.csv")

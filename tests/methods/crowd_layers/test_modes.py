@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from tests.methods.crowd_layers.heads import HEADS, PAIRS, model_with_head
 
@@ -54,7 +55,7 @@ def step(
 def assert_equal(one: tuple[dict[str, float], Any], other: tuple[dict[str, float], Any]) -> None:
     assert one[0] == pytest.approx(other[0], rel=1e-4, abs=1e-6)
     for ours, theirs in zip(one[1].weights, other[1].weights, strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-5, err_msg=ours.path)
+        assert_allclose(ours, theirs, rtol=1e-3, atol=1e-5, err_msg=ours.path)
 
 
 @pytest.mark.parametrize("name", EACH)
@@ -132,7 +133,7 @@ def test_a_model_is_exported(parts: Any, name: str, tmp_path: Any) -> None:
     for each in models:
         each.export(tmp_path / each.name, verbose=False)
         served = tf.saved_model.load(tmp_path / each.name)
-        np.testing.assert_allclose(served.serve(FLAT_X), each(FLAT_X), rtol=1e-5, atol=1e-6)
+        assert_allclose(served.serve(FLAT_X), each(FLAT_X), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", EACH)
@@ -146,7 +147,7 @@ def test_a_model_is_exported_to_onnx(parts: Any, name: str, tmp_path: Any) -> No
     model.export(tmp_path / "model.onnx", format="onnx", verbose=False)
     session = runtime.InferenceSession(tmp_path / "model.onnx")
     (answers,) = session.run(None, {session.get_inputs()[0].name: FLAT_X})
-    np.testing.assert_allclose(answers, expected, rtol=1e-4, atol=1e-5)
+    assert_allclose(answers, expected, rtol=1e-4, atol=1e-5)
 
 
 BEYOND = [

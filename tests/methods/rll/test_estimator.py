@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare import registry
@@ -54,7 +55,7 @@ def test_d_annotators_an_instance_and_votes_alone() -> None:
     assert (one.confidence_ == 1).all()  # a single vote agrees with itself
     votes = Annotations.from_votes(crowd.vote_counts())
     RLL(annotators_per_instance=3, seed=0, **QUICK).fit(x, votes)
-    np.testing.assert_array_equal(
+    assert_array_equal(
         RLL("mle", seed=0, **QUICK).fit(x, votes).predict_proba(x), full.predict_proba(x)
     )
 
@@ -72,7 +73,7 @@ def test_the_released_code_by_hand() -> None:
     # Its prior Beta(3, 2) is that of every label: with v of d votes for it (3 + v) / (5 + d).
     model = ReleasedRLL()
     votes, labels = np.array([[0, 5], [4, 1]]), np.array([1, 0])
-    np.testing.assert_allclose(model._confidence(votes, labels), [8 / 10, 7 / 10], rtol=1e-6)
+    assert_allclose(model._confidence(votes, labels), [8 / 10, 7 / 10], rtol=1e-6)
     # Forty-five positives make 1,980 pairs, 61 batches of 32 in each of ten passes.
     data = SimpleNamespace(labels=np.arange(90) % 2)
     assert ReleasedRLL(batch_size=32)._steps(data) == 610
@@ -96,8 +97,8 @@ def test_two_towers_embed_anchors_and_members() -> None:
     rows = tf.constant([[0, 2, 1], [2, 0, 3]])
     embedded = network.embed_rows(rows, training=False)
     first, others = network.query(x), network.encoder(x)
-    np.testing.assert_allclose(embedded[:, 0], tf.gather(first, rows[:, 0]), rtol=1e-5)
-    np.testing.assert_allclose(embedded[:, 1:], tf.gather(others, rows[:, 1:]), rtol=1e-5)
+    assert_allclose(embedded[:, 0], tf.gather(first, rows[:, 0]), rtol=1e-5)
+    assert_allclose(embedded[:, 1:], tf.gather(others, rows[:, 1:]), rtol=1e-5)
     # Each place has a dropout mask of its own: equal rows, unequal embeddings.
     masked = network.embed_slots(network.encoder, tf.zeros((64, 1), tf.int32))
     assert len(np.unique(masked.numpy(), axis=0)) > 1
@@ -109,7 +110,7 @@ def test_equations_1_and_2_as_printed_by_hand() -> None:
     # Shares of positive votes, whichever label the example has; sure negatives weigh nothing.
     votes, labels = np.array([[0, 5], [5, 0], [2, 3], [4, 1]]), np.array([1, 0, 1, 0])
     mle = PrintedRLL(confidence="mle")._confidence(votes, labels)
-    np.testing.assert_allclose(mle, [1.0, 0.0, 0.6, 0.2], rtol=1e-6)
+    assert_allclose(mle, [1.0, 0.0, 0.6, 0.2], rtol=1e-6)
     # The prior has a vote in all, of which the share of positive labels, a half, is positive.
     bayesian = PrintedRLL(confidence="bayesian")._confidence(votes, labels)
-    np.testing.assert_allclose(bayesian, [5.5 / 6, 0.5 / 6, 3.5 / 6, 1.5 / 6], rtol=1e-6)
+    assert_allclose(bayesian, [5.5 / 6, 0.5 / 6, 3.5 / 6, 1.5 / 6], rtol=1e-6)
