@@ -97,7 +97,7 @@ def test_relation_scores_by_hand() -> None:
     )
 
 
-def test_unit_length_and_saving(tmp_path: Any) -> None:
+def test_unit_length_and_saving(tmp_path) -> None:
     x, crowd, _ = crowd_data(2)
     fitted = MetricLearning("lifted", normalise=True, **QUICK).fit(x, crowd)
     assert_allclose(np.linalg.norm(fitted.transform(x), axis=1), 1.0, atol=1e-5)

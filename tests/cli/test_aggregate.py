@@ -56,7 +56,7 @@ def test_labels_are_the_methods(labels_csv: Path, tmp_path: Path) -> None:
         assert frame["probability"].between(0.5, 1).all()
 
 
-def test_probabilities_by_hand(labels_csv: Path, cli: Any) -> None:
+def test_probabilities_by_hand(labels_csv: Path, cli) -> None:
     table = cli("aggregate", [f"--annotations={labels_csv}", "--method=majority_vote"]).out
     rows = [line.split(",") for line in table.splitlines()[1:]]
     # a: two of three x; b: all y; c: two of three x; 007: both y.
@@ -68,7 +68,7 @@ def test_probabilities_by_hand(labels_csv: Path, cli: Any) -> None:
     assert float(rows[0][2]) == pytest.approx(right)
 
 
-def test_what_is_printed(labels_csv: Path, cli: Any) -> None:
+def test_what_is_printed(labels_csv: Path, cli) -> None:
     lines = cli("aggregate", [f"--annotations={labels_csv}"]).err.splitlines()
     assert "method: consensus" in lines
     text = " ".join(lines)
@@ -101,7 +101,7 @@ def test_pairs_of_classes_with_one_header_have_a_column_each() -> None:
     assert lines[0].split(",").count("c_a_b_c") == 2
 
 
-def test_models(tmp_path: Path, cli: Any) -> None:
+def test_models(tmp_path: Path, cli) -> None:
     rng = np.random.default_rng(0)
     truth = rng.integers(2, size=120)
     right = rng.random((120, 6)) < [0.8, 0.8, 0.8, 0.8, 0.9, 0.9]
@@ -127,7 +127,7 @@ def test_models(tmp_path: Path, cli: Any) -> None:
     assert "no human annotator has 30 items" in note
 
 
-def test_gold_labels_teach(labels_csv: Path, tmp_path: Path, cli: Any, error: Any) -> None:
+def test_gold_labels_teach(labels_csv: Path, tmp_path: Path, cli, error) -> None:
     gold = tmp_path / "gold.csv"
     gold.write_text("task,label\na,y\n")
     flags = [f"--annotations={labels_csv}", f"--gold={gold}"]
@@ -154,7 +154,7 @@ def error(cli: Any) -> Callable[[list[str]], str]:
     return printed
 
 
-def test_one_line_and_exit_code_2(labels_csv: Path, tmp_path: Path, error: Any) -> None:
+def test_one_line_and_exit_code_2(labels_csv: Path, tmp_path: Path, error) -> None:
     votes, broken = tmp_path / "votes.csv", label_studio(tmp_path)
     votes.write_text("task,votes_x,votes_y\na,2,1\nb,0,3\n")
     broken.write_text(broken.read_text()[:2000])
@@ -173,7 +173,7 @@ def test_one_line_and_exit_code_2(labels_csv: Path, tmp_path: Path, error: Any) 
         assert message in error(flags.split())
 
 
-def test_a_quick_start(labels_csv: Path, repository: Path, cli: Any) -> None:
+def test_a_quick_start(labels_csv: Path, repository: Path, cli) -> None:
     # What takes a second and more to load is not there; skills' intervals alone need SciPy's.
     code = (
         "import sys; from neucrowd_tf.__main__ import main; main(sys.argv[1:]);"
@@ -190,7 +190,7 @@ TIE = "task,worker,label\nt1,a,cat\nt1,b,dog\nt2,a,cat\nt2,b,cat\nt3,a,dog\nt3,b
 
 
 @pytest.mark.parametrize("method", ["majority_vote", "consensus", "glad", "dawid_skene"])
-def test_three_way_ties(tmp_path: Path, method: str, cli: Any) -> None:
+def test_three_way_ties(tmp_path: Path, method: str, cli) -> None:
     path = tmp_path / "a.csv"
     path.write_text("task,worker,label\nt,u,x\nt,v,y\nt,w,z\n")
     printed = cli("aggregate", [f"--annotations={path}", f"--method={method}"])
@@ -199,7 +199,7 @@ def test_three_way_ties(tmp_path: Path, method: str, cli: Any) -> None:
     assert "ties of equally probable classes: 1 of 1 labels" in printed.err
 
 
-def test_ties(tmp_path: Path, cli: Any) -> None:
+def test_ties(tmp_path: Path, cli) -> None:
     path, gold = tmp_path / "a.csv", tmp_path / "g.csv"
     path.write_text(TIE)
     flags = [f"--annotations={path}", "--method=majority_vote"]
@@ -222,7 +222,7 @@ def test_ties(tmp_path: Path, cli: Any) -> None:
     assert "--ties: not available" in cli("aggregate", parts, 2).err
 
 
-def test_ties_of_votes_alone_are_marked(tmp_path: Path, cli: Any) -> None:
+def test_ties_of_votes_alone_are_marked(tmp_path: Path, cli) -> None:
     path = tmp_path / "v.csv"
     path.write_text("item,votes_x,votes_y,votes_z\na,2,2,0\nb,1,1,1\nc,3,0,0\nd,2,1,1\n")
     table = cli("aggregate", [f"--annotations={path}", "--method=majority_vote"]).out
@@ -231,7 +231,7 @@ def test_ties_of_votes_alone_are_marked(tmp_path: Path, cli: Any) -> None:
     assert (frame["probability"][:2] <= [1 / 2, 1 / 3]).all()
 
 
-def test_tables_and_folders_by_parts_have_the_labels_of_one_file(tmp_path: Path, cli: Any) -> None:
+def test_tables_and_folders_by_parts_have_the_labels_of_one_file(tmp_path: Path, cli) -> None:
     crowd = simulated(60, 2, 4, classes=3)[2]
     frame, parts = crowd.to_frame(), tmp_path / "parts"
     parts.mkdir()
@@ -273,7 +273,7 @@ def test_many_labels_are_read_by_parts(tmp_path: Path, monkeypatch: pytest.Monke
     assert len(fits) == 1, "skills need all labels in memory"
 
 
-def test_ids_with_apostrophes_stay_different(tmp_path: Path, cli: Any) -> None:
+def test_ids_with_apostrophes_stay_different(tmp_path: Path, cli) -> None:
     path = tmp_path / "a.csv"
     path.write_text("task,annotator,label\n=x,a,no\n=x,b,no\n'=x,a,yes\n'=x,b,yes\ny,a,no\n")
     shown = cli("aggregate", [f"--annotations={path}", "--method=majority_vote"]).out

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import pickle
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import pytest
 
@@ -148,7 +148,7 @@ def test_unused_flags_are_accepted(line: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [Options, *map(flags_of, LABEL_COMMANDS)])
-def test_table_flags_are_the_same_everywhere(kind: Any) -> None:
+def test_table_flags_are_the_same_everywhere(kind) -> None:
     assert issubclass(kind, TableOptions)
     meanings = {flag.name: flag.meaning for flag in declared(kind)}
     assert all(meanings[flag.name] == flag.meaning for flag in declared(TableOptions))
@@ -159,7 +159,7 @@ def test_table_flags_are_the_same_everywhere(kind: Any) -> None:
 
 @pytest.mark.parametrize("command", LABEL_COMMANDS)
 def test_help_lists_flags_with_defaults(
-    command: str, capsys: pytest.CaptureFixture[str], cli: Any
+    command: str, capsys: pytest.CaptureFixture[str], cli
 ) -> None:
     out = cli(command, ["--output=x", "--help"]).out
     assert out.startswith("usage: neucrowd ") and "--flagfile: " in out

@@ -102,7 +102,7 @@ def merge(tmp_path: Path, cli: Any) -> Any:
     return merged
 
 
-def test_merged_by_hand(merge: Any) -> None:
+def test_merged_by_hand(merge) -> None:
     new = "a,u,1,.1,r,y\nb,u,2,.1,r,y\nc,v,3,.1,r,\nc,w,4,.1,r,y\n"
     rows, message = merge(LABELS, f"task,worker,priority,gain,reason,label\n{new}")
     assert " ".join(rows) == "a,u,y a,v,x b,u,y b,v,x c,u,y c,w,y"
@@ -110,11 +110,11 @@ def test_merged_by_hand(merge: Any) -> None:
     assert "1 annotator is new: 'w'. Check its spelling." in message
 
 
-def test_one_judges_column_is_merged(merge: Any) -> None:
+def test_one_judges_column_is_merged(merge) -> None:
     assert merge(LABELS, "task,judge\na,x\nb,y\n")[0][-2:] == ["a,judge,x", "b,judge,y"]
 
 
-def test_columns_of_the_first_file_need_not_be_those_of_the_second(merge: Any) -> None:
+def test_columns_of_the_first_file_need_not_be_those_of_the_second(merge) -> None:
     old = LABELS.replace("task,worker,label", "doc;who;what").replace(",", ";")
     columns = ["--task_column=doc", "--worker_column=who", "--label_column=what", "--separator=;"]
     assert merge(old, "task,worker,label\na,u,y\n", *columns)[0][0] == "a,u,y"
@@ -130,7 +130,7 @@ def test_gold_items_that_are_not_a_random_draw_are_said(tmp_path: Path, capsys: 
         assert (words in capsys.readouterr().err) == (by == "doubt")
 
 
-def test_vote_counts_cannot_be_merged(tmp_path: Path, cli: Any) -> None:
+def test_vote_counts_cannot_be_merged(tmp_path: Path, cli) -> None:
     votes = tmp_path / "votes.csv"
     votes.write_text("task,votes_x,votes_y\na,2,1\nb,0,3\n")
     shown = cli("merge", [f"--annotations={votes}", f"--labels={votes}"], 2).err
@@ -152,7 +152,7 @@ def pasted(error: str) -> list[list[str]]:
 
 
 def test_a_models_column_becomes_an_annotator(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Any
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli
 ) -> None:
     """The error of a command has the commands that work."""
     monkeypatch.chdir(tmp_path)
@@ -172,7 +172,7 @@ def test_a_models_column_becomes_an_annotator(
 
 
 def test_merge_asks_about_a_column_of_classes_if_no_label_is_new(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Any
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("a.csv").write_text(JUDGED)
@@ -188,7 +188,7 @@ def test_merge_asks_about_a_column_of_classes_if_no_label_is_new(
     assert "0 added" in cli("merge", [*flags, "--labels=a.csv"]).err
 
 
-def test_a_judge_is_no_second_column_of_annotators(tmp_path: Path, cli: Any) -> None:
+def test_a_judge_is_no_second_column_of_annotators(tmp_path: Path, cli) -> None:
     path = tmp_path / "a.csv"
     path.write_text(JUDGED.replace("gpt_judge", "judge").replace("photo", "item"))
     (command,) = pasted(cli("aggregate", [f"--annotations={path}"], 2).err)

@@ -9,7 +9,6 @@ import io
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -102,7 +101,7 @@ def test_columns_in_another_order_and_batches_give_the_same(
     assert_allclose(first, second, atol=1e-6)
 
 
-def test_a_folder_of_images(tmp_path: Path, capsys: Printed, cli: Any) -> None:
+def test_a_folder_of_images(tmp_path: Path, capsys: Printed, cli) -> None:
     """Dark pictures are class 0 and bright ones class 1, trained on at 4 x 4 pixels; new ones of 8
     x 8 are scaled.
     """

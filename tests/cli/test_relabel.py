@@ -282,7 +282,7 @@ def test_the_same_split_of_votes_is_more_alike_in_all_classes() -> None:
     assert (less.argmax(axis=1) == probas.argmax(axis=1)).all() and (less[5] == [0, 1]).all()
 
 
-def test_the_list(labels_csv: Path, tmp_path: Path, cli: Any) -> None:
+def test_the_list(labels_csv: Path, tmp_path: Path, cli) -> None:
     output = tmp_path / "relabel.csv"
     captured = cli("relabel", [f"--annotations={labels_csv}", "--budget=20", f"--output={output}"])
     assert captured.out == "" and "20 labels of" in captured.err
@@ -298,7 +298,7 @@ def test_the_list(labels_csv: Path, tmp_path: Path, cli: Any) -> None:
     assert cli("relabel", [f"--annotations={labels_csv}", "--budget=20"]).out.encode() == first
 
 
-def test_the_labels_are_those_of_aggregate(labels_csv: Path, tmp_path: Path, cli: Any) -> None:
+def test_the_labels_are_those_of_aggregate(labels_csv: Path, tmp_path: Path, cli) -> None:
     gold, labels = tmp_path / "gold.csv", tmp_path / "labels.csv"
     flags = [f"--annotations={labels_csv}", f"--gold={gold}"]
     rows = pd.read_csv(labels_csv).drop_duplicates("task").head(12)
@@ -315,7 +315,7 @@ def test_the_labels_are_those_of_aggregate(labels_csv: Path, tmp_path: Path, cli
     assert "corrected per 100 labels: " in captured.err and "by the last 4." in captured.err
 
 
-def test_costs(labels_csv: Path, tmp_path: Path, cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_costs(labels_csv: Path, tmp_path: Path, cli, monkeypatch: pytest.MonkeyPatch) -> None:
     names = sorted(set(pd.read_csv(labels_csv)["worker"]))
     costs = tmp_path / "costs.csv"
     frame = pd.DataFrame({"annotator": names, "cost": [0.5 + i % 3 for i in range(len(names))]})
@@ -337,7 +337,7 @@ def test_costs(labels_csv: Path, tmp_path: Path, cli: Any, monkeypatch: pytest.M
         assert message in cli("relabel", flags, 2).err
 
 
-def test_who_can_be_asked(labels_csv: Path, cli: Any) -> None:
+def test_who_can_be_asked(labels_csv: Path, cli) -> None:
     first, second, *_ = sorted(map(str, set(pd.read_csv(labels_csv)["worker"])))
     flags = [f"--annotations={labels_csv}", "--budget=12", "--most_each=12"]
     captured = cli("relabel", [*flags, f"--ask=eve, {first}"])
@@ -348,7 +348,7 @@ def test_who_can_be_asked(labels_csv: Path, cli: Any) -> None:
     assert "annotators are models" in cli("relabel", [*flags, "--model_annotator=*"], 2).err
 
 
-def test_a_models_probabilities(tmp_path: Path, cli: Any) -> None:
+def test_a_models_probabilities(tmp_path: Path, cli) -> None:
     labels, model = tmp_path / "a.csv", tmp_path / "p.csv"
     rows = [f"{task},{worker},x" for task in "abcd" for worker in "uv"]
     rows += [f"{task},w,{label}" for task, label in zip("efgh", "xyyy", strict=True)]
@@ -405,7 +405,7 @@ def run(tmp_path: Path) -> Callable[..., Path]:
     return written
 
 
-def test_a_runs_out_of_fold_predictions_are_used(labels_csv: Path, run: Any, cli: Any) -> None:
+def test_a_runs_out_of_fold_predictions_are_used(labels_csv: Path, run, cli) -> None:
     folder = run(annotations=str(labels_csv))
     flags = [f"--run={folder}", "--budget=5"]
     without = cli("relabel", flags)
@@ -419,13 +419,13 @@ def test_a_runs_out_of_fold_predictions_are_used(labels_csv: Path, run: Any, cli
         assert "would overwrite --" in cli("relabel", [*flags, f"--output={path}"], 2).err
 
 
-def test_nothing_to_ask(tmp_path: Path, cli: Any) -> None:
+def test_nothing_to_ask(tmp_path: Path, cli) -> None:
     path = tmp_path / "a.csv"
     path.write_text("task,worker,label\n1,a,x\n1,b,y\n2,a,y\n2,b,y\n")
     assert "with --ask." in cli("relabel", [f"--annotations={path}", "--budget=3"]).err
 
 
-def test_a_run_names_its_annotations(labels_csv: Path, run: Any, cli: Any) -> None:
+def test_a_run_names_its_annotations(labels_csv: Path, run, cli) -> None:
     settings = {"annotations": str(labels_csv)}
     flags = [f"--run={run(**settings)}", "--budget=5"]
     model, *_ = asked(cli("relabel", flags).out)
@@ -435,7 +435,7 @@ def test_a_run_names_its_annotations(labels_csv: Path, run: Any, cli: Any) -> No
     assert "not a run with --dataset=table" in cli("relabel", flags, 2).err
 
 
-def test_one_line_and_exit_code_2(labels_csv: Path, tmp_path: Path, cli: Any) -> None:
+def test_one_line_and_exit_code_2(labels_csv: Path, tmp_path: Path, cli) -> None:
     broken = label_studio(tmp_path)
     broken.write_text(broken.read_text()[:1500])
     votes = tmp_path / "votes.csv"

@@ -137,7 +137,7 @@ def test_its_defaults_are_the_packages() -> None:
     assert crowding.floor == Game.ratio_floor and package.multiplier == "mean"
 
 
-def test_graph_and_networks(played: Played, table: Any, alike: Compare) -> None:
+def test_graph_and_networks(played: Played, table, alike: Compare) -> None:
     game, x, e = played.game, played.x, played.e
     alike([played.D.correlation], [game.discriminator.correlation])
     encoded = game.discriminator.encode(x, e)
@@ -151,7 +151,7 @@ def test_graph_and_networks(played: Played, table: Any, alike: Compare) -> None:
     alike(ours, game.reward((x, e), played.z, played.y))
 
 
-def test_selection(table: Any) -> None:
+def test_selection(table) -> None:
     rng = np.random.default_rng(0)
     log_g = np.log(rng.dirichlet(np.full(8, 0.3), size=(N, R)) + 1e-9)
     counts, drawn = np.zeros((N, R)), 2_000
@@ -168,7 +168,7 @@ def test_selection(table: Any) -> None:
     np.testing.assert_allclose(share, 1 / entropy / (1 / entropy).sum(), atol=0.03)
 
 
-def test_the_step_of_the_discriminative_module(played: Played, table: Any, alike: Compare) -> None:
+def test_the_step_of_the_discriminative_module(played: Played, table, alike: Compare) -> None:
     rows, codes = (column.astype(np.int32) for column in np.nonzero(np.ones((N, R))))
     authentic = (table >= 0).ravel()
     labels = np.where(authentic, table.ravel(), played.y.ravel())

@@ -297,7 +297,7 @@ def test_items_of_features(tmp_path: Path) -> None:
 
 
 def test_a_script_with_flags_of_its_own_is_not_proposed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Any
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli
 ) -> None:
     text, path = ASKED[min(ASKED)]["table"], tmp_path / "labels.csv"
     monkeypatch.setattr("sys.argv", ["mine.py", f"--folder={tmp_path}", "--secret=1"])

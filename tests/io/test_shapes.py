@@ -274,7 +274,7 @@ def test_other_formats_are_named(name: str, tmp_path: Path) -> None:
     assert words in message(tmp_path, content, name)
 
 
-def test_standard_input_is_no_file_of_labels(tmp_path: Path, monkeypatch: Any) -> None:
+def test_standard_input_is_no_file_of_labels(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(DataError, match=r"standard input cannot be read: .* Write it to a file"):
         read_annotations("-")

@@ -118,7 +118,7 @@ def test_centers_start_apart_by_the_seed() -> None:
 
 
 @each_loss
-def test_columns_of_labels_and_unknown_batch_sizes(loss: Any) -> None:
+def test_columns_of_labels_and_unknown_batch_sizes(loss) -> None:
     labels, x = batch(4)
     value = np.mean(loss(labels, x))
     assert np.mean(loss(labels[:, None], x)) == pytest.approx(value, rel=1e-6)
@@ -147,7 +147,7 @@ HARD = {
 
 @pytest.mark.parametrize("case", HARD)
 @each_loss
-def test_value_and_gradient_are_finite(loss: Any, case: str) -> None:
+def test_value_and_gradient_are_finite(loss, case: str) -> None:
     labels, points = HARD[case]
     x = tf.Variable(points.astype(np.float32))
     with tf.GradientTape() as tape:
@@ -178,7 +178,7 @@ def test_labels_that_would_broadcast_are_an_error() -> None:
 
 
 @pytest.mark.parametrize("name", ["center", "lifted"])
-def test_trains_and_reloads_in_a_plain_keras_model(name: str, tmp_path: Any) -> None:
+def test_trains_and_reloads_in_a_plain_keras_model(name: str, tmp_path) -> None:
     rng = np.random.default_rng(0)
     labels = np.arange(60) % 3
     x = (np.eye(3, 5)[labels] * 2 + rng.normal(size=(60, 5))).astype(np.float32)

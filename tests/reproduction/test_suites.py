@@ -175,7 +175,7 @@ def tiny_suites(monkeypatch: pytest.MonkeyPatch, **suites: Suite) -> None:
 
 
 def test_suites_share_runs_and_go_on_after_a_failure(
-    command: Command, tiny: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    command: Command, tiny, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     first = Suite(
         "a",
@@ -212,7 +212,7 @@ def test_suites_share_runs_and_go_on_after_a_failure(
 
 
 def test_a_simulated_dataset_is_drawn_after_threads_are_set(
-    command: Command, tiny: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    command: Command, tiny, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """TensorFlow, which draws it, does not take their number once it has computed."""
     entry, order = registry.dataset("tiny"), []
@@ -231,7 +231,7 @@ def test_a_simulated_dataset_is_drawn_after_threads_are_set(
 
 def test_every_rows_first_seed_goes_first_and_num_runs_makes_some(
     command: Command,
-    tiny: Any,
+    tiny,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],

@@ -171,7 +171,7 @@ def test_state_and_frozen_weights_of_a_base_start_every_fit() -> None:
 
 @pytest.mark.parametrize("method", [NeuCrowd, RLL])
 @pytest.mark.filterwarnings("ignore:encoder")
-def test_frozen_encoders_stay(method: Any) -> None:
+def test_frozen_encoders_stay(method) -> None:
     x, _, crowd = _crowd()
     encoder = keras.Sequential(
         [keras.Input((2,)), keras.layers.Dense(3, trainable=False), keras.layers.Dense(2)]

@@ -132,7 +132,7 @@ def test_instances_without_annotations_are_left_out_with_a_warning() -> None:
         (lambda x, a: (x, np.full((60, 2), -3)), "received -3"),
     ],
 )
-def test_bad_input_is_one_clear_error(change: Any, message: str) -> None:
+def test_bad_input_is_one_clear_error(change, message: str) -> None:
     x, annotations, _ = crowd()
     with pytest.raises(DataError, match=message):
         Centroids().fit(*change(x, annotations))

@@ -93,7 +93,7 @@ def test_a_bases_outputs_say_whether_they_are_probabilities() -> None:
 
 
 @pytest.mark.parametrize("make", [CrowdLayer, NeuCrowd])
-def test_a_learning_rate_without_effect_is_an_error(make: Any) -> None:
+def test_a_learning_rate_without_effect_is_an_error(make) -> None:
     for optimizer in (keras.optimizers.SGD(0.1), {"class_name": "SGD", "config": {}}):
         with pytest.raises(UsageError, match="learning_rate: has no effect, because the optimizer"):
             make(optimizer=optimizer, learning_rate=0.5).fit(X, CROWD)
@@ -251,7 +251,7 @@ SAVED: list[tuple[str, Any]] = [
 @pytest.mark.filterwarnings("ignore:base. each fit draws:UserWarning")
 @pytest.mark.filterwarnings("ignore:encoder. each fit draws:UserWarning")
 @pytest.mark.parametrize("make", [pytest.param(make, id=name) for name, make in SAVED])
-def test_what_is_fitted_is_saved_and_fits_again_as_before(make: Any, tmp_path: Path) -> None:
+def test_what_is_fitted_is_saved_and_fits_again_as_before(make, tmp_path: Path) -> None:
     model = make().fit(X, CROWD)
     model.save(tmp_path / "saved")
     loaded = load(tmp_path / "saved")

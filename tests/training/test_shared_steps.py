@@ -45,7 +45,7 @@ class TestStandardise:
         assert scale.tolist() == [1] and np.abs((x - mean) / scale).max() < 1e-9
 
     @pytest.mark.parametrize("kind", [np.float32, np.float64])
-    def test_what_counts_as_constant(self, kind: Any) -> None:
+    def test_what_counts_as_constant(self, kind) -> None:
         """1 and 1 + 2 s have deviation s: beyond the rounding of their type they are told apart."""
         limit = CONSTANT if kind is np.float32 else 2 * np.finfo(np.float64).eps
         for share, constant in ((0.6, True), (2.0, False)):

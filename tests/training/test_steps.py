@@ -35,7 +35,7 @@ def test_replicas_take_consecutive_parts_of_a_batch(monkeypatch: pytest.MonkeyPa
     assert result == [[0, 1], [2, 3], [4, 5, 6]]
 
 
-def test_one_replica_trains_as_one_device_does(one_replica: Any, tmp_path: Path) -> None:
+def test_one_replica_trains_as_one_device_does(one_replica, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     features = rng.normal(size=(30, 4)).astype(np.float32)
     labels = np.where(rng.random((30, 3)) < 0.8, (features[:, :1] > 0), features[:, 1:2] > 0)

@@ -70,7 +70,7 @@ def with_column(name: str) -> pd.DataFrame:
 
 @pytest.mark.parametrize("name", ["task", "item", "id", "task_id", "Question", "key", "url"])
 @pytest.mark.parametrize("annotations", [LONG, WIDE, WIDE.reset_index(), CROWD])
-def test_a_column_of_ids_names_the_rows(name: str, annotations: Any) -> None:
+def test_a_column_of_ids_names_the_rows(name: str, annotations) -> None:
     features = with_column(name)
     fitted = model().fit(features, annotations)
     assert fitted.feature_names_in_.tolist() == ["a", "b", "c"] and fitted.n_features_in_ == 3
@@ -187,7 +187,7 @@ def test_labels_in_memory_are_read_as_files_are() -> None:
         WIDE.astype("Int64").mask(rows_where(lambda task: task % 7 == 0)),
     ],
 )
-def test_codes_of_any_type(wide: Any) -> None:
+def test_codes_of_any_type(wide) -> None:
     crowd = model()._check(X.loc[WIDE.index], wide, None).annotations
     assert crowd.class_names.tolist() == [0, 1]
     expected = WIDE.to_numpy()
@@ -274,7 +274,7 @@ GRID = {"Cs": [(1e-6,), (1.0,)]}
 
 
 @pytest.mark.parametrize("annotations", [CROWD.align(X.index), WIDE.loc[X.index].to_numpy()])
-def test_cross_validation(annotations: Any) -> None:
+def test_cross_validation(annotations) -> None:
     x = X.to_numpy()
     assert cross_val_score(model(), x, annotations).mean() > 0.8
     assert (cross_val_predict(model(), x, annotations) == TRUTH).mean() > 0.8

@@ -175,7 +175,7 @@ def test_numbers_in_csv_are_classes_in_the_order_of_numbers(tmp_path: Path, loca
     ],
 )
 def test_annotations_that_cannot_be_used(
-    content: Any, message: str, tmp_path: Path, local: Local
+    content, message: str, tmp_path: Path, local: Local
 ) -> None:
     path = tmp_path / "a.csv"
     if isinstance(content, str):
@@ -196,7 +196,7 @@ def test_annotations_that_cannot_be_used(
 @pytest.mark.parametrize(
     ("rule", "first"), [("all", [1, 1, 1, 0]), ("last", [0, 1, 1, 0]), ("first", [1, 0, 1, 0])]
 )
-def test_duplicates(rule: Any, first: list[int], tmp_path: Path) -> None:
+def test_duplicates(rule, first: list[int], tmp_path: Path) -> None:
     table = {"task": [1, 2, 1, 1], "worker": ["a", "a", "a", "b"], "label": [0, 1, 1, 0]}
     pq.write_table(pa.table(table), tmp_path / "a.parquet")
     shards = make_shards(
@@ -343,9 +343,7 @@ def test_resume_refuses_other_settings(
 # -------------------------------------------------------------------- the command
 
 
-def test_the_command_reads_parquet_and_says_how_far_it_is(
-    file: Path, tmp_path: Path, cli: Any
-) -> None:
+def test_the_command_reads_parquet_and_says_how_far_it_is(file: Path, tmp_path: Path, cli) -> None:
     flags = [f"--annotations={file}", f"--output={tmp_path / 'out'}", "--max_iter=2"]
     assert "iteration 2: objective -" in cli("aggregate", [*flags, "--workers=2"]).err
     assert "finished before" in cli("aggregate", [*flags, "--resume"]).err
@@ -364,7 +362,7 @@ LOCAL = ("--annotations=a.parquet", "--output=o", "--engine=local")
         ([*LOCAL, "--scheduler=tcp://x:1"], "--scheduler: only with --engine=dask"),
     ],
 )
-def test_flags_that_do_not_go_together(flags: list[str], message: str, cli: Any) -> None:
+def test_flags_that_do_not_go_together(flags: list[str], message: str, cli) -> None:
     assert message in cli("aggregate", flags, 2).err
 
 
@@ -495,7 +493,7 @@ def test_a_file_is_read_by_parts_as_in_memory(case: str, tmp_path: Path) -> None
         assert whole == parts
 
 
-def test_rows_that_are_left_out_are_counted(tmp_path: Path, cli: Any) -> None:
+def test_rows_that_are_left_out_are_counted(tmp_path: Path, cli) -> None:
     path = tmp_path / "a.csv"
     flags = [f"--annotations={path}", "--engine=local", "--method=majority_vote"]
     output = f"--output={tmp_path / 'o'}"

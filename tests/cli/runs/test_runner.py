@@ -84,7 +84,7 @@ def test_a_finished_run_is_untouched(
 
 
 def test_resume_skips_finished_runs_and_adds_the_others(
-    run: Command, tiny: Any, tmp_path: Path
+    run: Command, tiny, tmp_path: Path
 ) -> None:
     assert run("--resume") == 0 and tiny.calls == 1
     before = files(tmp_path / "tiny")
@@ -200,7 +200,7 @@ def test_flags_that_cannot_be_used_leave_no_results(
 
 def test_a_failing_run_does_not_stop_the_others_and_is_tried_again(
     run: Command,
-    tiny: Any,
+    tiny,
     tmp_path: Path,
     capsys: Printed,
     monkeypatch: pytest.MonkeyPatch,

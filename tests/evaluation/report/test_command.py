@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +14,7 @@ from neucrowd_tf.cli.commands import call
 pytestmark = pytest.mark.usefixtures("inferred_once")
 
 
-def test_names_and_signs_of_the_users_own(tmp_path: Path, cli: Any) -> None:
+def test_names_and_signs_of_the_users_own(tmp_path: Path, cli) -> None:
     rows = [f"{task};gpt;{'xy'[task % 2]}" for task in range(8)]
     rows += [f"{task};{who};{'xy'[task % 2]}" for task in range(8) for who in "uv"]
     (tmp_path / "a.csv").write_text("\n".join(["text id;who;said", *rows]) + "\n")
@@ -33,7 +32,7 @@ def test_names_and_signs_of_the_users_own(tmp_path: Path, cli: Any) -> None:
     assert "--model_annotator: no annotator is named" in cli("report", unknown, 2).err
 
 
-def test_flags(tmp_path: Path, cli: Any) -> None:
+def test_flags(tmp_path: Path, cli) -> None:
     wrong = {
         "--anotations=x": "flag 'anotations'. Did you mean: annotations",
         "--annotations=/none.csv": "no such file",
@@ -122,7 +121,7 @@ def test_one_class_prints_no_warning(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "nan" not in page.lower()
 
 
-def test_texts_of_items_and_ties(tmp_path: Path, cli: Any) -> None:
+def test_texts_of_items_and_ties(tmp_path: Path, cli) -> None:
     labels = ["yes no", *(["no no no", "yes yes yes"] * 3)]
     rows = [f"{task},{who},{label}" for task, row in enumerate(labels)
             for who, label in enumerate(row.split())]  # fmt: skip

@@ -195,7 +195,7 @@ def test_what_is_rejected(name: str, tmp_path: Path) -> None:
         ("lists.json", {"t1": [{"who": "ann", "what": "yes"}]}),
     ],
 )
-def test_files_of_no_tool(name: str, content: Any, tmp_path: Path) -> None:
+def test_files_of_no_tool(name: str, content, tmp_path: Path) -> None:
     assert name_of(write(tmp_path, name, content)) is None
 
 
@@ -219,5 +219,5 @@ def test_every_importer_is_tested() -> None:
         ({"boundingBoxes": []}, None),
     ],
 )
-def test_choices_of_a_form(value: Any, choices: list[Any] | None) -> None:
+def test_choices_of_a_form(value, choices: list[Any] | None) -> None:
     assert choices_of(value) == choices

@@ -77,7 +77,7 @@ def fit_and_calls(monkeypatch: Any, warm_up: str) -> tuple[ICED, Mapping[str, li
     return model.fit(EMBEDDINGS, annotations()), calls
 
 
-def test_rows_are_the_points_that_their_labels_were_copied_for(monkeypatch: Any) -> None:
+def test_rows_are_the_points_that_their_labels_were_copied_for(monkeypatch) -> None:
     _, calls = fit_and_calls(monkeypatch, "groups")
     ((_, _, made),) = calls["__call__"]
     ((points, _, decoded),) = calls["decode"]
@@ -87,7 +87,7 @@ def test_rows_are_the_points_that_their_labels_were_copied_for(monkeypatch: Any)
     assert_array_equal(rows[1], decoded)
 
 
-def test_the_warm_up_takes_the_groups_in_the_schedules_order(monkeypatch: Any) -> None:
+def test_the_warm_up_takes_the_groups_in_the_schedules_order(monkeypatch) -> None:
     model, calls = fit_and_calls(monkeypatch, "groups")
     schedule = warm_up_schedule("groups", certainty_groups(model.certainty_), 3)
     for (_, named, _), members in zip(calls["set_epoch"][:3], schedule, strict=True):
