@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.io.test_shapes import message, pasted, read, rows
+from tests.io.reading import message, pasted, read, rows
 
 RNG = np.random.default_rng(0)
 TRUTH = RNG.integers(2, size=60)

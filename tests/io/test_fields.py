@@ -10,7 +10,7 @@ import pytest
 
 from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import TableOptions
-from tests.io.test_shapes import message, pasted, read
+from tests.io.reading import message, pasted, read
 
 # What ann, bob and cy say of each item.
 LABELS = {"t0": "pos pos pos", "t1": "neg pos neg", "t2": "pos pos pos", "t3": "neg pos neg"}

@@ -19,70 +19,42 @@ from neucrowd_tf.io.items import match_items
 from neucrowd_tf.io.labels import Reading, read_annotations, read_columns
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.values import binned
+from tests.io.reading import message, read, rows
 
 LONG = "task,worker,label\nt1,ann,yes\nt1,bob,no\nt2,ann,no\nt2,bob,no\n"
 
 
-def read(folder: Path, text: str | bytes, name: str = "a.csv", **flags: Any) -> Reading:
-    path = folder / name
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return read_annotations(path, TableOptions.of(**flags), report=lambda line: None)
-
-
-def message(folder: Path, text: str, **flags: Any) -> str:
-    with pytest.raises(DataError) as caught:
-        read(folder, text, **flags)
-    return str(caught.value)
+def labelled(labels: list[str], each: int = 2) -> str:
+    """A long table in which annotators give these labels, `each` of an item."""
+    cells = (f"t{i // each},w{i % each},{label}" for i, label in enumerate(labels))
+    return rows("task,worker,label", *cells)
 
 
 def triples(reading: Reading) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in reading.annotations.to_frame().to_numpy().tolist()]
 
 
-def rows(labels: list[str], each: int = 2) -> str:
-    """A long table in which annotators give these labels, `each` of an item."""
-    cells = (f"t{i // each},w{i % each},{label}" for i, label in enumerate(labels))
-    return "task,worker,label\n" + "\n".join(cells) + "\n"
-
-
 # ----------------------------------------------------------------- what is read
 
-SAME = {
-    "long": (LONG, {}),
-    "other aliases": (LONG.replace("task,worker,label", "Question ID,Turk_Id,Judgement"), {}),
-    "a tab": (LONG.replace(",", "\t"), {}),
-    "semicolons": (LONG.replace(",", ";"), {}),
-    "quoted": (LONG.replace("t1,ann", '"t1","ann"'), {}),
-    "lines of Windows and blank ones": (LONG.replace("\n", "\r\n\r\n"), {}),
-    "a mark": ("\ufeff" + LONG, {}),
-    "UTF-16": (LONG.encode("utf-16"), {}),
-    "gzip": (gzip.compress(LONG.encode()), {}),
-    "named": (
-        LONG.replace("task,worker,label", "a,b,c"),
-        {"task_column": "a", "worker_column": "b", "label_column": "C"},
-    ),
-    "no header": (
-        LONG.partition("\n")[2].replace(",", " "),
-        {"header": "none", "task_column": "1", "worker_column": "2", "label_column": "3"},
-    ),
-    "trailing columns": (LONG.replace("label\n", "label,Approve,Reject\n"), {}),
-    "wide": ("item,ann,bob\nt1,yes,no\nt2,no,no\n", {}),
-    "one-hot": (
-        "task,worker,is.yes,is.no\nt1,ann,1,0\nt1,bob,0,1\nt2,ann,0,1\nt2,bob,0,1\n",
-        {"label_column": "is.*"},
-    ),
-    "pairs": ("Id,Score1,Score2,TurkId1,TurkId2\nt1,yes,no,ann,bob\nt2,no,no,ann,bob\n", {}),
-    "an id that repeats": (LONG.replace("task", "id"), {}),
-    "duplicates": (LONG.replace("t1,ann,yes", "t1,ann,no\nt1,ann,yes"), {}),
-    "the first of duplicates": (f"{LONG}t1,ann,no\n", {"duplicates": "first"}),
+SAME = tomllib.loads((Path(__file__).parent / "cases" / "same.toml").read_text("utf-8"))
+PACKED = {
+    "lines of Windows and blank ones": LONG.replace("\n", "\r\n\r\n").encode(),
+    "a mark": ("\ufeff" + LONG).encode(),
+    "UTF-16": LONG.encode("utf-16"),
+    "gzip": gzip.compress(LONG.encode()),
 }
+LABELS = [("t1", "ann", "yes"), ("t1", "bob", "no"), ("t2", "ann", "no"), ("t2", "bob", "no")]
 
 
 @pytest.mark.parametrize("case", SAME)
 def test_the_same_labels(case: str, tmp_path: Path) -> None:
-    text, flags = SAME[case]
-    expected = [("t1", "ann", "yes"), ("t1", "bob", "no"), ("t2", "ann", "no"), ("t2", "bob", "no")]
-    assert sorted(triples(read(tmp_path, text, **flags))) == expected
+    reading = read(tmp_path, SAME[case]["table"], **SAME[case].get("flags", {}))
+    assert sorted(triples(reading)) == LABELS
+
+
+@pytest.mark.parametrize("case", PACKED)
+def test_the_same_labels_of_other_bytes(case: str, tmp_path: Path) -> None:
+    assert triples(read(tmp_path, PACKED[case])) == LABELS
 
 
 READ = tomllib.loads((Path(__file__).parent / "cases" / "read.toml").read_text("utf-8"))
@@ -109,7 +81,7 @@ def test_a_zip_of_one_file_parquet_and_json(tmp_path: Path) -> None:
 
 def test_large_files_are_read_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pyarrow")
-    text = rows([str(i % 3) for i in range(400)])
+    text = labelled([str(i % 3) for i in range(400)])
     slow = read(tmp_path, text)
     monkeypatch.setattr("neucrowd_tf.io.table.LARGE", 100)
     fast = read(tmp_path, text)
@@ -133,14 +105,14 @@ INNOCENT = {
 
 @pytest.mark.parametrize("case", INNOCENT)
 def test_innocent_labels_are_read(case: str, tmp_path: Path) -> None:
-    reading = read(tmp_path, rows(INNOCENT[case] * 4))
+    reading = read(tmp_path, labelled(INNOCENT[case] * 4))
     assert reading.annotations.num_annotations == 4 * len(INNOCENT[case])
     assert reading.annotations.num_classes == len(INNOCENT[case])
 
 
 def test_slips_are_visible_in_the_lines(tmp_path: Path) -> None:
     labels = ["yes", "no"] * 40 + ["yess"]
-    assert "yess (1)" in read(tmp_path, rows(labels)).lines[1]
+    assert "yess (1)" in read(tmp_path, labelled(labels)).lines[1]
     two = LONG.replace("t2,ann", "t2,anna")
     assert "by 3 annotators" in read(tmp_path, two).lines[0]
     headless = "t1,ann,yes\nt1,bob,no\nt2,ann,yes\nt2,bob,yes\n"
@@ -155,7 +127,7 @@ def test_the_lines(tmp_path: Path) -> None:
         " label answer",
         "classes: y (2), x (1). Unused columns: gold, label_id. 2 labels are missing ('', 'NA').",
     )
-    many = read(tmp_path, rows([f"c{i % 19}" for i in range(200)])).lines[1]
+    many = read(tmp_path, labelled([f"c{i % 19}" for i in range(200)])).lines[1]
     assert "c0 (11)" in many
     assert "; rarest: " in many
     assert "others." in many
@@ -189,10 +161,10 @@ def test_flags_that_do_not_fit(tmp_path: Path) -> None:
 # ----------------------------------------------------------------- values
 
 REJECTED = {
-    "several in a list": (rows(['"[""a"", ""b""]"', "a"]), "multi_label=list"),
-    "several by a bar": (rows(["a|b", "a"]), "--multi_label='|'"),
-    "several by lines": (rows(['"a\nb"', "a"]), "--multi_label=newline"),
-    "two spellings of Unicode": (rows(["ﬁn", "fin"]), "[similar_names]"),
+    "several in a list": (labelled(['"[""a"", ""b""]"', "a"]), "multi_label=list"),
+    "several by a bar": (labelled(["a|b", "a"]), "--multi_label='|'"),
+    "several by lines": (labelled(['"a\nb"', "a"]), "--multi_label=newline"),
+    "two spellings of Unicode": (labelled(["ﬁn", "fin"]), "[similar_names]"),
     "two annotators in one": (LONG.replace("t2,ann", "t2,Ann"), "line 4: annotators"),
     "no header, and two equal cells": (
         "1,0,0\n0,1,1\n",
@@ -208,21 +180,21 @@ def test_values_that_are_rejected(case: str, tmp_path: Path) -> None:
 
 
 def test_flags_that_change_what_values_mean(tmp_path: Path) -> None:
-    binned = read(tmp_path, rows([str(i) for i in range(21)] * 2), bins="0,10,20").annotations
+    binned = read(tmp_path, labelled([str(i) for i in range(21)] * 2), bins="0,10,20").annotations
     assert binned.class_names.tolist() == ["0 to 10", "10 to 20"]
     assert binned.vote_counts().sum(axis=0).tolist() == [20, 22]
     assert (
-        read(tmp_path, rows([str(i) for i in range(40)]), classes="all").annotations.num_classes
+        read(tmp_path, labelled([str(i) for i in range(40)]), classes="all").annotations.num_classes
         == 40
     )
-    assert read(tmp_path, rows(["yes", "Yes"]), exact_names=True).annotations.num_classes == 2
+    assert read(tmp_path, labelled(["yes", "Yes"]), exact_names=True).annotations.num_classes == 2
     labels = ["-1", "0", "1", "-1"]
-    assert "2 labels are -1" in read(tmp_path, rows(labels)).lines[1]
-    assert read(tmp_path, rows(labels), missing="-1").annotations.num_annotations == 2
-    ordered = read(tmp_path, rows(["b", "a"]), classes="b,a,c").annotations
+    assert "2 labels are -1" in read(tmp_path, labelled(labels)).lines[1]
+    assert read(tmp_path, labelled(labels), missing="-1").annotations.num_annotations == 2
+    ordered = read(tmp_path, labelled(["b", "a"]), classes="b,a,c").annotations
     assert ordered.class_names.tolist() == ["b", "a", "c"]
     assert "label 'b' is not one of the classes a, c" in message(
-        tmp_path, rows(["b", "a"]), classes="a,c"
+        tmp_path, labelled(["b", "a"]), classes="a,c"
     )
     twice = f"{LONG}t1,ann,no\n"
     assert "line 6: item 't1'" in message(tmp_path, twice, duplicates="error")
@@ -241,12 +213,12 @@ def test_a_spreadsheet_is_to_be_saved_as_csv(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["None", "<NA>", "NaT", "-", "?"])
 def test_missing_values_of_python_are_classes_with_a_line(text: str, tmp_path: Path) -> None:
-    table = rows(["1", "NA", text, "1", "2", text])
+    table = labelled(["1", "NA", text, "1", "2", text])
     line = read(tmp_path, table).lines[1]
     flag = f"--missing={shlex.quote(f'NA,{text}')}"
     assert f"2 labels are {text}, read as a class ({flag} leaves them out)." in line
     assert read(tmp_path, table, missing=f"NA,{text}").annotations.class_names.tolist() == [1, 2]
-    assert "read as a class" not in read(tmp_path, rows(["+", "-", "-", "+"])).lines[1]
+    assert "read as a class" not in read(tmp_path, labelled(["+", "-", "-", "+"])).lines[1]
 
 
 @pytest.mark.parametrize("sign", ["|", "list", "NumPy", "newline", "+"])
@@ -258,12 +230,12 @@ def test_several_labels_become_questions(sign: str, tmp_path: Path) -> None:
         "newline": ['"a\nb"', "b", ""],
         "+": ["a + b", "b", ""],
     }[sign]
-    reading = read(tmp_path, rows(cells, each=1), multi_label=sign.replace("NumPy", "list"))
+    reading = read(tmp_path, labelled(cells, each=1), multi_label=sign.replace("NumPy", "list"))
     assert reading.pairs == tuple((f"t{i}", name) for i in range(3) for name in "ab")
     assert [label for *_, label in triples(reading)] == ["yes", "yes", "no", "yes", "no", "no"]
     assert "1 answers have no class: they are a no to each class." in reading.lines[1]
     assert "Each of 2 classes is a yes/no question: a, b." in reading.lines[1]
-    odd = message(tmp_path, rows(['"[a, b]"', "a"]), multi_label="list")
+    odd = message(tmp_path, labelled(['"[a, b]"', "a"]), multi_label="list")
     assert "line 2: '[a, b]' is not a list of classes" in odd
 
 

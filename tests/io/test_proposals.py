@@ -9,11 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.column_names import is_gold, is_id, is_model
-from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.roles import RUNNING
-from neucrowd_tf.io.schema import TableOptions
+from tests.io.reading import message, read
 
 YES = ("yes", "no")
 
@@ -43,18 +41,6 @@ PIVOT = "\n".join(
 PASTED = tomllib.loads((Path(__file__).parent / "cases" / "proposed.toml").read_text("utf-8"))
 
 
-def read(folder: Path, text: str, **flags: str) -> tuple[str, ...]:
-    path = folder / "a.csv"
-    path.write_text(text)
-    return read_annotations(path, TableOptions.of(**flags), report=lambda line: None).lines
-
-
-def message(folder: Path, text: str, **flags: str) -> str:
-    with pytest.raises(DataError) as caught:
-        read(folder, text, **flags)
-    return str(caught.value)
-
-
 @pytest.mark.parametrize("name", PASTED)
 def test_a_proposed_command_reads_the_table(name: str, tmp_path: Path) -> None:
     case = PASTED[name]
@@ -66,7 +52,7 @@ def test_a_proposed_command_reads_the_table(name: str, tmp_path: Path) -> None:
         return
     assert re.search(rf"{re.escape(case['flags'])}(\. \[|\n|$)", shown), shown
     flags = dict(word[2:].split("=", 1) for word in shlex.split(case["flags"]))
-    assert any(case["line"] in line for line in read(tmp_path, table, **flags))
+    assert any(case["line"] in line for line in read(tmp_path, table, **flags).lines)
 
 
 # Tables of judges, and their annotators and the models among them.
@@ -86,13 +72,13 @@ JUDGED = {
 @pytest.mark.parametrize("case", JUDGED)
 def test_tables_of_judges_are_wide(case: str, tmp_path: Path) -> None:
     text, annotators, models = JUDGED[case]
-    first, second = read(tmp_path, text)
+    first, second = read(tmp_path, text).lines
     assert "wide table, 24 labels of 12 items by 2 annotators" in first
     assert f"Annotators: {annotators}." in second
     said = f"{models}. They count as people without --model_annotator={models}."
     assert said in second
     token = RUNNING.set(("aggregate", f"--model_annotator={models}"))
-    assert said not in read(tmp_path, text)[1]
+    assert said not in read(tmp_path, text).lines[1]
     RUNNING.reset(token)
 
 
@@ -107,7 +93,7 @@ def test_tables_of_judges_are_wide(case: str, tmp_path: Path) -> None:
 def test_a_judge_beside_texts_is_one_annotator(
     header: str, item: str, judge: str, tmp_path: Path
 ) -> None:
-    first, second = read(tmp_path, table(header, "q{}", "r{}", A))
+    first, second = read(tmp_path, table(header, "q{}", "r{}", A)).lines
     assert f"wide table, 12 labels of 12 items by 1 annotator; item {item}" in first
     assert f"Annotators: {judge}." in second
     names = table(header, "q{}", "r{}", (("gpt-4", "claude"), 1))
@@ -135,7 +121,7 @@ def test_questions_are_never_pooled(tmp_path: Path) -> None:
     assert "Groups: T,U; V,W. [which_label]" in shown
     assert "--worker_column=Username --label_column=T,U" in shown
     chosen = read(tmp_path, two, worker_column="Username", label_column="V,W")
-    assert "24 labels of 2 items by 12 annotators" in chosen[0]
+    assert "24 labels of 2 items by 12 annotators" in chosen.lines[0]
 
 
 def test_names_that_are_no_ids_and_no_models() -> None:
@@ -157,10 +143,10 @@ def test_a_text_that_is_judged_is_no_label_and_a_comment_no_item(tmp_path: Path)
     pairs = [(i, who, "ab"[(i + j) % 2]) for i in range(8) for j, who in enumerate(("gpt", "ann"))]
     for text in ("id,response,judge,verdict\n", "id,response,judge,rating\n"):
         text += "".join(f"q{i},r{i},{who},{label}\n" for i, who, label in pairs)
-        assert "16 labels of 8 items by 2 annotators" in read(tmp_path, text)[0]
-        assert "classes: a (8), b (8)." in read(tmp_path, text)[1]
+        assert "16 labels of 8 items by 2 annotators" in read(tmp_path, text).lines[0]
+        assert "classes: a (8), b (8)." in read(tmp_path, text).lines[1]
     text = "essay,comment,rater,score\n"
     text += "".join(f"e{i},{'good' if i % 3 else ''},{who},{label}\n" for i, who, label in pairs)
     assert "--task_column=essay --label_column=score" in message(tmp_path, text)
     means = table("id,ann,bob,Final score", "{}", (X := (1, 2), 1), (X, 2), ((1, 1, 2, 2), 1))
-    assert "24 labels of 12 items by 2 annotators" in read(tmp_path, means)[0]
+    assert "24 labels of 12 items by 2 annotators" in read(tmp_path, means).lines[0]

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.io.test_shapes import message, pasted, read
-from tests.io.test_shapes import rows as table
+from tests.io.reading import message, pasted, read
+from tests.io.reading import rows as table
 
 
 def timed(name: str, old: str, new: str, others: str) -> str:

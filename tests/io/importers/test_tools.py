@@ -117,35 +117,10 @@ def test_forms_of_answers(name: str, tmp_path: Path) -> None:
     assert [" ".join(map(str, row)) for row in triples(columns)] == case["labels"]
 
 
-FOLDERS = {
-    "Label Studio's tasks": {
-        "1.json": {"id": 1, "data": {}, "annotations": [annotation("ann", "yes")]},
-        "2": {"id": 2, "data": {}, "annotations": [annotation("bob", "no")]},
-        ".DS_Store": "x",
-    },
-    "Label Studio's annotations": {
-        f"{item}.json": {"task": {"id": item, "data": {}}, **annotation(who, label)}
-        for item, who, label in ((1, "ann", "yes"), (2, "bob", "no"))
-    },
-    "Potato": {
-        f"{who}/user_state.json": {
-            "user_id": who,
-            "instance_id_to_label_to_value": {
-                item: [
-                    [{"schema": "mood", "name": label}, "true"],
-                    [{"schema": "mood", "name": "other"}, "false"],
-                ]
-            },
-        }
-        for item, who, label in (("1", "ann", "yes"), ("2", "bob", "no"))
-    },
-}
-
-
-@pytest.mark.parametrize("name", FOLDERS)
+@pytest.mark.parametrize("name", CASES["folders"])
 @pytest.mark.parametrize("packed", [False, True])
 def test_folders(name: str, packed: bool, tmp_path: Path) -> None:
-    for file, content in FOLDERS[name].items():
+    for file, content in CASES["folders"][name].items():
         path = tmp_path / "out" / file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(content))
