@@ -128,27 +128,3 @@ def test_the_newest_submission_of_an_export_is_used(tmp_path: Path) -> None:
     reading = read(tmp_path, json.loads(json.dumps(tasks)), "a.json")
     assert reading.annotations.to_frame()["label"].tolist() == ["new"]
     assert "pairs: 1, the newest by their times used" in reading.lines[1]
-
-
-def test_submissions_about_parts_are_no_answers(tmp_path: Path) -> None:
-    span = [{"from_name": "s", "type": "labels", "value": {"start": 1, "end": 2, "labels": ["x"]}}]
-    chosen = [{"from_name": "q", "type": "choices", "value": {"choices": ["x", "y"]}}]
-    results = [chosen, span, [], [*chosen, *span]]
-    annotations = [{"completed_by": by, "result": result} for by, result in enumerate(results)]
-    tasks = [{"id": 1, "data": {}, "annotations": annotations}]
-    reading = read(tmp_path, tasks, "a.json", multi_label="list")
-    assert "2 labels of 1 item by 2 annotators" in reading.lines[0]
-    assert "2 submissions that answer no question about the whole task" in reading.lines[1]
-
-
-def test_objects_of_annotators_and_labels_are_read_by_path(tmp_path: Path) -> None:
-    records = [
-        {"id": n, "scores": {"ann": label, "bob": "xy"[n % 2]}} for n, label in enumerate("xyxx")
-    ]
-    flags = {"task_column": "id", "label_column": "scores.*"}
-    crowd = read(tmp_path, records, "a.json", **flags).annotations
-    assert crowd.annotator_names.tolist() == ["ann", "bob"]
-    assert crowd.num_annotations == 8
-    zeros = [{"id": n, "scores": {"ann": n % 3, "bob": 0}} for n in range(6)]
-    crowd = read(tmp_path, zeros, "a.json", **flags).annotations
-    assert crowd.to_frame()["label"].tolist()[:6] == [0, 0, 1, 0, 2, 0]

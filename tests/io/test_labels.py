@@ -60,11 +60,13 @@ def test_the_same_labels_of_other_bytes(case: str, tmp_path: Path) -> None:
 READ = tomllib.loads((Path(__file__).parent / "cases" / "read.toml").read_text("utf-8"))
 
 
-@pytest.mark.parametrize("case", READ)
-def test_what_is_read(case: str, tmp_path: Path) -> None:
-    shown = "\n".join(read(tmp_path, READ[case]["table"]).lines)
-    assert all(words in shown for words in READ[case].get("words", ()))
-    assert not any(words in shown for words in READ[case].get("absent", ()))
+@pytest.mark.parametrize("name", READ)
+def test_what_is_read(name: str, tmp_path: Path) -> None:
+    case = READ[name]
+    reading = read(tmp_path, case["table"], case.get("file", "a.csv"), **case.get("flags", {}))
+    shown = "\n".join(reading.lines)
+    assert all(words in shown for words in case.get("words", ()))
+    assert not any(words in shown for words in case.get("absent", ()))
 
 
 def test_a_zip_of_one_file_parquet_and_json(tmp_path: Path) -> None:

@@ -45,14 +45,15 @@ PASTED = tomllib.loads((Path(__file__).parent / "cases" / "proposed.toml").read_
 def test_a_proposed_command_reads_the_table(name: str, tmp_path: Path) -> None:
     case = PASTED[name]
     table = PASTED[case.get("table_of", name)]["table"]
-    shown = message(tmp_path, table, **case.get("given", {}))
+    file = case.get("file", "a.csv")
+    shown = message(tmp_path, table, file, **case.get("given", {}))
     assert all(words in shown for words in case.get("words", ()))
     if "flags" not in case:
         assert "\n  neucrowd" not in shown
         return
     assert re.search(rf"{re.escape(case['flags'])}(\. \[|\n|$)", shown), shown
     flags = dict(word[2:].split("=", 1) for word in shlex.split(case["flags"]))
-    assert any(case["line"] in line for line in read(tmp_path, table, **flags).lines)
+    assert any(case["line"] in line for line in read(tmp_path, table, file, **flags).lines)
 
 
 # Tables of judges, and their annotators and the models among them.

@@ -9,7 +9,6 @@ import re
 import shlex
 import tarfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -35,29 +34,6 @@ def test_models_that_are_judged_are_chosen_or_their_last_rows_used(tmp_path: Pat
     last = read(tmp_path, SCORES, duplicates="last")
     assert last.annotations.num_annotations == 10
     assert "Duplicate (item, annotator) pairs: 20, last used" in last.lines[1]
-
-
-def test_a_tenth_of_pairs_may_repeat(tmp_path: Path) -> None:
-    once = [f"t{i},w{w},{RATED[i % 8]},1" for i in range(10) for w in range(3)]
-    header = "item,annotator,label,round"
-    few = read(tmp_path, rows(header, *once, "t0,w0,b,2", "t1,w1,c,2"))
-    assert "Duplicate (item, annotator) pairs: 2, last used" in few.lines[1]
-    many = rows(header, *once, *(f"t{i},w0,b,2" for i in range(5)))
-    assert "round tells their rows apart" in message(tmp_path, many)
-    # Nothing tells apart what was only labelled again, however often; a text or a time does not.
-    again = rows(
-        "item,annotator,label,note,created_at",
-        *(
-            f"{row},x{n}"
-            for n, row in enumerate(
-                f"t{i},w{w},{RATED[i % 8]},n{n}{i}{w}"
-                for n in range(2)
-                for i in range(5)
-                for w in range(3)
-            )
-        ),
-    )
-    assert "Duplicate (item, annotator) pairs: 15" in read(tmp_path, again).lines[1]
 
 
 def test_a_wide_table_has_each_item_once_also_by_flags(tmp_path: Path) -> None:
@@ -112,57 +88,6 @@ def test_one_judge_in_one_column(tmp_path: Path) -> None:
 # ------------------------------------------------- several labels, none of them
 
 
-def test_none_of_them_is_a_no_to_each(tmp_path: Path) -> None:
-    table = rows("task,annotator,topics", "1,a,x|y", "1,b,", "2,a,y", "2,b,NA")
-    reading = read(tmp_path, table, multi_label="|")
-    frame = reading.annotations.to_frame()
-    assert len(frame) == 6 and (frame["label"] == "yes").sum() == 3
-    assert "1 answers have no class: they are a no to each class." in reading.lines[1]
-    assert "1 labels are missing ('NA')." in reading.lines[1]
-    wide = read(
-        tmp_path,
-        rows("item,ann,bob", "1,x|y,", "2,y,x"),
-        multi_label="|",
-        label_column="ann,bob",
-        task_column="item",
-    )
-    assert wide.annotations.num_annotations == 6  # an empty cell of a wide table is missing
-    lists = read(
-        tmp_path,
-        rows("task,annotator,topics", '1,a,"[""x""]"', "1,b,[]", '2,a,"[""y""]"'),
-        multi_label="list",
-    )
-    assert lists.annotations.num_annotations == 6
-
-
-def task(number: int, *results: Any, **more: Any) -> dict[str, Any]:
-    annotations = [{"completed_by": by, "result": result} for by, result in enumerate(results)]
-    return {"id": number, "data": {"text": f"t{number}"}, "annotations": annotations, **more}
-
-
-def chosen(*choices: str, kind: str = "choices") -> list[dict[str, Any]]:
-    return [{"from_name": "q", "type": kind, "value": {"choices": list(choices)}}]
-
-
-def test_label_studio_without_a_choice(tmp_path: Path) -> None:
-    tasks = [task(i, chosen("a", "b"), [], chosen("b")) for i in range(4)]
-    reading = read(tmp_path, tasks, "a.json", multi_label="list")
-    assert reading.annotations.num_annotations == 24
-    assert "4 answers have no class" in reading.lines[1]
-    single = read(tmp_path, [task(1, chosen("a"), [], chosen("b"))], "a.json")
-    assert "1 labels are missing ('')." in single.lines[1]
-
-
-def test_one_odd_record_is_counted(tmp_path: Path) -> None:
-    tasks = [task(i, chosen("a"), chosen("b")) for i in range(19)]
-    null = read(tmp_path, [task(99, None, chosen("b")), *tasks], "a.json")
-    assert "Left out: 1 annotations without a result." in null.lines[1]
-    assert null.annotations.num_annotations == 39
-    odd = read(tmp_path, [*tasks, task(99, 7)], "a.json")
-    assert "1 records of another form than Label Studio writes (record 20)" in odd.lines[1]
-    assert "record 1: " in message(tmp_path, [task(1, 7), *tasks[:3]], "a.json")
-
-
 def test_label_studios_flat_exports_are_read_as_its_json(tmp_path: Path) -> None:
     flat = [
         {"id": i, "text": f"t{i}", "topics": topics, "annotator": by, "annotation_id": 3 * i + by}
@@ -187,29 +112,6 @@ def test_label_studios_flat_exports_are_read_as_its_json(tmp_path: Path) -> None
     assert again.lines[0].startswith("a.csv: Label Studio, 12 labels of 4 items by 3 annotators")
     frames = [reading.annotations.to_frame(), again.annotations.to_frame()]
     assert len({tuple(sorted(map(str, frame.to_numpy().tolist()))) for frame in frames}) == 1
-
-
-def test_rankings_are_rejected_by_name(tmp_path: Path) -> None:
-    orders = [["m1", "m2"], ["m2", "m1"], ["m2", "m1"]]
-    records = [
-        {"id": i, "fields": {}, "responses": {"rank": [
-            {"value": order, "user_id": f"u{u}"} for u, order in enumerate(orders)
-        ]}}
-        for i in range(3)
-    ]  # fmt: skip
-    for flags in ({}, {"multi_label": "list"}):
-        shown = message(tmp_path, records, "a.json", **flags)
-        assert "every answer is an order of all of m1, m2 (a ranking)" in shown
-    first = read(tmp_path, records, "a.json", first=True)
-    assert first.annotations.vote_counts().tolist() == [[1, 2]] * 3
-    text = rows("task,annotator,label", "1,a,x|y", "1,b,y|x", "2,a,x|y", "2,b,x|y")
-    assert "(a ranking)" in message(tmp_path, text, multi_label="|")
-    every = text.replace("y|x", "x|y")  # all were chosen, in one order
-    assert read(tmp_path, every, multi_label="|").annotations.num_annotations == 8
-    ranker = [{"from_name": "r", "type": "ranker", "value": {"ranker": {"r": ["x", "y"]}}}]
-    assert "2 results of type ranker" in message(tmp_path, [task(1, ranker, ranker)], "a.json")
-    sides = [[{"from_name": "p", "type": "pairwise", "value": {"selected": x}}] for x in "lr"]
-    assert read(tmp_path, [task(1, *sides)], "a.json").annotations.num_annotations == 2
 
 
 # ------------------------------------------------- values and bytes
@@ -253,22 +155,6 @@ def test_standard_input_is_no_file_of_labels(tmp_path: Path, monkeypatch) -> Non
     monkeypatch.chdir(tmp_path)
     with pytest.raises(DataError, match=r"standard input cannot be read: .* Write it to a file"):
         read_annotations("-")
-
-
-FRAMES = {
-    "columns": {"task": {"0": 1, "1": 1}, "annotator": {"0": "a", "1": "b"},
-                "label": {"0": "x", "1": "y"}},
-    "split": {"columns": ["task", "annotator", "label"], "index": [0, 1],
-              "data": [[1, "a", "x"], [1, "b", "y"]]},
-    "table": {"schema": {"fields": []}, "data": [{"task": 1, "annotator": "a", "label": "x"},
-                                                 {"task": 1, "annotator": "b", "label": "y"}]},
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("form", FRAMES)
-def test_data_frames_as_pandas_writes_them(form: str, tmp_path: Path) -> None:
-    crowd = read(tmp_path, FRAMES[form], "a.json").annotations
-    assert crowd.to_frame().to_numpy().tolist() == [[1, "a", "x"], [1, "b", "y"]]
 
 
 def test_texts_of_a_table_reach_its_reader(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import signal
+import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,9 @@ IN_MEMORY: dict[str, Callable[[], Any]] = {
     "ibcc": IBCC,
     "bwa": BWA,
 }
+
+
+CASES = tomllib.loads((Path(__file__).parent / "cases.toml").read_text("utf-8"))
 
 
 @pytest.fixture(scope="module")
@@ -154,43 +158,31 @@ def test_numbers_in_csv_are_classes_in_the_order_of_numbers(tmp_path: Path, loca
     assert read_json(tmp_path / "out" / "fit.json")["classes"] == [2, 10]
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("task,worker,label\n1,a,\n2,b,NA\n", r"all are missing.*\[no_labels\]"),
-        ("task,worker,label\n", r"\[no_labels\]"),
-        ("task,worker,lable\n1,a,x\n", r"no label column.*\[missing_role\]"),
-        ("task,worker,label\n1,a\n2,b,x\n", r"line 2: .*\[row_length\]"),
-        ("task,worker,label\n1,a,x|y\n1,b,y\n2,a,x\n", r"a cell has several labels: 'x\|y'"),
-        ("task,worker,label,label\nt,a,x,y\n", r"\[column_twice\]"),
-        ("task,worker,label\nt0,a,x\ntask,worker,label\nt1,b,y\n", r"\[header_again\]"),
-        ("task,worker,label\n1.2E+15,a,x\n2,b,y\n", r"\[cut_id\]"),
-        ("task,worker,label\n1,a,x\n2,a,X\n", r"'x' and 'X'.*\[similar_names\]"),
-        (pa.table({"task": [[1]], "worker": ["a"], "label": ["x"]}), "cannot be names.*broken"),
-        (
-            pa.table({"task": pa.array([1 << 63], pa.uint64()), "worker": [1], "label": [1]}),
-            r"whole numbers from 2\^63 cannot be read.*\[broken_file\]",
-        ),
-        (None, r"\[unreadable\]"),
-    ],
-)
-def test_annotations_that_cannot_be_used(
-    content, message: str, tmp_path: Path, local: Local
-) -> None:
-    path = tmp_path / "a.csv"
-    if isinstance(content, str):
-        path.write_text(content)
-    elif content is None:
-        os.mkfifo(path)
-    else:
-        pq.write_table(content, path := tmp_path / "a.parquet")
-    with pytest.raises(DataError, match=message):
-        fit(Request(path, "dawid_skene", tmp_path / "out"), local)
-    assert not (tmp_path / "out").exists()
-    (tmp_path / "out").mkdir()
-    with pytest.raises(DataError, match=message):
-        fit(Request(path, "dawid_skene", tmp_path / "out"), local)
-    assert not any((tmp_path / "out").glob("*"))
+def check_rejected(path: Path, message: str, folder: Path, local: Local) -> None:
+    """Nothing is written, whether the folder is there or not."""
+    for output in (folder / "new", folder / "there"):
+        (folder / "there").mkdir(exist_ok=True)
+        with pytest.raises(DataError, match=message):
+            fit(Request(path, "dawid_skene", output), local)
+    assert not (folder / "new").exists() and not any((folder / "there").iterdir())
+
+
+@pytest.mark.parametrize("case", CASES["rejected"], ids=lambda case: case["message"])
+def test_tables_that_cannot_be_used(case: dict[str, str], tmp_path: Path, local: Local) -> None:
+    (tmp_path / "a.csv").write_text(case["table"])
+    check_rejected(tmp_path / "a.csv", case["message"], tmp_path, local)
+
+
+def test_files_that_cannot_be_used(tmp_path: Path, local: Local) -> None:
+    path, pipe = tmp_path / "a.parquet", tmp_path / "pipe.csv"
+    pq.write_table(pa.table({"task": [[1]], "worker": ["a"], "label": ["x"]}), path)
+    check_rejected(path, "cannot be names.*broken", tmp_path, local)
+    large = pa.array([1 << 63], pa.uint64())
+    pq.write_table(pa.table({"task": large, "worker": [1], "label": [1]}), path)
+    message = r"whole numbers from 2\^63 cannot be read.*\[broken_file\]"
+    check_rejected(path, message, tmp_path, local)
+    os.mkfifo(pipe)
+    check_rejected(pipe, r"\[unreadable\]", tmp_path, local)
 
 
 @pytest.mark.parametrize(
@@ -458,35 +450,11 @@ def both(path: Path, folder: Path, *flags: str) -> tuple[list[Any], list[Any]]:
     return labels_of(whole), labels_of(pd.read_parquet(folder / "parts" / "labels"))
 
 
-LONG = "task,worker,label\n1,a,x\n1,b,y\n2,a,x\n2,b,x\n"
-CASES = {
-    "missing by default": ("task,worker,label\n1,a,yes\n1,b,NA\n2,a,no\n2,b,no\n", []),
-    "missing by a flag": ("task,worker,label\n1,a,1\n1,b,-1\n2,a,2\n2,b,2\n", ["--missing=-1"]),
-    "classes": ("task,worker,label\n1,a,2\n1,b,3\n2,a,3\n2,b,3\n", ["--classes=1,2,3"]),
-    "separator": (LONG.replace(",", ";"), ["--separator=;"]),
-    "quoted": (LONG.replace("1,a", '"1",a'), []),
-    "columns": (
-        LONG.replace("task,worker,label", "img,who,message"),
-        ["--task_column=img", "--worker_column=who", "--label_column=message"],
-    ),
-    "columns joined": ("p,q,worker,label\n1,2,a,x\n1,3,a,y\n", ["--task_column=p,q"]),
-    "no header": (
-        LONG.partition("\n")[2],
-        ["--header=none", "--task_column=1", "--worker_column=2", "--label_column=3"],
-    ),
-    "duplicates": (f"{LONG}1,a,y\n", ["--duplicates=last"]),
-    "wide": ("task,ann,bob\n1,x,y\n2,x,x\n3,y,y\n", []),
-    "several labels": ("task,worker,label\n1,a,x|y\n1,b,y\n2,a,x\n", ["--multi_label=|"]),
-    "bins": ("task,worker,label\n1,a,0\n1,b,1\n2,a,9\n", ["--bins=2"]),
-}
-
-
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", CASES["read"])
 def test_a_file_is_read_by_parts_as_in_memory(case: str, tmp_path: Path) -> None:
-    text, flags = CASES[case]
     path = tmp_path / "a.csv"
-    path.write_text(text)
-    whole, parts = both(path, tmp_path, *flags)
+    path.write_text(CASES["read"][case]["table"])
+    whole, parts = both(path, tmp_path, *CASES["read"][case]["flags"])
     assert len(whole) == len(parts)
     assert {label for _, label in whole} == {label for _, label in parts}
     if case != "several labels":  # whose items and classes are two columns of labels.csv
