@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import shlex
 import tomllib
 import zipfile
 from pathlib import Path
@@ -63,7 +62,8 @@ READ = tomllib.loads((Path(__file__).parent / "cases" / "read.toml").read_text("
 @pytest.mark.parametrize("name", READ)
 def test_what_is_read(name: str, tmp_path: Path) -> None:
     case = READ[name]
-    reading = read(tmp_path, case["table"], case.get("file", "a.csv"), **case.get("flags", {}))
+    table = READ[case.get("table_of", name)]["table"]
+    reading = read(tmp_path, table, case.get("file", "a.csv"), **case.get("flags", {}))
     shown = "\n".join(reading.lines)
     assert all(words in shown for words in case.get("words", ()))
     assert not any(words in shown for words in case.get("absent", ()))
@@ -93,48 +93,6 @@ def test_large_files_are_read_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "line 402: 2 cells" in message(tmp_path, f"{text}t1,x\n")
 
 
-INNOCENT = {
-    "classes that contain classes": ["cats", "dogs", "cats and dogs"],
-    "a slash": ["anger/fear", "anger", "joy"],
-    "sentiment": ["-1", "0", "1"],
-    "half stars": ["0.5", "1.0", "1.5", "2.0"],
-    "times": ["10:30", "11:00", "11:30"],
-    "none": ["NONE", "none of these", "unknown"],
-    "words of truth": ["True", "False"],
-    "other letters": ["да", "нет"],
-}
-
-
-@pytest.mark.parametrize("case", INNOCENT)
-def test_innocent_labels_are_read(case: str, tmp_path: Path) -> None:
-    reading = read(tmp_path, labelled(INNOCENT[case] * 4))
-    assert reading.annotations.num_annotations == 4 * len(INNOCENT[case])
-    assert reading.annotations.num_classes == len(INNOCENT[case])
-
-
-def test_slips_are_visible_in_the_lines(tmp_path: Path) -> None:
-    labels = ["yes", "no"] * 40 + ["yess"]
-    assert "yess (1)" in read(tmp_path, labelled(labels)).lines[1]
-    two = LONG.replace("t2,ann", "t2,anna")
-    assert "by 3 annotators" in read(tmp_path, two).lines[0]
-    headless = "t1,ann,yes\nt1,bob,no\nt2,ann,yes\nt2,bob,yes\n"
-    assert "[no_header]" in message(tmp_path, headless)
-
-
-def test_the_lines(tmp_path: Path) -> None:
-    text = "qid,coder,gold,answer,label_id\n1,a,x,x,9\n1,b,x,y,8\n2,a,y,,7\n2,b,y,NA,6\n2,b,y,y,5\n"
-    reading = read(tmp_path, text, missing="NA")
-    assert reading.lines == (
-        "a.csv: long table, 3 labels of 2 items by 2 annotators; item qid, annotator coder,"
-        " label answer",
-        "classes: y (2), x (1). Unused columns: gold, label_id. 2 labels are missing ('', 'NA').",
-    )
-    many = read(tmp_path, labelled([f"c{i % 19}" for i in range(200)])).lines[1]
-    assert "c0 (11)" in many
-    assert "; rarest: " in many
-    assert "others." in many
-
-
 # ----------------------------------------------------------------- roles
 
 ASKED = tomllib.loads((Path(__file__).parent / "cases" / "asked.toml").read_text("utf-8"))
@@ -162,46 +120,6 @@ def test_flags_that_do_not_fit(tmp_path: Path) -> None:
 
 # ----------------------------------------------------------------- values
 
-REJECTED = {
-    "several in a list": (labelled(['"[""a"", ""b""]"', "a"]), "multi_label=list"),
-    "several by a bar": (labelled(["a|b", "a"]), "--multi_label='|'"),
-    "several by lines": (labelled(['"a\nb"', "a"]), "--multi_label=newline"),
-    "two spellings of Unicode": (labelled(["ﬁn", "fin"]), "[similar_names]"),
-    "two annotators in one": (LONG.replace("t2,ann", "t2,Ann"), "line 4: annotators"),
-    "no header, and two equal cells": (
-        "1,0,0\n0,1,1\n",
-        "If the first line is data: --header=none",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", REJECTED)
-def test_values_that_are_rejected(case: str, tmp_path: Path) -> None:
-    text, words = REJECTED[case]
-    assert words in message(tmp_path, text)
-
-
-def test_flags_that_change_what_values_mean(tmp_path: Path) -> None:
-    binned = read(tmp_path, labelled([str(i) for i in range(21)] * 2), bins="0,10,20").annotations
-    assert binned.class_names.tolist() == ["0 to 10", "10 to 20"]
-    assert binned.vote_counts().sum(axis=0).tolist() == [20, 22]
-    assert (
-        read(tmp_path, labelled([str(i) for i in range(40)]), classes="all").annotations.num_classes
-        == 40
-    )
-    assert read(tmp_path, labelled(["yes", "Yes"]), exact_names=True).annotations.num_classes == 2
-    labels = ["-1", "0", "1", "-1"]
-    assert "2 labels are -1" in read(tmp_path, labelled(labels)).lines[1]
-    assert read(tmp_path, labelled(labels), missing="-1").annotations.num_annotations == 2
-    ordered = read(tmp_path, labelled(["b", "a"]), classes="b,a,c").annotations
-    assert ordered.class_names.tolist() == ["b", "a", "c"]
-    assert "label 'b' is not one of the classes a, c" in message(
-        tmp_path, labelled(["b", "a"]), classes="a,c"
-    )
-    twice = f"{LONG}t1,ann,no\n"
-    assert "line 6: item 't1'" in message(tmp_path, twice, duplicates="error")
-    assert read(tmp_path, twice, duplicates="all").annotations.num_annotations == 5
-
 
 @pytest.mark.parametrize("name", ["a.xlsx", "A.XLS", "a.ods"])
 def test_a_spreadsheet_is_to_be_saved_as_csv(name: str, tmp_path: Path) -> None:
@@ -211,16 +129,6 @@ def test_a_spreadsheet_is_to_be_saved_as_csv(name: str, tmp_path: Path) -> None:
     for reader in (read_annotations, read_features):
         with pytest.raises(DataError, match=r"this is a spreadsheet. Save it as CSV. \[unreadable"):
             reader(tmp_path / name)
-
-
-@pytest.mark.parametrize("text", ["None", "<NA>", "NaT", "-", "?"])
-def test_missing_values_of_python_are_classes_with_a_line(text: str, tmp_path: Path) -> None:
-    table = labelled(["1", "NA", text, "1", "2", text])
-    line = read(tmp_path, table).lines[1]
-    flag = f"--missing={shlex.quote(f'NA,{text}')}"
-    assert f"2 labels are {text}, read as a class ({flag} leaves them out)." in line
-    assert read(tmp_path, table, missing=f"NA,{text}").annotations.class_names.tolist() == [1, 2]
-    assert "read as a class" not in read(tmp_path, labelled(["+", "-", "-", "+"])).lines[1]
 
 
 @pytest.mark.parametrize("sign", ["|", "list", "NumPy", "newline", "+"])
