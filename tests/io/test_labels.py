@@ -196,3 +196,31 @@ def test_true_ratings_lie_in_bins() -> None:
     assert [binned(text, bins) for text in ("101", "-1", "good", bins[0])] == [
         *("101", "-1", "good", bins[0])
     ]
+
+
+def test_the_newest_of_an_annotators_answers_is_used(tmp_path: Path) -> None:
+    table = (
+        "item,annotator,label,created_at,updated_at\n"
+        "1,a,x,2024-01-01,2024-01-05\n1,a,y,2024-01-02,2024-01-02\n"
+    )
+    table += "".join(f"{n},b,y,2024-01-01,2024-01-01\n" for n in range(1, 13))
+    undated = table.replace("2024-01-05", "").replace("2024-01-02,2024-01-02", ",")
+    for content, flags, label, words in (
+        (table, {}, "x", "pairs: 1, the newest by updated_at used (--duplicates)."),
+        (table, {"duplicates": "first"}, "x", "pairs: 1, first used"),
+        (table.replace("2024-01-05", "2024-01-01"), {}, "y", "pairs: 1, last used"),
+        (undated, {}, "y", "pairs: 1, last used"),
+    ):
+        reading = read(tmp_path, content, **flags)
+        assert triples(reading)[0][2] == label and words in reading.lines[1]
+
+
+def test_the_newest_submission_of_an_export_is_used(tmp_path: Path) -> None:
+    def annotation(label: str, day: int) -> dict[str, Any]:
+        result = [{"from_name": "q", "type": "choices", "value": {"choices": [label]}}]
+        return {"completed_by": 1, "updated_at": f"2024-01-0{day}T10:00:00Z", "result": result}
+
+    tasks = [{"id": 1, "data": {}, "annotations": [annotation("new", 2), annotation("old", 1)]}]
+    reading = read(tmp_path, tasks, "a.json")
+    assert [label for *_, label in triples(reading)] == ["new"]
+    assert "pairs: 1, the newest by their times used" in reading.lines[1]
