@@ -238,7 +238,8 @@ def on_files(files: Any, config: Any) -> Any:
         name, text = f"notebooks/{notebook.stem}.md", notebook_page(notebook)
         files.append(File.generated(config, name, content=text))
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
-    text = f"# How to cite\n\nCite the program, and the paper of each method.\n\n```yaml\n{citation}```\n"
+    text = "# How to cite\n\nCite the program, and the paper of each method that you use.\n"
+    text += f"\n```yaml\n{citation}```\n"
     files.append(File.generated(config, CITATION, content=text))
     for path, (uri, title, purpose) in FILTERED.items():
         files.append(File.generated(config, uri, content=filtered_page(path, title, purpose)))
