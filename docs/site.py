@@ -41,6 +41,11 @@ FILTERED = {
         "Claims of the papers",
         "This table lists every claim of the papers, and our own choices, with our figures.",
     ),
+    "docs/reference/crowding_sources.csv": (
+        "reference/crowding_sources.md",
+        "CrowdInG: the paper, the released code and ours",
+        "This table compares three forms of CrowdInG. Values in brackets are ours.",
+    ),
     "docs/reference/parameters.csv": (
         "reference/parameters.md",
         "Parameters of the methods",
@@ -252,15 +257,17 @@ def filtered_page(path: str, title: str, purpose: str) -> str:
     """Returns a CSV as a page; site.js adds a box that filters the table's rows."""
     with open(ROOT / path, encoding="utf-8", newline="") as file:
         header, *rows = csv.reader(file)
-    lines = [f"<tr>{''.join(f'<th>{html.escape(cell)}</th>' for cell in header)}</tr>"]
-    for row in rows:
-        cells = "</td><td>".join(html.escape(cell) for cell in row)
-        cells = re.sub(r"`([^`<]+)`", r"<code>\1</code>", cells)
-        lines.append(f"<tr><td>{cells}</td></tr>")
+    lines = [_table_row(header, "th"), *(_table_row(row, "td") for row in rows)]
     table = "\n".join(["<table>", *lines, "</table>"])
     how = "Type a word, such as a paper's name, to see only the rows that have it."
     heading = f"# {title}\n\n{purpose} {how}"
     return f'{heading}\n\n<div class="filtered">\n{table}\n</div>\n'
+
+
+def _table_row(row: list[str], tag: str) -> str:
+    cells = f"</{tag}><{tag}>".join(html.escape(cell) for cell in row)
+    cells = re.sub(r"`([^`<]+)`", r"<code>\1</code>", cells)
+    return f"<tr><{tag}>{cells}</{tag}></tr>"
 
 
 def notebook_page(path: Path) -> str:
