@@ -39,7 +39,8 @@ On digits the difference is three images of 743, too few to show a gain.
 To learn the method in 20 minutes, stop before "Data and training", and skip the code after each "By
 hand", which only repeats it.
 
-Paper: Chu and Wang, *Improve Learning from Crowds via Generative Augmentation*, KDD 2021.
+Paper: Chu and Wang, *Improve Learning from Crowds via Generative Augmentation*, KDD 2021. The [last
+section](#what-the-paper-leaves-open) says what it leaves open.
 """
 
 import keras
