@@ -16,7 +16,7 @@ from neucrowd_tf.nn.standardise import constants
 # Layer i of a network with seed s draws its kernel from 1013 s + i and its masks from 1009 s + i.
 # These are primes above any number of layers, so that layers of neighbouring seeds draw
 # differently, and a kernel differently from the masks beside it (except for seed 0).
-_KERNEL_STRIDE = 1013
+KERNEL_STRIDE = 1013
 DROPOUT_STRIDE = 1009
 
 
@@ -128,7 +128,7 @@ def build_encoder(config: Any, input_dim: int, seed: int = 0, name: str = "encod
         if index and config.dropout:
             masks = seed * DROPOUT_STRIDE + index
             x = keras.layers.Dropout(config.dropout, seed=masks, name=f"dropout_{index}")(x)
-        kernel_seed = seed * _KERNEL_STRIDE + index
+        kernel_seed = seed * KERNEL_STRIDE + index
         kernel: Tensor = keras.initializers.GlorotUniform(kernel_seed)
         if config.initializer == "normal":
             kernel = keras.initializers.RandomNormal(0.0, 0.05, kernel_seed)
