@@ -11,7 +11,8 @@ from neucrowd_tf.aggregation import crowd_and_classifier as together
 from neucrowd_tf.aggregation.dawid_skene import DawidSkene
 from neucrowd_tf.aggregation.ordinal import OrdinalConsensus
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare.types import Fields, Floats, Indices
+from neucrowd_tf.annotations.agreement import Scale
+from neucrowd_tf.declare.types import Floats, Indices
 from neucrowd_tf.errors import quietly, warn
 from neucrowd_tf.io.values import numbers_of
 from neucrowd_tf.training.validation import consensus_labels
@@ -23,10 +24,13 @@ FOLDS = 5
 ROUNDS = 3  # of posteriors and annotators' matrices in turns
 
 
-def weighed_consensus(annotations: Annotations, seed: int, scale: str = "nominal") -> Indices:
-    """Returns `[N]` class codes: Dawid and Skene's, or of vote counts the majority's.
+def weighed_consensus(annotations: Annotations, seed: int, scale: Scale = "nominal") -> Indices:
+    """Returns consensus labels `[N]`, class codes.
 
-    Of ordered classes (`scale="ordinal"`) they are `OrdinalConsensus`'s.
+    Args:
+        annotations: of N instances. Of vote counts the consensus is the majority's.
+        seed: breaks ties.
+        scale: "nominal" takes Dawid and Skene's labels, "ordinal" those of `OrdinalConsensus`.
     """
     names = list(map(str, annotations.class_names.tolist()))
     unordered = len(names) > 2 and numbers_of(names) is None and names == sorted(names)
@@ -39,8 +43,10 @@ def weighed_consensus(annotations: Annotations, seed: int, scale: str = "nominal
     if not annotations.has_identities:
         return consensus_labels(annotations, seed)
     with quietly():  # labels settle long before the last digits of the objective
-        kind = DawidSkene if scale == "nominal" else OrdinalConsensus
-        return np.asarray(kind(seed=seed).fit(annotations).labels_, dtype=np.int64)
+        aggregator = DawidSkene(seed=seed)
+        if scale == "ordinal":
+            aggregator = OrdinalConsensus(seed=seed)
+        return np.asarray(aggregator.fit(annotations).labels_, dtype=np.int64)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -55,7 +61,7 @@ class Evidence:
         weights: `[A]` how often the label was given (1 except for vote counts).
         consensus: `[N]` Dawid and Skene's labels, or the majority's.
         gold: `[N]` true class codes, -1 if unknown.
-        folds: `[N]` the instances' part in a cross-validation of annotators' matrices.
+        folds: `[N]` each instance's fold in a cross-validation of annotators' matrices.
         num_classes: C.
     """
 
@@ -73,20 +79,30 @@ class Evidence:
     def of(
         cls, annotations: Annotations, consensus: Indices, seed: int, gold: Indices | None = None
     ) -> Evidence:
-        """Collects the labels of annotations, and true labels if there are some."""
+        """Returns the evidence of annotations.
+
+        Args:
+            annotations: of N instances.
+            consensus: `[N]` class codes.
+            seed: draws the folds.
+            gold: `[N]` true class codes, -1 if unknown; None without any.
+        """
         size = annotations.num_instances
         folds = np.random.default_rng([seed, 0xC401]).permutation(size) % FOLDS
         one_hot = together.evidence(annotations)
         cells = one_hot.tocoo()
         annotators, labels = np.divmod(cells.col.astype(np.int64), annotations.num_classes)
+        if gold is None:
+            gold = np.full(size, -1)
+        weights = cells.data.astype(np.float64)
         return cls(
             one_hot,
             cells.row.astype(np.int64),
             annotators,
             labels,
-            cells.data.astype(np.float64),
-            np.asarray(consensus),
-            np.full(size, -1) if gold is None else gold,
+            weights,
+            consensus,
+            gold,
             folds,
             annotations.num_classes,
         )
@@ -162,4 +178,4 @@ def label_log_likelihood(probabilities: Floats, evidence: Evidence) -> float:
     return float(np.average(logs, weights=evidence.weights))
 
 
-CRITERIA: Fields = {"determinant": determinant, "likelihood of a label": label_log_likelihood}
+CRITERIA = (determinant, label_log_likelihood)
