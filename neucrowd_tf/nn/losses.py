@@ -198,8 +198,5 @@ class ClassCenters(keras.layers.Layer):
             ops.cast(embeddings, self.centers.dtype), self.centers, squared=True
         )
 
-    def compute_output_shape(self, input_shape: Shape) -> tuple[Tensor, int]:
-        return input_shape[0], self.num_classes
-
     def get_config(self) -> Fields:
         return {**super().get_config(), "num_classes": self.num_classes, "seed": self.seed}

@@ -212,13 +212,14 @@ class NeuCrowdModel(TupletModel):
             (grouped(embeddings), grouped(tuplets), grouped(classes)),
             fn_output_signature=embeddings.dtype,
         )
-        anchors = tf.reshape(anchors, tf.shape(embeddings[:, 0]))
+        drawn = embeddings[:, 0]
+        anchors = tf.reshape(anchors, tf.shape(drawn))
         losses = self.losses_to(anchors, embeddings, tuplets)
-        means = tf.math.unsorted_segment_mean(embeddings[:, 0], classes, len(self.index.classes))
+        means = tf.math.unsorted_segment_mean(drawn, classes, len(self.index.classes))
         centres = tf.gather(means, classes)
         spread = tf.reduce_mean(tf.norm(anchors - centres, axis=1))
-        drawn = tf.reduce_mean(tf.norm(embeddings[:, 0] - centres, axis=1))
-        figures = {"anchor_spread": tf.math.divide_no_nan(spread, drawn)}
+        spread_before = tf.reduce_mean(tf.norm(drawn - centres, axis=1))
+        figures = {"anchor_spread": tf.math.divide_no_nan(spread, spread_before)}
         if self.sampler is not None:
             scores = self.hardness(self.sampler, tuplets, training=False)
             count = size // self.pool_factor
