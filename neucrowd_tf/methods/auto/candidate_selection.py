@@ -45,7 +45,7 @@ def held_out_interval(first: ArrayLike, second: ArrayLike, folds: int) -> Interv
     References:
         Nadeau and Bengio (2003), Inference for the generalization error, section 4.
     """
-    ratio = folds / (folds - 1) / max(1, np.size(first))
+    ratio = folds / (folds - 1) / np.size(first)
     return paired_interval(first, second, CONFIDENCE, test_train_ratio=ratio)
 
 

@@ -294,15 +294,16 @@ class Auto(CrowdEstimator):
         base = tasks[BASELINE]
         candidate = dataclasses.replace(base.candidate, name="quick", hparams={"Cs": QUICK})
         quick = dataclasses.replace(base, candidate=candidate, splits=base.splits[:1])
-        quickly, baseline = search.outcomes(search.held_out, [quick, base], self.jobs).values()
-        if baseline.probabilities is None or quickly.probabilities is None:
-            raise baseline.error or RuntimeError(baseline.reason)
-        agreed = np.nan_to_num(quickly.probabilities).argmax(axis=1) == self.consensus_
+        tried = search.outcomes(search.held_out, [quick, base], self.jobs)
+        for outcome in tried.values():
+            if outcome.probabilities is None:
+                raise outcome.error or RuntimeError(outcome.reason)
+        agreed = np.nan_to_num(tried["quick"].probabilities).argmax(axis=1) == self.consensus_
         others = []
         for name, task in tasks.items():
             if name != BASELINE:
                 others.append(dataclasses.replace(task, agreement=agreed))
-        outcomes = {BASELINE: baseline}
+        outcomes = {BASELINE: tried[BASELINE]}
         outcomes |= search.outcomes(search.held_out, others, self.jobs, "candidate")
         self.seconds_ = {}
         predicted = {}

@@ -1,4 +1,4 @@
-"""A crowd's labels of held-out instances, and two criteria that score predictions by them."""
+"""A crowd's labels of held-out instances, and the two criteria that rank predictions by them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from neucrowd_tf.aggregation import crowd_and_classifier as together
+from neucrowd_tf.aggregation import crowd_and_classifier
 from neucrowd_tf.aggregation.dawid_skene import DawidSkene
 from neucrowd_tf.aggregation.ordinal import OrdinalConsensus
 from neucrowd_tf.annotations import Annotations
@@ -21,7 +21,7 @@ _TINY = 1e-12
 # Annotators' matrices are shrunk to the crowd's mean matrix by this many pseudo-counts per row.
 POOLING = 3.0
 FOLDS = 5
-ROUNDS = 3  # of posteriors and annotators' matrices in turns
+ROUNDS = 3  # in each, posteriors and then annotators' matrices are computed
 
 
 def weighed_consensus(annotations: Annotations, seed: int, scale: Scale = "nominal") -> Indices:
@@ -89,7 +89,7 @@ class Evidence:
         """
         size = annotations.num_instances
         folds = np.random.default_rng([seed, 0xC401]).permutation(size) % FOLDS
-        one_hot = together.evidence(annotations)
+        one_hot = crowd_and_classifier.evidence(annotations)
         cells = one_hot.tocoo()
         annotators, labels = np.divmod(cells.col.astype(np.int64), annotations.num_classes)
         if gold is None:
@@ -112,9 +112,9 @@ class Evidence:
 
         An instance whose probabilities are all zero is left out.
         """
-        return together.error_matrices(self.one_hot, probas, pooled)
+        return crowd_and_classifier.error_matrices(self.one_hot, probas, pooled)
 
-    def posterior(self, predicted: Indices) -> together.Posterior:
+    def posterior(self, predicted: Indices) -> crowd_and_classifier.Posterior:
         """Returns the posterior of the true classes given the labels and a model's predictions.
 
         The predictions count as one more annotator. Labels alone would make their consensus look
@@ -136,7 +136,9 @@ class Evidence:
             return np.asarray(shares * model[:, predicted].T)
 
         start = np.eye(size)[self.consensus]
-        return together.alternate(self.one_hot, prior, start, pseudo_counts=pooled, max_iter=ROUNDS)
+        return crowd_and_classifier.alternate(
+            self.one_hot, prior, start, pseudo_counts=pooled, max_iter=ROUNDS
+        )
 
 
 def pooled(counts: Floats) -> Floats:
@@ -173,8 +175,8 @@ def label_log_likelihood(probabilities: Floats, evidence: Evidence) -> float:
         matrices = evidence.errors(probabilities * ~held_out[:, None])
         chosen = held_out[evidence.instances]
         emitted = matrices[evidence.annotators[chosen], :, evidence.labels[chosen]]
-        likely = (probabilities[evidence.instances[chosen]] * emitted).sum(axis=1)
-        logs[chosen] = np.log(likely + _TINY)
+        likelihoods = (probabilities[evidence.instances[chosen]] * emitted).sum(axis=1)
+        logs[chosen] = np.log(likelihoods + _TINY)
     return float(np.average(logs, weights=evidence.weights))
 
 

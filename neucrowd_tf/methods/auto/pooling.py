@@ -24,8 +24,8 @@ SHRINKAGE = 0.3
 EVENLY = 0.75
 MOST_ROWS = 20_000  # more would not change the weights
 CERTAIN = 30.0  # log odds of a true label
-STEPS = 60
-HOTTEST = 10.0
+STEPS = 60  # of the optimiser of weights, at most
+HOTTEST = 10.0  # the largest temperature; the smallest is its inverse
 
 
 def fit_weights(predictions: Sequence[Floats], likelihoods: Floats, counts: Floats) -> Floats:
@@ -49,12 +49,12 @@ def fit_weights(predictions: Sequence[Floats], likelihoods: Floats, counts: Floa
     def loss(weights: Floats) -> tuple[float, Floats]:
         pooled = log_softmax(np.tensordot(weights, logs, 1), axis=1)
         joint = pooled + likelihoods
-        likely = logsumexp(joint, axis=1)
-        pull = (np.exp(joint - likely[:, None]) - np.exp(pooled)) * counts[:, None]
-        off = weights - weights.mean()
-        penalty = SHRINKAGE * members * float(off @ off)
-        slope = -np.tensordot(logs, pull, 2) + 2 * SHRINKAGE * members * off
-        return penalty - float(likely @ counts), slope
+        evidence = logsumexp(joint, axis=1)
+        pull = (np.exp(joint - evidence[:, None]) - np.exp(pooled)) * counts[:, None]
+        distances = weights - weights.mean()
+        penalty = SHRINKAGE * members * float(distances @ distances)
+        gradient = -np.tensordot(logs, pull, 2) + 2 * SHRINKAGE * members * distances
+        return penalty - float(evidence @ counts), gradient
 
     start = np.full(members, 1 / members)
     bounds = [(0, None)] * members
@@ -79,17 +79,17 @@ def weigh(held_out: Mapping[str, Floats], selected: Selected, evidence: Evidence
     size = evidence.num_classes
     posterior = evidence.posterior(mean_logits(list(held_out.values())).argmax(axis=1))
     probas = posterior.probas
-    likely = posterior.log_likelihoods
+    likelihoods = posterior.log_likelihoods
     counts = np.ones(len(probas))
     if selected.balanced:
         counts = (probas / np.maximum(probas.mean(axis=0), 1 / len(probas))).sum(axis=1) / size
     known = evidence.gold >= 0
-    likely[known] = CERTAIN * (np.eye(size) - 1)[evidence.gold[known]]
-    every = slice(None, None, math.ceil(len(likely) / MOST_ROWS))
-    pooled = [
-        shifted(held_out[name][every], selected.corrections[name]) for name in selected.members
-    ]
-    weights = fit_weights(pooled, likely[every], counts[every] / counts.mean())
+    likelihoods[known] = CERTAIN * (np.eye(size) - 1)[evidence.gold[known]]
+    rows = slice(None, None, math.ceil(len(probas) / MOST_ROWS))
+    predictions = []
+    for name in selected.members:
+        predictions.append(shifted(held_out[name][rows], selected.corrections[name]))
+    weights = fit_weights(predictions, likelihoods[rows], counts[rows] / counts.mean())
     apart = np.isin(selected.members, list(selected.unlike))
     sizes = np.where(apart, apart.sum(), (~apart).sum())
     even = 1 / sizes / (1 / sizes).sum()
@@ -145,8 +145,8 @@ def temperature_for(logits: Floats, labels: Indices, mistakes: Floats) -> float:
     emitted = mistakes[np.arange(len(labels)), :, labels]
 
     def loss(log_t: float) -> float:
-        likely = (softmax(logits / np.exp(log_t), axis=1) * emitted).sum(axis=1)
-        return -float(np.log(np.maximum(likely, 1e-12)).mean())
+        likelihoods = (softmax(logits / np.exp(log_t), axis=1) * emitted).sum(axis=1)
+        return -float(np.log(np.maximum(likelihoods, 1e-12)).mean())
 
     bound = float(np.log(HOTTEST))
     best = minimize_scalar(loss, bounds=(-bound, bound), method="bounded", options={"xatol": 1e-3})

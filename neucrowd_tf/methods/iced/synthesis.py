@@ -14,7 +14,7 @@ from threadpoolctl import ThreadpoolController
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.types import Array, Estimator, Floats, Floats32, Indices, Integers, Mask
-from neucrowd_tf.errors import DataError, one_at_a_time
+from neucrowd_tf.errors import one_at_a_time
 
 INTERPOLATIONS = ("certainty", "printed", "uniform")
 # The rounds draw from (seed, this, purpose, round).
@@ -165,14 +165,9 @@ def synthesise(
         interpolation: "certainty" (equation 2.5 with S' in the numerator), "printed" (as
             published), or "uniform" (plain SMOTE).
 
-    Raises:
-        DataError: fewer than two candidates.
-
     References:
         ICED, equations 2.3 and 2.5; Chawla et al. (2002), SMOTE.
     """
-    if len(rows) < 2:
-        raise DataError(f"SMOTE: expected at least two candidates, received {len(rows)}")
     points = embeddings[rows]
     near = nearest(points, None, k)
     base = np.resize(rng.permutation(len(rows)), count)
@@ -202,7 +197,7 @@ def copy_annotations(
     Args:
         labels: `[N, R]` each cell is a real label + 1, or 0 without a label; each row that is a
             neighbour has at least one label.
-        neighbours: `[S, k]` rows, nearest first.
+        neighbours: `[S, k]` rows, nearest first; S is at least one.
         rng: draws the neighbours that are copied.
 
     Returns:
@@ -221,7 +216,7 @@ def copy_annotations(
     size, k = neighbours.shape
     annotators = np.arange(labels.shape[1])
     block = max(1, _CELLS_AT_ONCE // len(annotators))
-    triples = [np.zeros((3, 0), np.int64)]
+    triples = []
     for start in range(0, size, block):
         near = neighbours[start : start + block]
         draw = rng.integers(k, size=(len(near), len(annotators)))
