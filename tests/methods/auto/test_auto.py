@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -160,8 +161,10 @@ def test_who_stops_listening_ends_the_threads() -> None:
     features, crowd, _ = _crowd(size=8)
     cheap, *dear = (Candidate(str(cost), "mv_lr", {}, cost) for cost in (0.0, 1.0, 2.0))
     ended: list[str] = []
+    all_have_begun = threading.Barrier(3)
 
     def work(task: Task) -> str:
+        all_have_begun.wait(10)
         if task.candidate is not cheap:
             assert task.stop is not None and task.stop.wait(10)
             with pytest.raises(KeyboardInterrupt):
