@@ -173,8 +173,8 @@ def _of_folder(folder: Path) -> Encode:
         if not len(output):  # a text without a token
             return np.zeros(output.shape[1], np.float32)
         if pools_first_token:
-            return np.asarray(output[0])
-        return np.asarray(output.mean(axis=0))
+            return output[0]
+        return output.mean(axis=0)
 
     return encode
 
@@ -205,6 +205,6 @@ def _of_package(name: str) -> tuple[Encode, str]:
         checksum.update(np.ascontiguousarray(weights.cpu().numpy()).tobytes())
 
     def encode(text: str) -> Floats32:
-        return np.asarray(model.encode(text, show_progress_bar=False))
+        return model.encode(text, show_progress_bar=False)
 
     return encode, checksum.hexdigest()

@@ -222,7 +222,7 @@ class TextFeatures(Persistent, BaseEstimator):
             components: `[V + W, k]`; None for `components_`.
 
         Raises:
-            UsageError: no components, because `size` is None.
+            UsageError: no components: the fit made no reduction (`size=None`).
         """
         from neucrowd_tf.nn.tfidf_layer import TextVectors
 

@@ -9,7 +9,6 @@ import functools
 from contextlib import AbstractContextManager
 from typing import Annotated, Any, ClassVar
 
-import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
@@ -94,12 +93,12 @@ class TextClassifier(CrowdEstimator):
     @property
     def distributed(self) -> bool:  # type: ignore[override]
         """Whether the estimator trains on all devices of a strategy."""
-        return bool(getattr(self.estimator, "distributed", False))
+        return getattr(self.estimator, "distributed", False)
 
     @property
     def trains_network(self) -> bool:  # type: ignore[override]
         """Whether the estimator calls callbacks."""
-        return bool(getattr(self.estimator, "trains_network", True))
+        return getattr(self.estimator, "trains_network", True)
 
     @property
     def scale(self) -> Scale:
@@ -171,8 +170,8 @@ class TextClassifier(CrowdEstimator):
     def _predict_proba(self, features: Array) -> Array:
         vectors = self.encoder_.transform(features)
         if self._sparse:
-            return np.asarray(self.estimator_.head_.predict_proba(vectors))
-        return np.asarray(self.estimator_.predict_proba(vectors))
+            return self.estimator_.head_.predict_proba(vectors)
+        return self.estimator_.predict_proba(vectors)
 
     def _of_features(self, name: str, features: ArrayLike) -> Any:
         vectors = self.encoder_.transform(self._check_fitted(features))

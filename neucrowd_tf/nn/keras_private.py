@@ -7,7 +7,7 @@ line and not in wrong numbers.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import keras
 import numpy as np
@@ -63,7 +63,7 @@ def learning_rate_of(optimizer: KerasOptimizer) -> Tensor:
 
 def trained_by(optimizer: KerasOptimizer) -> list[Tensor]:
     """Returns the variables that an optimizer was built for."""
-    return list(optimizer._trainable_variables)
+    return optimizer._trainable_variables
 
 
 def moments_of(adam: KerasOptimizer, variable: Tensor) -> tuple[Tensor, Tensor]:
@@ -72,9 +72,9 @@ def moments_of(adam: KerasOptimizer, variable: Tensor) -> tuple[Tensor, Tensor]:
     return adam._momentums[index], adam._velocities[index]
 
 
-def clipped(optimizer: KerasOptimizer, gradients: Sequence[Tensor]) -> list[Tensor]:
+def clipped(optimizer: KerasOptimizer, gradients: list[Tensor]) -> list[Tensor]:
     """Returns gradients as an optimizer clips them."""
-    return list(optimizer._clip_gradients(list(gradients)))
+    return optimizer._clip_gradients(gradients)
 
 
 def copy_decay(optimizer: KerasOptimizer, copy: Tensor) -> None:

@@ -130,4 +130,4 @@ def gradients(tape: tf.GradientTape, loss: Tensor, variables: Sequence[Tensor]) 
     TensorFlow makes such zeros for its own variables only; for Keras' it raises AttributeError.
     """
     sources = [variable.value for variable in variables]
-    return list(tape.gradient(loss, sources, unconnected_gradients="zero"))
+    return tape.gradient(loss, sources, unconnected_gradients="zero")

@@ -91,7 +91,7 @@ class Persistent:
 
     @classmethod
     def _restore(cls, params: Fields, attributes: Fields) -> Self:
-        """Returns a fitted object; parameters of an earlier version that are None are left out."""
+        """Returns a fitted object, without parameters of an earlier version that had no value."""
         accepted = inspect.signature(cls).parameters
         params = {name: x for name, x in params.items() if name in accepted or x is not None}
         restored = cls(**params)

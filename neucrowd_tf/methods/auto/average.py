@@ -32,7 +32,7 @@ def mean_logits(
         weights: of the members; None for equal weights.
     """
     logs = log_probabilities(predictions)
-    return np.asarray(log_softmax(np.average(logs, axis=0, weights=weights), axis=1))
+    return log_softmax(np.average(logs, axis=0, weights=weights), axis=1)
 
 
 @estimator
@@ -72,16 +72,16 @@ class Average(CrowdEstimator):
         average.feature_shape_ = first.feature_shape_
         average.n_features_in_ = first.n_features_in_
         average.members_ = list(members)
-        average.weights_ = np.asarray(weights, np.float64) / np.sum(weights)
-        average.temperature_ = float(temperature)
-        average.shift_ = np.asarray(shift, np.float64)
+        average.weights_ = np.divide(weights, np.sum(weights))
+        average.temperature_ = temperature
+        average.shift_ = shift
         return average
 
     def _predict_proba(self, features: Floats32) -> Array:
         logits = mean_logits(
             [member.predict_proba(features) for member in self.members_], self.weights_
         )
-        return np.asarray(softmax(logits / self.temperature_ + self.shift_, axis=1))
+        return softmax(logits / self.temperature_ + self.shift_, axis=1)
 
     def _inference_model(self) -> Network:
         """Returns a Keras model that contains the members' models and averages them."""

@@ -176,7 +176,7 @@ def _clearly(better: Mask, worse: Mask, weights: Floats, bound: float) -> bool:
 def shifted(probabilities: Floats, correction: Floats) -> Floats:
     """Returns probabilities `[N, C]` without a correction's log shares `[C]`; rows sum to 1."""
     divided = probabilities * np.exp(-correction)
-    return np.asarray(divided / divided.sum(axis=1, keepdims=True))
+    return divided / divided.sum(axis=1, keepdims=True)
 
 
 def _correction(probabilities: Floats, evidence: Evidence, *, balanced: bool) -> Floats:
@@ -191,4 +191,4 @@ def _correction(probabilities: Floats, evidence: Evidence, *, balanced: bool) ->
     if not balanced:
         return np.zeros_like(shares)
     tried = [determinant(shifted(probabilities, size * shares), evidence) for size in CORRECTED]
-    return np.asarray(CORRECTED[int(np.argmax(tried))] * shares)
+    return CORRECTED[int(np.argmax(tried))] * shares

@@ -280,7 +280,7 @@ class Auto(CrowdEstimator):
                 likelihood = label_log_likelihood(outcome.probabilities[scored], evidence)
                 self.representations_[name] = likelihood
         likelihoods = self.representations_
-        if likelihoods.get("tfidf", -np.inf) >= likelihoods.get("encoder", -np.inf):
+        if max(likelihoods, key=likelihoods.__getitem__, default="tfidf") == "tfidf":
             del self.encoder_
             return data
         return encoded
@@ -407,7 +407,7 @@ class Auto(CrowdEstimator):
     def _predict_proba(self, features: Array) -> Array:
         if hasattr(self, "encoder_"):
             features = self.encoder_.transform(features)
-        return np.asarray(self.estimator_.predict_proba(features))
+        return self.estimator_.predict_proba(features)
 
     def _inference_model(self) -> Network:
         """Returns the average's Keras model."""

@@ -133,7 +133,7 @@ class Evidence:
             shares = (probas.sum(axis=0) + 1) / (len(probas) + size)
             model = probas.T @ guesses + 1 / size
             model /= model.sum(axis=1, keepdims=True)
-            return np.asarray(shares * model[:, predicted].T)
+            return shares * model[:, predicted].T
 
         start = np.eye(size)[self.consensus]
         return crowd_and_classifier.alternate(
@@ -145,7 +145,7 @@ def pooled(counts: Floats) -> Floats:
     """Returns pseudo-counts that shrink annotators' matrices to the crowd's mean matrix."""
     size = counts.shape[-1]
     mean = counts.sum(axis=0) + 1.0 / size + np.eye(size)
-    return np.asarray(POOLING * mean / mean.sum(axis=1, keepdims=True))
+    return POOLING * mean / mean.sum(axis=1, keepdims=True)
 
 
 def determinant(probabilities: Floats, evidence: Evidence) -> float:

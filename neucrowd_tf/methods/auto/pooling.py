@@ -60,7 +60,7 @@ def fit_weights(predictions: Sequence[Floats], likelihoods: Floats, counts: Floa
     bounds = [(0, None)] * members
     options = {"maxiter": STEPS}
     best = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B", options=options)
-    return np.asarray(best.x)
+    return best.x
 
 
 def weigh(held_out: Mapping[str, Floats], selected: Selected, evidence: Evidence) -> list[float]:
@@ -127,7 +127,7 @@ def consensus_mistakes(evidence: Evidence, predicted: Indices) -> Floats:
     """
     consensus = np.eye(evidence.num_classes)[evidence.consensus]
     joint = evidence.posterior(predicted).probas.T @ consensus + 1e-3
-    return np.asarray(joint / joint.sum(axis=1, keepdims=True))
+    return joint / joint.sum(axis=1, keepdims=True)
 
 
 def temperature_for(logits: Floats, labels: Indices, mistakes: Floats) -> float:

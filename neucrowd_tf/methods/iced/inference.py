@@ -42,7 +42,7 @@ def label_certainty(votes: Array, epsilon: float = 0.01) -> Floats:
     # former. Effect: not measured.
     shares = normalise_counts(np.asarray(votes, dtype=np.float64), 0.0)
     variance = np.maximum(1.0 - np.square(shares).sum(axis=1), 0.0)
-    return np.asarray(1.0 / (variance + epsilon))
+    return 1.0 / (variance + epsilon)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

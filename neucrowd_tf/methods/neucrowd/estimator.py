@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
-import tensorflow as tf
 
 from neucrowd_tf.declare.declarations import estimator, fitted, number, one_of, whole
 from neucrowd_tf.declare.registration import register_method
@@ -122,7 +121,7 @@ class NeuCrowd(TupletEstimator):
         rows = compared_instances(len(data.labels), self.seed, epoch)
         embeddings = model.embed_instances(rows)
         assurance = self.assurance_[rows]
-        self.safe_ = np.array(tf.convert_to_tensor(model.safe), dtype=bool)
+        self.safe_ = np.array(model.safe)
         self.safe_[rows] = self._safe_examples(embeddings, data.labels[rows], assurance)
         model.safe.assign(self.safe_)
         model.set_probabilities(sampling_probabilities(self.safe_, self.unsafe_weight))

@@ -148,7 +148,7 @@ class NeuCrowdModel(TupletModel):
             loss = self.global_mean(losses) + self.penalty(self.encoder)
             loss = self.optimizer.scale_loss(loss)
         self.loss_tracker.update_state(self.logged(losses))
-        variables = list(self.encoder.trainable_variables)
+        variables = self.encoder.trainable_variables
         return losses, variables, tape.gradient(loss, variables)
 
     def sampler_step(
@@ -169,7 +169,7 @@ class NeuCrowdModel(TupletModel):
             loss = self.optimizer.scale_loss(loss)
         self.sampler_loss.update_state(self.logged(error))
         self.predicted_hardness.update_state(self.logged(predicted))
-        variables = list(sampler.trainable_variables)
+        variables = sampler.trainable_variables
         return variables, tape.gradient(loss, variables)
 
     def hardness(self, sampler: SamplingNetwork, tuplets: Tensor, training: bool) -> Tensor:
