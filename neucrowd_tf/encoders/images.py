@@ -87,11 +87,11 @@ class ImageEncoder(Encoder):
         Raises:
             DataError: the network is another one than before, or the images have another size.
         """
+        images = np.asarray(images, np.float32)
         if images.shape[1:] != self.shape_:
             raise DataError(
                 f"features: expected images of shape {self.shape_}, received {images.shape[1:]}"
             )
-        images = np.asarray(images, np.float32)
         keys = [hashlib.sha256(image.tobytes()).digest() for image in images]
         return self._cached(keys, images)
 

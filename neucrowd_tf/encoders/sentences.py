@@ -15,6 +15,7 @@ import numpy as np
 from tqdm import tqdm
 
 from neucrowd_tf.aggregation.blas import one_blas_thread
+from neucrowd_tf.annotations.tables import check_texts
 from neucrowd_tf.declare.declarations import check_arguments, estimator, fitted, text
 from neucrowd_tf.declare.types import Array, Fields, Floats32
 from neucrowd_tf.encoders.base import Encoder
@@ -102,10 +103,11 @@ class SentenceEncoder(Encoder):
             `[M, d]`, each of length 1.
 
         Raises:
-            DataError: the network cannot be read, or it is another one than before.
+            DataError: not texts, or the network cannot be read or is another one than before.
         """
-        keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts]
-        return self._cached(keys, texts)
+        checked = check_texts(texts).tolist()
+        keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in checked]
+        return self._cached(keys, checked)
 
     def layer(self) -> None:
         """Returns None: an exported model takes vectors and does not contain the network."""

@@ -86,7 +86,7 @@ class _Reader:
         if kind == "tuple":
             return tuple(map(self.value, content))
         if kind == "dict":
-            return dict(map(self.value, pair) for pair in content)
+            return {self.value(name): self.value(item) for name, item in content}
         if kind == "annotations":
             return _annotations(self.value(content))
         if kind == "object":

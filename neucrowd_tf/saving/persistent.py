@@ -127,11 +127,10 @@ def _portable(model: Network, name: str, value: Any, owner: Any) -> Any:
             ' "module:function".'
         )
     shape = tuple(owner.feature_shape_)
-    network: Network
+    sizes: tuple[Any, ...] = (shape,)
     if name == "base":
-        network = value(shape, len(owner.classes_))
-    else:
-        network = value(shape)
+        sizes = (shape, len(owner.classes_))
+    network: Network = value(*sizes)
     if not network.built:
         network.build((None, *shape))
     return network

@@ -131,6 +131,8 @@ def test_what_is_no_encoder(tmp_path: Path) -> None:
     (folder / "tokenizer.json").unlink()
     with pytest.raises(UsageError, match=r"tokenizer\.json is missing"):
         SentenceEncoder(str(folder)).fit()
+    with pytest.raises(DataError, match="texts"):
+        SentenceEncoder(str(make_encoder(tmp_path / "other"))).transform([1])
     with pytest.raises(UsageError, match="needs sentence-transformers"):
         SentenceEncoder("sentence-transformers:no").fit()
 

@@ -159,7 +159,7 @@ class Auto(CrowdEstimator):
 
     def _check(self, *arguments: Any) -> TrainingData:
         data = super()._check(*arguments)
-        vars(self).pop("encoder_", None)  # of an earlier fit
+        self.__dict__.pop("encoder_", None)  # of an earlier fit
         if self.encoder is not None:
             self.encoder_ = fitted_encoder(self.encoder, data.features)
         return data
@@ -178,13 +178,16 @@ class Auto(CrowdEstimator):
         held_out = {name: probabilities[scored] for name, probabilities in predicted.items()}
         crowd = data.annotations
         evidence = Evidence.of(crowd[scored], self.consensus_[scored], self.seed, gold[scored])
-        rules = {"balanced": self._balanced, "unlike": self_trained(crowd, predicted)}
-        selected = select(held_out, evidence, **rules)
+        unlike = self_trained(crowd, predicted)
+        choose = functools.partial(
+            select, evidence=evidence, balanced=self._balanced, unlike=unlike
+        )
+        selected = choose(held_out)
         weights = pooling.weigh(held_out, selected, evidence)
         order = np.argsort(np.negative(weights), kind="stable")
         heaviest = [selected.members[index] for index in order]
         fits = self._repeat(tasks, heaviest, remaining, held_out, scored)
-        selected = select(held_out, evidence, **rules)
+        selected = choose(held_out)
         clock.share = search.LAST
         members = self._fit_members({name: fits[name] for name in selected.members}, reasons)
         if not members:
@@ -294,16 +297,16 @@ class Auto(CrowdEstimator):
         base = tasks[BASELINE]
         candidate = dataclasses.replace(base.candidate, name="quick", hparams={"Cs": QUICK})
         quick = dataclasses.replace(base, candidate=candidate, splits=base.splits[:1])
-        tried = search.outcomes(search.held_out, [quick, base], self.jobs)
-        for outcome in tried.values():
-            if outcome.probabilities is None:
-                raise outcome.error or RuntimeError(outcome.reason)
-        agreed = np.nan_to_num(tried["quick"].probabilities).argmax(axis=1) == self.consensus_
+        quickly, baseline = search.outcomes(search.held_out, [quick, base], self.jobs).values()
+        if quickly.probabilities is None or baseline.probabilities is None:
+            error = baseline.error or quickly.error
+            raise error or RuntimeError(baseline.reason or quickly.reason)
+        agreed = np.nan_to_num(quickly.probabilities).argmax(axis=1) == self.consensus_
         others = []
         for name, task in tasks.items():
             if name != BASELINE:
                 others.append(dataclasses.replace(task, agreement=agreed))
-        outcomes = {BASELINE: tried[BASELINE]}
+        outcomes = {BASELINE: baseline}
         outcomes |= search.outcomes(search.held_out, others, self.jobs, "candidate")
         self.seconds_ = {}
         predicted = {}
@@ -397,7 +400,7 @@ class Auto(CrowdEstimator):
     def _copy_results(self, num_annotators: int) -> None:
         """Takes over the first results of members about annotators, without validation's own."""
         for name in ("confusion_matrices_", "annotator_accuracy_"):
-            vars(self).pop(name, None)  # of an earlier fit
+            self.__dict__.pop(name, None)  # of an earlier fit
             for member in reversed(self.estimator_.members_):
                 if getattr(member, name, None) is not None:
                     setattr(self, name, getattr(member, name)[:num_annotators])

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from neucrowd_tf.aggregation import crowd_and_classifier
+from neucrowd_tf.aggregation.base import Aggregator
 from neucrowd_tf.aggregation.dawid_skene import DawidSkene
 from neucrowd_tf.aggregation.ordinal import OrdinalConsensus
 from neucrowd_tf.annotations import Annotations
@@ -43,7 +44,7 @@ def weighed_consensus(annotations: Annotations, seed: int, scale: Scale = "nomin
     if not annotations.has_identities:
         return consensus_labels(annotations, seed)
     with quietly():  # labels settle long before the last digits of the objective
-        aggregator = DawidSkene(seed=seed)
+        aggregator: Aggregator = DawidSkene(seed=seed)
         if scale == "ordinal":
             aggregator = OrdinalConsensus(seed=seed)
         return np.asarray(aggregator.fit(annotations).labels_, dtype=np.int64)

@@ -198,8 +198,8 @@ def held_out(task: Task) -> Outcome:
         with task.shared_networks(estimator):
             for fold in range(len(task.splits)):
                 outcome = _with_fold(task, estimator, fold, outcome)
-                if fold == 0:
-                    _require_hope(task, outcome)
+                if fold == 0 and task.agreement is not None:
+                    _require_hope(task, outcome, task.agreement)
     except OSError:
         raise
     except Exception as error:  # one candidate's failure is a reason to leave it out
@@ -238,18 +238,18 @@ def _with_fold(task: Task, estimator: Estimator, fold: int, earlier: Outcome) ->
     return Outcome(task.name, probabilities=probabilities, strength=strength)
 
 
-def _require_hope(task: Task, outcome: Outcome) -> None:
+def _require_hope(task: Task, outcome: Outcome, agreement: Mask) -> None:
     """Raises RuntimeError if a candidate is not worth its other folds after the first one."""
     rows = task.splits[0][1]
-    if task.agreement is None or len(rows) < 2:
+    if task.consensus is None or outcome.probabilities is None or len(rows) < 2:
         return
     agrees = outcome.probabilities[rows].argmax(axis=1) == task.consensus[rows]
-    difference = agrees.astype(np.float64) - task.agreement[rows]
+    difference = agrees.astype(np.float64) - agreement[rows]
     error = float(difference.std(ddof=1)) / np.sqrt(len(rows))
     if difference.mean() + ERRORS * error <= -HOPELESS:
         raise RuntimeError(
             f"after one fold it agreed with {agrees.mean():.0%} of the consensus labels, and the"
-            f" baseline with {task.agreement[rows].mean():.0%}"
+            f" baseline with {agreement[rows].mean():.0%}"
         )
 
 

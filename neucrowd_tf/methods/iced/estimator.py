@@ -367,7 +367,7 @@ def _quotients(numbers: Array, totals: Array) -> Floats:
     return np.divide(numbers, totals, out=np.full(numbers.shape, np.nan), where=totals > 0)
 
 
-def class_counts(model: ICED) -> dict[str, Floats]:
+def class_counts(model: ICED) -> dict[str, Array]:
     """Returns the instances of each class by round, `[rounds + 1, C]`.
 
     Returns:
@@ -375,14 +375,12 @@ def class_counts(model: ICED) -> dict[str, Floats]:
             have NaN in row 0, before any synthesis.
     """
     size = len(model.classes_)
-    counts = {
-        "candidates": _counts(model.candidates_history_, size),
-        "synthetic": model.synthetic_history_,
+    none = np.full(size, np.nan)
+    return {
+        "inferred": _counts(model.labels_history_, size),
+        "candidates": np.vstack([none, _counts(model.candidates_history_, size)]),
+        "synthetic": np.vstack([none, model.synthetic_history_]),
     }
-    matrices = {"inferred": _counts(model.labels_history_, size)}
-    for stage, rounds in counts.items():
-        matrices[stage] = np.vstack([np.full(size, np.nan), rounds])
-    return matrices
 
 
 def score_rounds(model: ICED, truth: ArrayLike) -> pd.DataFrame:

@@ -208,7 +208,7 @@ class NeuCrowdModel(TupletModel):
             return tf.reshape(values, [groups, batch, *values.shape[1:]])
 
         anchors = tf.map_fn(  # a loop in the graph: batches of one have a thousand groups
-            lambda group: self.anchors(*group, training=False),
+            lambda group: self.anchors(group[0], group[1], group[2], training=False),
             (grouped(embeddings), grouped(tuplets), grouped(classes)),
             fn_output_signature=embeddings.dtype,
         )
