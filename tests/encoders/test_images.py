@@ -51,7 +51,7 @@ def test_vectors_are_the_networks_pooled_features(
     assert_array_equal(load(tmp_path / "saved").transform(pictures), vectors)
     assert_allclose(load(tmp_path / "saved").layer()(pictures), vectors, atol=1e-3)
     with pytest.raises(DataError, match=r"shape \(8, 8, 3\), received \(9, 9, 3\)"):
-        encoder.transform(np.zeros((1, 9, 9, 3), np.float32))
+        encoder.transform(np.zeros((1, 9, 9, 3)).tolist())
 
     crowd = Annotations.from_dense(np.stack([labels, labels, labels ^ (np.arange(24) % 7 == 0)], 1))
     model = TextClassifier(encoder, estimator=TwoStageClassifier())
@@ -69,7 +69,7 @@ def test_what_is_no_image_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     pictures = np.zeros((2, 8, 8, 3), np.float32)
     with pytest.raises(UsageError, match="Keras has no such network"):
         ImageEncoder("keras:no").fit(pictures)
-    with pytest.raises(DataError, match="no colour images"):
+    with pytest.raises(DataError, match="expected colour images"):
         ImageEncoder(f"keras:{NAME}").fit(np.zeros((2, 3), np.float32))
     (tmp_path / "damaged.weights.h5").write_bytes(b"damaged")
     with pytest.raises(DataError, match=rf"no weights \(.*Name a file with keras:{NAME}:FILE"):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
+import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -109,7 +111,7 @@ def test_a_text_is_encoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert_array_equal(again.transform(["bad", "food"])[:1], before[1:2])
     assert sorted(seen) == ["bad", "food", "good"]
     make_encoder(folder, TABLE + 1)
-    with pytest.raises(DataError, match="another encoder than the model was trained with"):
+    with pytest.raises(DataError, match="not the encoder that the model was trained with"):
         load(tmp_path / "saved").transform(["good"])
 
 
@@ -123,7 +125,31 @@ def test_what_is_no_encoder(tmp_path: Path) -> None:
     (folder / "tokenizer.json").unlink()
     with pytest.raises(UsageError, match=r"tokenizer\.json is missing"):
         SentenceEncoder(str(folder)).fit()
+    with pytest.raises(DataError, match="texts"):
+        SentenceEncoder(str(make_encoder(tmp_path / "other"))).transform([1])
     with pytest.raises(UsageError, match="needs sentence-transformers"):
+        SentenceEncoder("sentence-transformers:no").fit()
+
+
+def test_a_network_or_a_configuration_that_cannot_be_used(tmp_path: Path) -> None:
+    folder = make_encoder(tmp_path / "encoder")
+    (folder / "config.json").write_text('{"max_seq_length": "many"}')
+    with pytest.raises(DataError, match=r"not an encoder .*Export it again"):
+        SentenceEncoder(str(folder)).transform(["good"])
+    (folder / "config.json").unlink()
+    network = (folder / "model.onnx").read_bytes()
+    (folder / "model.onnx").write_bytes(network.replace(b"input_ids", b"pixel_ids"))
+    with pytest.raises(DataError, match=r"not an encoder .*pixel_ids.* Export it again"):
+        SentenceEncoder(str(folder)).transform(["good"])
+
+
+def test_a_package_that_cannot_load_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(name: str) -> None:
+        raise OSError(f"{name} is not a local folder")
+
+    package = types.SimpleNamespace(SentenceTransformer=unknown)
+    monkeypatch.setitem(sys.modules, "sentence_transformers", package)
+    with pytest.raises(DataError, match="--encoder=sentence-transformers:no: cannot be loaded"):
         SentenceEncoder("sentence-transformers:no").fit()
 
 

@@ -66,6 +66,12 @@ def test_the_weights_of_two_texts_by_hand() -> None:
     assert_allclose(vectoriser.fit_transform(["a a b", "b"]).toarray()[0], half)
 
 
+def test_a_layer_without_a_reduction_needs_components() -> None:
+    fitted = TextFeatures(size=None).fit(["a b", "b"])
+    with pytest.raises(UsageError, match="pass a matrix"):
+        fitted.layer()
+
+
 def test_letters_digits_marks_and_nothing_else() -> None:
     assert normalise("  Don't  STOP_me, ΟΔΟΣ!\n") == "don t stop_me οδοσ"
     assert normalise("हिन्दी") == "हिन्दी"  # its vowel signs are marks

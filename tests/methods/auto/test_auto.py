@@ -102,6 +102,14 @@ def test_a_real_difference_is_told(fitted: tuple[Auto, Path]) -> None:
     assert result.confusion_matrices_.shape == (9, 2, 2) and not hasattr(result, "transform")
 
 
+def test_a_refit_has_no_results_of_the_earlier_fit() -> None:
+    features, crowd, _ = _crowd(size=40)
+    model = Auto(FAST, jobs=1).fit(features, crowd)
+    assert model.confusion_matrices_.shape == (9, 2, 2)
+    fewer, others, _ = _crowd(size=40, spam=0)
+    assert model.fit(fewer, others).confusion_matrices_.shape == (3, 2, 2)
+
+
 def _reasons(result: Auto) -> dict[str, str]:
     rows = result.recommendation_["methods"]
     return {row["method"]: row["reason"] for row in rows if row["score"] is None}
