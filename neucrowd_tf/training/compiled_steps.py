@@ -59,7 +59,7 @@ def _one_device(model: keras.Model) -> Steps:
         def eagerly(iterator: Iterator[Any], count: Tensor) -> NamedValues:
             for _ in range(int(count)):
                 logs = model.train_step(next(iterator))
-            return logs  # type: ignore[no-any-return]
+            return logs
 
         return eagerly
 
@@ -84,7 +84,7 @@ def _one_device(model: keras.Model) -> Steps:
             parallel_iterations=1,
         )[1]
 
-    return several  # type: ignore[no-any-return]
+    return several
 
 
 def _replicas(model: keras.Model, strategy: Strategy) -> Steps:

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.types import Array
 from neucrowd_tf.io.files.arrays import array_digest
 from neucrowd_tf.training.run import Run
 
@@ -31,9 +31,7 @@ LIBRARIES = ("builtins", "keras", "neucrowd_tf", "numpy", "sklearn", "tensorflow
 DEPTH = 12  # of objects within objects; what lies deeper counts by its class
 
 
-def owner_of(
-    estimator: Any, features: NDArray[Any], annotations: Annotations, *validation: NDArray[Any]
-) -> str:
+def owner_of(estimator: Any, features: Array, annotations: Annotations, *validation: Array) -> str:
     """Returns a digest of an estimator's arguments and of its data.
 
     It is the same in each process.
@@ -70,7 +68,7 @@ def with_network(run: Run, model: keras.Model, optimizers: Iterable[Any]) -> Run
     return _further(run, [parts, [_plain(value) for value in optimizers]])
 
 
-def with_start(run: Run, values: Iterable[NDArray[Any]]) -> Run:
+def with_start(run: Run, values: Iterable[Array]) -> Run:
     """Returns a run whose owner includes the weights that training starts from."""
     if run.checkpoints is None:
         return run

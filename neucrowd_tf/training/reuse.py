@@ -29,7 +29,7 @@ class NetworkCache:
             self.clear()  # room first: two large networks at a time are one too many
             self._network = build()
             self._spec = spec
-        return self._network  # type: ignore[no-any-return]
+        return self._network
 
     def clear(self) -> None:
         """Forgets everything, and with it frees the memory."""
