@@ -15,10 +15,7 @@ from neucrowd_tf.nn.keras_private import clear_kernels
 
 Steps = Callable[[Iterator[Tensor], Tensor], NamedValues]
 
-
 _EACH = 4
-
-
 _networks = itertools.count(1)
 
 
@@ -45,10 +42,7 @@ def compiled_steps(model: keras.Model, strategy: Strategy = None) -> Steps:
     steps: Steps | None = getattr(model, "_compiled_steps", None)
     # `compile` forgets the function of Keras' own loop, whose place this one takes.
     if steps is None or steps is not model.train_function:
-        if strategy is None:
-            steps = _one_device(model)
-        else:
-            steps = _replicas(model, strategy)
+        steps = _one_device(model) if strategy is None else _replicas(model, strategy)
         model.train_function = model._compiled_steps = steps
     return steps
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import itertools
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -53,18 +52,13 @@ def standardise(
         return np.asarray((values if weight is None else values * weight).sum(axis=0))
 
     rows = math.prod(features.shape) // width
-    if weights is None:
-        count = rows
-    else:
-        count = weights.sum()
+    count = rows if weights is None else weights.sum()
     mean = sum(total(values, weight) for values, weight in blocks()) / count
     squares = sum(total(np.square(values - mean), weight) for values, weight in blocks())
     deviation = np.sqrt(squares / count)
-    exact = getattr(features, "dtype", None) == np.float64
-    if exact:
-        least = rows * np.finfo(np.float64).eps
-    else:
-        least = CONSTANT
+    least = CONSTANT
+    if getattr(features, "dtype", None) == np.float64:
+        least = rows * float(np.finfo(np.float64).eps)
     return mean, np.where(deviation > least * np.abs(mean), deviation, 1.0)
 
 
@@ -95,11 +89,15 @@ class LazyFeatures:
         """Yields positions and features `[n, ...]` of at most `rows` instances at a time."""
         raise NotImplementedError
 
+    def in_file(self) -> ArrayFeatures:
+        """Returns the features in a file, for methods that take instances at random."""
+        raise NotImplementedError
+
     def digest(self) -> str:
         """Returns the SHA-256 of positions and features."""
-        digests = [
-            array_digest(np.asarray(x)) for x in itertools.chain.from_iterable(self.blocks())
-        ]
+        digests = []
+        for positions, features in self.blocks():
+            digests += [array_digest(np.asarray(positions)), array_digest(features)]
         return hashlib.sha256(" ".join(digests).encode()).hexdigest()
 
 
@@ -133,6 +131,9 @@ class ArrayFeatures(LazyFeatures):
         some = copy.copy(self)
         some._changes = (*self._changes, change)
         return some
+
+    def in_file(self) -> ArrayFeatures:
+        return self
 
     def flat(self) -> ArrayFeatures:
         """Returns features `[N, d]`, whatever shape an instance has."""

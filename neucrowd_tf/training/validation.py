@@ -51,14 +51,18 @@ def hold_out(
         )
     counts = np.unique(labels, return_counts=True)[1]
     enough = counts.min() >= 2 and round(fraction * len(labels)) >= len(counts)
-    options = {"random_state": seed, "stratify": labels if enough else None}
     with one_at_a_time():
-        train, validation = train_test_split(np.arange(len(labels)), test_size=fraction, **options)
+        train, validation = train_test_split(
+            np.arange(len(labels)),
+            test_size=fraction,
+            random_state=seed,
+            stratify=labels if enough else None,
+        )
     train.sort()
     validation.sort()
     held_out = data.features[validation], labels[validation]
-    arguments = data.features[train], data.annotations[train], held_out, data.rows[train]
-    return TrainingData(*arguments, validation_kind="votes"), train
+    rest = data.features[train], data.annotations[train], held_out, data.rows[train]
+    return TrainingData(*rest, validation_kind="votes"), train
 
 
 def validation_figures(
