@@ -319,37 +319,25 @@ def infer(
     if method == "ordinal" and comparable is not None:
         nearest = nearest_to_gold(comparable.draws[0], codes, seed)
         make = functools.partial(OrdinalConsensus, only=nearest, seed=seed)
-
-    def fitted(labels: Annotations, known: Indices | None = None) -> Aggregator:
-        """Returns the method with each family counted once, and models behind people."""
-        alone = None if families or known is not None else before
-        result = fit_with_families(make, labels, once, known, alone)
-        if before is None:
-            return result
-        first = annotators_first(result.probas_, labels, is_model, before.probas_)
-        return with_probas(result, labels, first)
-
+    reused = None if families else before
+    joint = _JointMethod(make, once, is_model, before, reused)
     calibration = Calibration.learned(method)
     if comparable is None:
-        model = fitted(crowd, codes if has_gold else None)
+        model = joint.fit(crowd, codes if has_gold else None)
         labelled = _Labelled(model, model, left_out=-1 if has_gold else 0)
     else:
-        labelled, calibration = _with_gold(crowd, comparable, codes, once, fitted, calibration)
+        labelled, calibration = _with_gold(crowd, comparable, codes, joint, calibration)
     model = labelled.model
     certainty = calibration.apply(posteriors_of(model), effective_votes(crowd, once), codes)
+    certainty = dataclasses.replace(certainty, ordered=model.ordered, least=labelled.least)
     opposed = judged = None
     if crowd.has_identities and labelled.estimates is None and not labelled.by_groups:
         opposed = opposed_groups(crowd) if people is None else people.opposed
-    certainty = dataclasses.replace(certainty, ordered=model.ordered, least=labelled.least)
     if skills and crowd.has_identities:
-        judged = annotator_skills(crowd, certainty)
-        if people is not None and people.skills is not None:
-            own = annotator_skills(people.crowd, certainty)
-            judged = judged.containing(own, people.skills, ~is_model)
+        judged = _skills(crowd, certainty, opposed, people, is_model)
     if opposed is not None:
         least = min(opposed.least_accuracy(crowd, model.labels_), labelled.least)
         certainty = dataclasses.replace(certainty, least=least)
-        judged = judged and judged.undecided(opposed.skills(crowd))
     if people is None and method not in (METHOD, "majority_vote", *ORDERED):
         warn_if_worse(crowd, method, seed)
     return Inference(
@@ -364,12 +352,62 @@ def infer(
     )
 
 
+def _skills(
+    crowd: Annotations,
+    certainty: Certainty,
+    opposed: OpposedGroups | None,
+    people: Inference | None,
+    is_model: Mask,
+) -> Skills:
+    """Returns annotators' skills; people's intervals contain those of people alone."""
+    skills = annotator_skills(crowd, certainty)
+    if people is not None and people.skills is not None:
+        own = annotator_skills(people.crowd, certainty)
+        skills = skills.containing(own, people.skills, ~is_model)
+    if opposed is not None:
+        skills = skills.undecided(opposed.skills(crowd))
+    return skills
+
+
+class _JointMethod(NamedTuple):
+    """A method with each family counted once, and models behind people.
+
+    Attributes:
+        make: returns the aggregator, unfitted.
+        families: of annotators who count once.
+        is_model: `[R]` which annotators are models.
+        people: the aggregator of people's labels alone; None without models or without people.
+        reused: the same, if it is the method's fit to those in no family.
+    """
+
+    make: Callable[[], Aggregator]
+    families: Sequence[Family]
+    is_model: Mask
+    people: Aggregator | None
+    reused: Aggregator | None
+
+    def fit(self, crowd: Annotations, gold: Indices | None = None) -> Aggregator:
+        """Returns the fitted aggregator.
+
+        Args:
+            crowd: the annotations, or some of them.
+            gold: `[N]` class codes, -1 if unknown.
+        """
+        alone = self.reused if gold is None else None
+        result = fit_with_families(self.make, crowd, self.families, gold, alone)
+        if self.people is None:
+            return result
+        people = self.people.probas_
+        return with_probas(
+            result, crowd, annotators_first(result.probas_, crowd, self.is_model, people)
+        )
+
+
 def _with_gold(
     crowd: Annotations,
     comparable: GoldItems,
     gold: Indices,
-    families: Sequence[Family],
-    fitted: Callable[[Annotations], Aggregator],
+    method: _JointMethod,
     calibration: Calibration,
 ) -> tuple[_Labelled, Calibration]:
     """Returns what gold labels teach, and the calibration of the probabilities.
@@ -378,17 +416,17 @@ def _with_gold(
         crowd: the annotations.
         comparable: gold items with as many labels as other items have.
         gold: `[N]` class codes, -1 if unknown.
-        families: of annotators who count once.
-        fitted: returns the aggregator that is fitted to annotations.
-        calibration: of the aggregator's probabilities.
+        method: of the labels.
+        calibration: of the method's probabilities.
     """
-    base = fitted(comparable.crowd)
+    families = method.families
+    base = method.fit(comparable.crowd)
 
     def evidence(labels: Annotations, model: Aggregator) -> Evidence:
         votes = effective_votes(labels, families)
         return Evidence(labels, calibration.apply(posteriors_of(model), votes).probas)
 
-    models = [base if draw is comparable.crowd else fitted(draw) for draw in comparable.draws]
+    models = [base if draw is comparable.crowd else method.fit(draw) for draw in comparable.draws]
     draws = list(map(evidence, comparable.draws, models))
     votes = effective_votes(comparable.draws[0], families)
     agreement = gold_agreement(posteriors_of(models[0]), votes, gold)

@@ -46,8 +46,8 @@ class DatasetFeatures(LazyFeatures):
         if not spec[1].shape.rank:
             dataset = dataset.batch(max(1, min(ROWS, _BYTES_AT_ONCE // (4 * math.prod(shape)))))
         self.dataset = dataset.map(lambda x, i: (tf.cast(x, tf.float32), tf.cast(i, tf.int32)))
-        indices = [*self.dataset.map(lambda _, i: i).as_numpy_iterator()]
-        places = np.concatenate([*indices, np.zeros(0, np.int32)])
+        indices = self.dataset.map(lambda _, i: i).as_numpy_iterator()
+        places = np.concatenate([np.zeros(0, np.int32), *indices])
         if not np.array_equal(np.sort(places), np.arange(len(places))):
             raise DataError(f"{subject}: expected each index from 0 to {len(places) - 1} once")
         self.shape = (len(places), *shape.as_list())

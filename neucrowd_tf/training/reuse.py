@@ -47,10 +47,7 @@ def reused(estimator: Estimator, cache: NetworkCache | None = None) -> Iterator[
         cache: one of the caller's own, which keeps networks beyond the context.
     """
     before = estimator._networks
-    if cache is None:
-        estimator._networks = NetworkCache()
-    else:
-        estimator._networks = cache
+    estimator._networks = NetworkCache() if cache is None else cache
     try:
         yield
     finally:
@@ -68,7 +65,8 @@ def forgotten_after_errors(estimator: Estimator) -> Iterator[None]:
         yield
     except BaseException:
         for value in vars(estimator).values():
-            for cache in value.values() if isinstance(value, dict) else [value]:
+            caches = value.values() if isinstance(value, dict) else [value]
+            for cache in caches:
                 if isinstance(cache, NetworkCache):
                     cache.clear()
         raise

@@ -260,12 +260,13 @@ def copy_network(
     Raises:
         DataError: the model cannot be made from its configuration.
     """
-    plain = type(model).__module__.startswith("keras.")
-    _build(model, input_shape, plain)
-    options: Fields = {"clone_function": _copy_layer, "recursive": True} if plain else {}
+    _build(model, input_shape)
+    options: Fields = (
+        {"clone_function": _copy_layer, "recursive": True} if _is_of_keras(model) else {}
+    )
     try:
         copied = keras.models.clone_model(model, **options)
-        _build(copied, input_shape or model.input_shape[1:], plain)
+        _build(copied, input_shape or model.input_shape[1:])
     except (ValueError, TypeError, NotImplementedError) as error:
         raise DataError(
             f"{argument}: the Keras model cannot be copied from its configuration:"
@@ -283,11 +284,16 @@ def copy_network(
     return copied
 
 
-def _build(model: keras.Model, input_shape: Sequence[int] | None, plain: bool) -> None:
+def _is_of_keras(model: keras.Model) -> bool:
+    """Whether a model's class is one of Keras."""
+    return type(model).__module__.startswith("keras.")
+
+
+def _build(model: keras.Model, input_shape: Sequence[int] | None) -> None:
     """Makes a model's variables; a class of the user's makes them when it is called."""
     if model.built or input_shape is None:
         return
-    if plain:
+    if _is_of_keras(model):
         model.build((None, *input_shape))
     else:
         model(keras.Input(tuple(input_shape)))
@@ -318,7 +324,7 @@ def made_by(function: Callable[..., keras.Model], argument: str, *sizes: Any) ->
     try:
         return copy_network(model, argument, sizes[0])
     except DataError:
-        _build(model, sizes[0], type(model).__module__.startswith("keras."))
+        _build(model, sizes[0])
         return model
 
 
@@ -338,7 +344,7 @@ def _copy_layer(layer: Layer) -> Tensor:
     return copied
 
 
-def starting_values(model: keras.Model, pretrained: bool) -> Values:
+def starting_values(model: keras.Model, *, pretrained: bool) -> Values:
     """Returns the variables of a network that every fit starts from the values they have now.
 
     These are non-trainable state and frozen weights; with `pretrained` all weights. States of
@@ -354,7 +360,7 @@ def starting_values(model: keras.Model, pretrained: bool) -> Values:
     return list(zip(variables, read_variables(variables), strict=True))
 
 
-def warn_redrawn(model: keras.Model, argument: str, pretrained: bool) -> None:
+def warn_redrawn(model: keras.Model, argument: str, *, pretrained: bool) -> None:
     """Warns that the trainable weights of a user's model instance will be drawn from the seed."""
     if not pretrained and model.trainable_variables:
         warn(
@@ -381,11 +387,11 @@ def user_network(
         pretrained: whether trainable weights start from the network's, too.
     """
     if isinstance(network, keras.Model):
-        warn_redrawn(network, "encoder", pretrained)
+        warn_redrawn(network, "encoder", pretrained=pretrained)
         encoder = copy_network(network, "encoder", input_shape)
     else:
         encoder = made_by(network, "encoder", tuple(input_shape or ()))
-    start = starting_values(encoder, pretrained)
+    start = starting_values(encoder, pretrained=pretrained)
     reinitialise(encoder, seed)  # what it does not draw stays
     for variable, value in start:
         variable.assign(value)

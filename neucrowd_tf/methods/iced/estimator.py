@@ -176,7 +176,7 @@ class ICED(CrowdEstimator):
         real = np.arange(len(data.features))
         self.rows_, self.certainty_ = data.rows, label_certainty(votes, self.epsilon)
         model = self._networks(data.features)
-        start = starting_values(model.encoder, self.pretrained)
+        start = starting_values(model.encoder, pretrained=self.pretrained)
         run = with_start(run, [value for _, value in start])
         # An epoch is of the rows that `set_epoch` says.
         learn = functools.partial(train, model, in_turns(model.train_epoch))
