@@ -336,7 +336,7 @@ def infer(
     if skills and crowd.has_identities:
         judged = _skills(crowd, certainty, opposed, people, is_model)
     if opposed is not None:
-        least = min(opposed.least_accuracy(crowd, model.labels_), labelled.least)
+        least = min(opposed.least_accuracy(crowd, model.labels_), certainty.least)
         certainty = dataclasses.replace(certainty, least=least)
     if people is None and method not in (METHOD, "majority_vote", *ORDERED):
         warn_if_worse(crowd, method, seed)

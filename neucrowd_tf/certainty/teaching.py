@@ -157,9 +157,10 @@ def even_votes(crowd: Annotations, gold: Codes) -> Floats:
     hits = np.where(gold >= 0, votes[np.arange(len(votes)), gold], 0)
     accuracy = (hits.sum() - hits + 1.0) / (on_gold.sum() - on_gold + size)
     accuracy = np.clip(accuracy, 0.05, 0.95)
-    weight: Floats = np.log(max(size - 1, 1) * accuracy / (1.0 - accuracy))
+    weight = np.log(max(size - 1, 1) * accuracy / (1.0 - accuracy))
     votes -= votes.mean(axis=1, keepdims=True)
-    return votes * weight[:, None]
+    votes *= weight[:, None]
+    return votes
 
 
 def _families(crowd: Annotations, groups: Sequence[Mask]) -> list[Mask]:

@@ -261,9 +261,9 @@ def copy_network(
         DataError: the model cannot be made from its configuration.
     """
     _build(model, input_shape)
-    options: Fields = (
-        {"clone_function": _copy_layer, "recursive": True} if _is_of_keras(model) else {}
-    )
+    options: Fields = {}
+    if _is_of_keras(model):
+        options = {"clone_function": _copy_layer, "recursive": True}
     try:
         copied = keras.models.clone_model(model, **options)
         _build(copied, input_shape or model.input_shape[1:])
