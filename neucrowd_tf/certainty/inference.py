@@ -78,29 +78,9 @@ UNLIKE = (
 SHARED = "Mistakes that annotators share cannot be seen without gold labels; add some with --gold."
 
 
-class _Labelled(NamedTuple):
-    """The attributes of `Inference` that follow from labels and gold labels alone."""
-
-    model: Aggregator
-    base: Aggregator
-    agreement: tuple[int, int, Estimate] | None = None
-    estimates: tuple[Estimate, dict[str, Estimate]] | None = None
-    without_gold: Estimate | None = None
-    left_out: int = 0
-    by_groups: bool = False
-    unlike: bool = False
-
-    @property
-    def least(self) -> float:
-        """The accuracy that the labels may have at worst; 1 if nothing shows that it is lower."""
-        if self.unlike and self.agreement is not None:
-            return self.agreement[2].low
-        return 1.0
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
-class Inference:
-    """A crowd's inferred labels.
+class Labelled:
+    """A crowd's inferred labels, and what gold labels say about them.
 
     Attributes:
         model: the fitted aggregator; gold labels are fixed in it.
@@ -116,6 +96,23 @@ class Inference:
         by_groups: whether gold items are mostly those on which opposed groups differ.
         unlike: whether gold items are otherwise surely no random draw of all items, and therefore
             teach nothing.
+    """
+
+    model: Aggregator
+    base: Aggregator
+    agreement: tuple[int, int, Estimate] | None = None
+    estimates: tuple[Estimate, dict[str, Estimate]] | None = None
+    without_gold: Estimate | None = None
+    left_out: int = 0
+    by_groups: bool = False
+    unlike: bool = False
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class Inference(Labelled):
+    """A crowd's inferred labels, and how sure they are.
+
+    Attributes:
         crowd: the annotations.
         gold: `[N]` class codes, -1 if unknown.
         families: of annotators who count once, because they err together.
@@ -125,17 +122,9 @@ class Inference:
         opposed: groups of annotators of whom votes do not show which is right.
     """
 
-    model: Aggregator
-    base: Aggregator
-    agreement: tuple[int, int, Estimate] | None
-    estimates: tuple[Estimate, dict[str, Estimate]] | None
-    without_gold: Estimate | None
-    left_out: int
-    by_groups: bool
-    unlike: bool
     crowd: Annotations
     gold: Indices
-    families: tuple[Family, ...]
+    families: Sequence[Family]
     people: Inference | None
     certainty: Certainty
     skills: Skills | None
@@ -324,12 +313,15 @@ def infer(
     calibration = Calibration.learned(method)
     if comparable is None:
         model = joint.fit(crowd, codes if has_gold else None)
-        labelled = _Labelled(model, model, left_out=-1 if has_gold else 0)
+        labelled = Labelled(model, model, left_out=-1 if has_gold else 0)
     else:
         labelled, calibration = _with_gold(crowd, comparable, codes, joint, calibration)
     model = labelled.model
     certainty = calibration.apply(posteriors_of(model), effective_votes(crowd, once), codes)
-    certainty = dataclasses.replace(certainty, ordered=model.ordered, least=labelled.least)
+    least = 1.0
+    if labelled.unlike and labelled.agreement is not None:
+        least = labelled.agreement[2].low
+    certainty = dataclasses.replace(certainty, ordered=model.ordered, least=least)
     opposed = judged = None
     if crowd.has_identities and labelled.estimates is None and not labelled.by_groups:
         opposed = opposed_groups(crowd) if people is None else people.opposed
@@ -341,10 +333,10 @@ def infer(
     if people is None and method not in (METHOD, "majority_vote", *ORDERED):
         warn_if_worse(crowd, method, seed)
     return Inference(
-        *labelled,
+        **vars(labelled),
         crowd=crowd,
         gold=codes,
-        families=tuple(once),
+        families=once,
         people=people,
         certainty=certainty,
         skills=judged,
@@ -409,7 +401,7 @@ def _with_gold(
     gold: Indices,
     method: _JointMethod,
     calibration: Calibration,
-) -> tuple[_Labelled, Calibration]:
+) -> tuple[Labelled, Calibration]:
     """Returns what gold labels teach, and the calibration of the probabilities.
 
     Args:
@@ -433,7 +425,7 @@ def _with_gold(
     by_groups = drawn_by_groups(crowd, gold)
     if comparable.unlike and not by_groups:
         model = with_probas(base, crowd, apply_gold(base.probas_.copy(), gold), gold)
-        labelled = _Labelled(model, base, agreement, left_out=comparable.left_out, unlike=True)
+        labelled = Labelled(model, base, agreement, left_out=comparable.left_out, unlike=True)
         return labelled, calibration
     every = evidence(comparable.crowd, base)
     lesson = teach(every, gold, [family.members for family in families], draws)
@@ -443,7 +435,7 @@ def _with_gold(
         estimates = gold_estimates(comparable.crowd, lesson.blind, gold)
         consensus = np.stack([draw.consensus for draw in draws])
         before = gold_estimates(comparable.crowd, consensus, gold)
-    labelled = _Labelled(
+    labelled = Labelled(
         model,
         base,
         agreement,

@@ -19,7 +19,7 @@ from neucrowd_tf.aggregation.base import Codes, apply_gold
 from neucrowd_tf.aggregation.families import labels_of
 from neucrowd_tf.aggregation.optimisation import minimize
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare.types import Floats, Mask
+from neucrowd_tf.declare.types import Floats, Integers, Mask
 
 FOLDS = 10  # in which gold labels are left out
 # Labels by chance that are added to each annotator's on gold items, and labels of an annotator who
@@ -158,9 +158,7 @@ def even_votes(crowd: Annotations, gold: Codes) -> Floats:
     accuracy = (hits.sum() - hits + 1.0) / (on_gold.sum() - on_gold + size)
     accuracy = np.clip(accuracy, 0.05, 0.95)
     weight = np.log(max(size - 1, 1) * accuracy / (1.0 - accuracy))
-    votes -= votes.mean(axis=1, keepdims=True)
-    votes *= weight[:, None]
-    return votes
+    return (votes - votes.mean(axis=1, keepdims=True)) * weight[:, None]
 
 
 def _families(crowd: Annotations, groups: Sequence[Mask]) -> list[Mask]:
@@ -171,10 +169,9 @@ def _families(crowd: Annotations, groups: Sequence[Mask]) -> list[Mask]:
     return [members for members in (rest, *groups) if members.any()]
 
 
-def _votes_of(crowd: Annotations, members: Mask) -> Floats:
-    """Returns `[N]` numbers of labels."""
-    inside = members[crowd.annotators].astype(np.float64)
-    return np.bincount(crowd.instances, inside, crowd.num_instances)
+def _votes_of(crowd: Annotations, members: Mask) -> Integers:
+    """Returns `[N]` numbers of labels by members `[R]`."""
+    return labels_of(crowd, members).vote_counts().sum(axis=1)
 
 
 def _features(one: Evidence, gold: Codes, families: Sequence[Mask], records: Annotations) -> Floats:

@@ -22,7 +22,7 @@ from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData, transfo
 from neucrowd_tf.training.features import ArrayFeatures, in_blocks, standardise
 from neucrowd_tf.training.learner import in_batches
 from neucrowd_tf.training.logistic_head import STRENGTHS, LinearHead, fit_logistic
-from neucrowd_tf.training.loop import train
+from neucrowd_tf.training.loop import Evaluate, train
 from neucrowd_tf.training.networks import (
     ENCODERS,
     BatchSize,
@@ -147,11 +147,11 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
     ) -> Mapping[str, float] | None:
         """Changes the model before an epoch; what it returns is logged."""
 
-    def _watch(self, model: Network, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
+    def _watch(self, model: Network, data: EmbeddingData) -> Evaluate:
         """Returns what is logged of the training data after each epoch."""
         return dict
 
-    def _judge(self, model: Network, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
+    def _judge(self, model: Network, data: EmbeddingData) -> Evaluate:
         """Returns further figures of the validation data, logged as `val_<name>`."""
         return dict
 
