@@ -478,7 +478,9 @@ def align_annotations(
                 UserWarning,
                 stacklevel=5,
             )
-        return _by_row_number(crowd, size) if is_long else crowd
+        if is_long:
+            return _by_row_number(crowd, size)
+        return crowd
     if tasks == rows.tolist():
         return crowd
     if not crowd.named:

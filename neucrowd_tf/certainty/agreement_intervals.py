@@ -45,8 +45,8 @@ def agreement_intervals(
     rows, times = np.unique(counts, axis=0, return_counts=True)
     samples = []
     for _ in range(RESAMPLES):
-        again = rng.multinomial(len(counts), times / len(counts))
-        samples.append(agreement_coefficients(rows, scale, values, times=again))
+        resampled = rng.multinomial(len(counts), times / len(counts))
+        samples.append(agreement_coefficients(rows, scale, values, times=resampled))
     intervals = {}
     for name, value in estimate.items():  # `of` leaves out NaN, such as of one class alone
         intervals[name] = Estimate.of(value, [sample[name] for sample in samples])

@@ -354,8 +354,8 @@ def _skills(
     """Returns annotators' skills; people's intervals contain those of people alone."""
     skills = annotator_skills(crowd, certainty)
     if people is not None and people.skills is not None:
-        own = annotator_skills(people.crowd, certainty)
-        skills = skills.containing(own, people.skills, ~is_model)
+        together = annotator_skills(people.crowd, certainty)
+        skills = skills.containing(together, people.skills, ~is_model)
     if opposed is not None:
         skills = skills.undecided(opposed.skills(crowd))
     return skills

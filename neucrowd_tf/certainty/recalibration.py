@@ -436,8 +436,8 @@ class Bins(NamedTuple):
         """
         rest = np.maximum(1.0 - self.ties[:, None] * right, 0.0)
         excess = self.most[:, None] * rest > right
-        each = rest / np.maximum(self.classes - self.ties, 1)[:, None]
-        return np.where(excess, 0.0, rest), np.where(excess, each, 0.0)
+        evenly = rest / np.maximum(self.classes - self.ties, 1)[:, None]
+        return np.where(excess, 0.0, rest), np.where(excess, evenly, 0.0)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -63,20 +63,20 @@ class Skills:
     note: Array
     average: float
 
-    def containing(self, own: Skills, alone: Skills, people: Mask) -> Skills:
+    def containing(self, together: Skills, alone: Skills, people: Mask) -> Skills:
         """Returns these skills with people's own, in intervals that contain those of people alone.
 
         Args:
-            own: of people among people, by labels of people and models.
+            together: of people among people, by labels of people and models.
             alone: of people, by their labels alone.
             people: `[R]` which annotators they are.
         """
         return Skills(
-            skill=np.where(people, own.skill, self.skill),
-            low=np.where(people, np.minimum(own.low, alone.low), self.low),
-            high=np.where(people, np.maximum(own.high, alone.high), self.high),
-            unreliable=np.where(people, own.unreliable, self.unreliable),
-            note=np.where(people, own.note, self.note),
+            skill=np.where(people, together.skill, self.skill),
+            low=np.where(people, np.minimum(together.low, alone.low), self.low),
+            high=np.where(people, np.maximum(together.high, alone.high), self.high),
+            unreliable=np.where(people, together.unreliable, self.unreliable),
+            note=np.where(people, together.note, self.note),
             average=self.average,
         )
 

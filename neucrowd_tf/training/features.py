@@ -42,11 +42,11 @@ def standardise(
         return np.zeros(width), np.ones(width)
 
     def blocks() -> Iterator[tuple[Floats, Floats | None]]:
-        for places, block in blocks_of(features, _ROWS):
+        for positions, block in blocks_of(features, _ROWS):
             values = block.reshape(-1, width).astype(np.float64)
             if wanted == "square_root":
                 values = signed_square_root(values)
-            yield values, None if weights is None else weights[places, None]
+            yield values, None if weights is None else weights[positions, None]
 
     def total(values: Floats, weight: Floats | None) -> Array:
         return np.asarray((values if weight is None else values * weight).sum(axis=0))
@@ -121,26 +121,26 @@ class ArrayFeatures(LazyFeatures):
 
     def __getitem__(self, rows: Indices) -> ArrayFeatures:
         """Returns the instances at these positions."""
-        some = copy.copy(self)
-        some._rows = rows if self._rows is None else self._rows[rows]
-        some.shape = (len(some._rows), *self.shape[1:])
-        return some
+        selected = copy.copy(self)
+        selected._rows = rows if self._rows is None else self._rows[rows]
+        selected.shape = (len(selected._rows), *self.shape[1:])
+        return selected
 
     def changed(self, change: Callable[[Array], Array]) -> ArrayFeatures:
         """Returns features whose blocks are changed when they are read."""
-        some = copy.copy(self)
-        some._changes = (*self._changes, change)
-        return some
+        changed = copy.copy(self)
+        changed._changes = (*self._changes, change)
+        return changed
 
     def in_file(self) -> ArrayFeatures:
         return self
 
     def flat(self) -> ArrayFeatures:
         """Returns features `[N, d]`, whatever shape an instance has."""
-        some = copy.copy(self)
-        some.array = self.array.reshape(len(self.array), -1)
-        some.shape = (len(self), *some.array.shape[1:])
-        return some
+        flat = copy.copy(self)
+        flat.array = self.array.reshape(len(self.array), -1)
+        flat.shape = (len(self), *flat.array.shape[1:])
+        return flat
 
     def take(self, rows: Indices | slice) -> Array:
         """Returns the features at these positions as an array."""
@@ -151,8 +151,8 @@ class ArrayFeatures(LazyFeatures):
 
     def blocks(self, rows: int = ROWS) -> Iterator[tuple[slice, Array]]:
         for start in range(0, max(len(self), 1), rows):
-            places = slice(start, start + rows)
-            yield places, self.take(places)
+            positions = slice(start, start + rows)
+            yield positions, self.take(positions)
 
 
 def blocks_of(features: Features, rows: int) -> Iterator[tuple[Any, Array]]:
@@ -172,12 +172,12 @@ def in_blocks(function: Callable[[Array], Any], features: Array, rows: int = ROW
     Without features it is called once with none, which gives the result its shape.
     """
     blocks = blocks_of(features, rows)
-    places, block = next(blocks)  # there is one at least
+    positions, block = next(blocks)  # there is one at least
     values = np.asarray(function(block))
     result = np.empty((len(features), *values.shape[1:]), values.dtype)
-    result[places] = values
-    for places, block in blocks:
-        result[places] = function(block)
+    result[positions] = values
+    for positions, block in blocks:
+        result[positions] = function(block)
     return result
 
 

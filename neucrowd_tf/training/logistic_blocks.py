@@ -42,17 +42,17 @@ class StandardisedRows:
     def __matmul__(self, kernel: Floats) -> Floats:
         """Returns the product with `[d, C]`."""
         product = np.empty((self.shape[0], kernel.shape[1]))
-        for places, block in self.blocks():
-            product[places] = block @ kernel
+        for positions, block in self.blocks():
+            product[positions] = block @ kernel
         return product
 
     def blocks(self) -> Iterator[tuple[slice, Floats]]:
         """Yields positions and standardised rows."""
         mean, scale = self._scaling
-        for places, block in self._features.blocks(max(1, _BLOCK // self.shape[1])):
+        for positions, block in self._features.blocks(max(1, _BLOCK // self.shape[1])):
             values = block - mean
             values /= scale
-            yield places, values
+            yield positions, values
 
 
 class BlockwiseLogistic:
@@ -90,12 +90,12 @@ class BlockwiseLogistic:
             weights = flat.reshape(shape)
             slopes = np.zeros(shape)
             loss = 0.0
-            for places, block in rows.blocks():
+            for positions, block in rows.blocks():
                 logits = np.zeros((len(block), len(classes)))
                 logits[:, -columns:] = block @ weights[:-1] + weights[-1]
                 logs = log_softmax(logits, axis=1)
-                target = np.arange(len(block)), targets[places]
-                weight = sample_weight[places]
+                target = np.arange(len(block)), targets[positions]
+                weight = sample_weight[positions]
                 loss -= float(weight @ logs[target])
                 surplus = np.exp(logs)
                 surplus[target] -= 1.0

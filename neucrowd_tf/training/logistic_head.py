@@ -141,21 +141,21 @@ def fit_logistic(
         if not isinstance(x, ArrayFeatures):
             x = np.asarray(x)
         head.mean_, head.scale_ = scaling(x, standardise, weights=weight)
-    every = head.standardised(x), codes, weight
+    data = head.standardised(x), codes, weight
     head.scores_ = []
     # Threads that wait for each other cost more than they give in matrices this small.
     with one_blas_thread():
         if len(Cs) > 1 and len(np.unique(codes)) > 1:
             if validation is not None:
                 held_out = head.standardised(validation[0]), np.asarray(validation[1]), None
-                splits = [_Split(every, held_out)]
+                splits = [_Split(data, held_out)]
             else:
-                splits = [_Split(every, every, *rows) for rows in _folds(codes, groups, seed)]
+                splits = [_Split(data, data, *rows) for rows in _folds(codes, groups, seed)]
             if splits:
                 head.scores_ = _path(splits, num_classes, Cs)
         best = int(np.argmax(head.scores_)) if head.scores_ else len(Cs) // 2
         head.C_ = float(Cs[best])
-        head.kernel_, head.bias_ = next(_weights(_Split(every, every), num_classes, [head.C_]))
+        head.kernel_, head.bias_ = next(_weights(_Split(data, data), num_classes, [head.C_]))
     return head
 
 

@@ -97,8 +97,8 @@ def _plain(value: Any, depth: int = 0) -> Any:
     if depth > DEPTH:
         return type(value).__qualname__
 
-    def inner(part: Any) -> Any:
-        return _plain(part, depth + 1)
+    def inner(item: Any) -> Any:
+        return _plain(item, depth + 1)
 
     if isinstance(value, Mapping):
         return list(map(inner, value.items()))
@@ -218,23 +218,23 @@ def _network(layer: Any, inner: Callable[[Any], Any]) -> Any:
         config = {}
     names: dict[str, str] = {}
 
-    def collect(part: Any) -> None:
-        if isinstance(part, dict):
-            if isinstance(part.get("name"), str):
-                names.setdefault(part["name"], f"#{len(names)}")
-            part = list(part.values())
-        if isinstance(part, (list, tuple)):
-            for item in part:
+    def collect(value: Any) -> None:
+        if isinstance(value, dict):
+            if isinstance(value.get("name"), str):
+                names.setdefault(value["name"], f"#{len(names)}")
+            value = list(value.values())
+        if isinstance(value, (list, tuple)):
+            for item in value:
                 collect(item)
 
-    def renamed(part: Any) -> Any:
-        if isinstance(part, dict):
+    def renamed(value: Any) -> Any:
+        if isinstance(value, dict):
             # A network that several fits share has the first one's seeds; a fit draws by its own,
             # which is among the arguments.
-            return {str(key): renamed(item) for key, item in part.items() if key != "seed"}
-        if isinstance(part, (list, tuple)):
-            return list(map(renamed, part))
-        return names.get(part, part) if isinstance(part, str) else inner(part)
+            return {str(key): renamed(item) for key, item in value.items() if key != "seed"}
+        if isinstance(value, (list, tuple)):
+            return list(map(renamed, value))
+        return names.get(value, value) if isinstance(value, str) else inner(value)
 
     collect(config)
     parts = []

@@ -119,7 +119,9 @@ class Run:
 
         TensorFlow fails to run Keras' loop over steps when its body holds collective operations.
         """
-        return steps if self.strategy is None else 1
+        if self.strategy is None:
+            return steps
+        return 1
 
     def cached(self, name: str, compute: Callable[[], dict[str, Array]]) -> dict[str, Array]:
         """Returns what `compute` gives, and stores it in the checkpoint folder.
