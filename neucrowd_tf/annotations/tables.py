@@ -99,9 +99,11 @@ def _id_columns(frame: Frame, columns: Names, tasks: Collection[object]) -> list
         others = [name for name in others if name not in columns.tolist()]
     ids = roles_of(others)["task"] or [name for name in others if folded(name) == "id"]
     if not ids:
-        ids = [name for name in others if folded(name) in SECOND_ITEM]
-        if columns is None:
-            ids = [name for name in ids if tasks and set(tasks) <= set(frame[name].tolist())]
+        for name in others:
+            if folded(name) in SECOND_ITEM and (
+                columns is not None or (tasks and set(tasks) <= set(frame[name].tolist()))
+            ):
+                ids.append(name)
     # A measured value has the name of ids at times, such as `unit` or `sample`.
     fractions = frame[ids].select_dtypes(np.floating) % 1 > 0
     measured = fractions.columns[fractions.any()].tolist()
@@ -414,9 +416,11 @@ def as_annotations(annotations: Any, num_classes: int | None = None) -> Annotati
         return Annotations.from_frame(frame)
     items = roles["task"]
     if roles["worker"] or roles["label"] or (items and frame[items[0]].duplicated().any()):
-        missing = next(role for role, columns in roles.items() if not columns)
+        missing = ""
         arguments = []
         for role, columns in roles.items():
+            if not columns:
+                missing = missing or role
             column = columns[0] if len(columns) == 1 else role.upper()
             arguments.append(f"{role}={column!r}")
         raise DataError(

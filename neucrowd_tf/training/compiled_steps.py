@@ -42,7 +42,10 @@ def compiled_steps(model: keras.Model, strategy: Strategy = None) -> Steps:
     steps: Steps | None = getattr(model, "_compiled_steps", None)
     # `compile` forgets the function of Keras' own loop, whose place this one takes.
     if steps is None or steps is not model.train_function:
-        steps = _one_device(model) if strategy is None else _replicas(model, strategy)
+        if strategy is None:
+            steps = _one_device(model)
+        else:
+            steps = _replicas(model, strategy)
         model.train_function = model._compiled_steps = steps
     return steps
 

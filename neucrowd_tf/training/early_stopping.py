@@ -55,7 +55,9 @@ class History:
             value = 0.0  # undefined in every epoch (of one class), so that the tie break decides
         if monitor in ("loss", "log_loss"):
             value = -value
-        tie = values[f"val_{tie_break}"] if tie_break else 0.0
+        tie = 0.0
+        if tie_break:
+            tie = values[f"val_{tie_break}"]
         return self.offer(value, tie, min_delta)
 
     def waited(self, patience: int | None) -> bool:

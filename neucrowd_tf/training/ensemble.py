@@ -85,7 +85,9 @@ class MeanOfFits(CrowdEstimator):
             model = member.inference_model()
             model.name = f"member_{index}"  # layers of one model need names of their own
             outputs.append(model(inputs)["probabilities"])
-        mean = keras.layers.Average()(outputs) if len(outputs) > 1 else outputs[0]
+        mean = outputs[0]
+        if len(outputs) > 1:
+            mean = keras.layers.Average()(outputs)
         mean = keras.layers.Activation("linear", dtype="float32", name="probabilities")(mean)
         return keras.Model(inputs, {"probabilities": mean}, name="ensemble")
 

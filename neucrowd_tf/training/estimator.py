@@ -178,11 +178,10 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         if run.strategy.num_replicas_in_sync > 1:
             problem = "trains on one device, the strategy's others stay idle"
             warn(f"{type(self).__name__}: {problem}", stacklevel=3)
+        alone = dataclasses.replace(run, strategy=None)
         if run.first_worker:
-            checkpoints = run.checkpoints
-        else:
-            checkpoints = None
-        return dataclasses.replace(run, strategy=None, checkpoints=checkpoints)
+            return alone
+        return dataclasses.replace(alone, checkpoints=None)
 
     def _check_together(self) -> None:
         """Raises UsageError for arguments that do not go together.
@@ -355,7 +354,12 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     def predict_proba(self, features: ArrayLike) -> Array:
         """Returns `[M, C]` class probabilities in the order of `classes_`.
 
+        Args:
+            features: `[M, ...]` as those of `fit`; a frame's columns are found by their names.
+
         Raises:
+            NotFittedError: before `fit`.
+            DataError: features that do not go with those of training.
             FloatingPointError: some are not finite, as the features are too large for the model.
         """
         return self._probabilities(self._inputs(features))
@@ -365,7 +369,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
             return check_finite(self._predict_proba(self._values(inputs.features, "features")))
 
     def predict(self, features: ArrayLike) -> Array:
-        """Returns `[M]` labels (class names)."""
+        """Returns `[M]` labels (class names), see `predict_proba`."""
         codes = self._decide(self.predict_proba(features))
         return self.classes_[codes]
 
@@ -376,8 +380,16 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     def score(self, features: Features, labels: Features, sample_weight: Features = None) -> float:
         """Returns the accuracy against labels.
 
-        For `Annotations`, or a dense array of them, it is the accuracy against their majority vote.
-        Labels with an index are matched with the features by name.
+        Args:
+            features: `[M, ...]` as those of `fit`.
+            labels: `[M]` class names, or annotations in any form that `fit` takes, whose majority
+                votes are the labels. Labels with an index are matched with the features by name.
+            sample_weight: `[M]` weights of the instances; those without annotations have none.
+
+        Raises:
+            NotFittedError: before `fit`.
+            DataError: features, or labels, that do not go with those of training.
+            FloatingPointError: a prediction that is not finite.
         """
         is_crowd = isinstance(labels, Annotations)
         if not is_crowd and np.ndim(labels) == 2:

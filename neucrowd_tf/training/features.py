@@ -41,20 +41,18 @@ def standardise(
     if not wanted:
         return np.zeros(width), np.ones(width)
 
-    def blocks() -> Iterator[tuple[Floats, Floats | None]]:
+    def blocks() -> Iterator[tuple[Floats, Floats | float]]:
+        """Yields values `[n, d]` and their weights `[n, 1]`."""
         for positions, block in blocks_of(features, _ROWS):
             values = block.reshape(-1, width).astype(np.float64)
             if wanted == "square_root":
                 values = signed_square_root(values)
-            yield values, None if weights is None else weights[positions, None]
-
-    def total(values: Floats, weight: Floats | None) -> Array:
-        return np.asarray((values if weight is None else values * weight).sum(axis=0))
+            yield values, 1.0 if weights is None else weights[positions, None]
 
     rows = math.prod(features.shape) // width
     count = rows if weights is None else weights.sum()
-    mean = sum(total(values, weight) for values, weight in blocks()) / count
-    squares = sum(total(np.square(values - mean), weight) for values, weight in blocks())
+    mean = sum((values * weight).sum(axis=0) for values, weight in blocks()) / count
+    squares = sum((np.square(values - mean) * weight).sum(axis=0) for values, weight in blocks())
     deviation = np.sqrt(squares / count)
     least = CONSTANT
     if getattr(features, "dtype", None) == np.float64:

@@ -208,18 +208,14 @@ def _weights(
     for strength in Cs:
         kernel = np.zeros((z.shape[1], num_classes))
         bias = np.full(num_classes, ABSENT)
-        if len(present) == 1:
-            bias[present] = 0.0
-        else:
+        bias[present] = 0.0
+        if len(present) > 1:
             model.set_params(C=strength)
             with one_at_a_time():  # a name for the rows would keep a copy of them in each fold
                 model.fit(_rows(z, split.train), codes, sample_weight=weight)
-            if len(present) == 2:
-                kernel[:, present[1]] = model.coef_[0]
-                bias[present] = [0.0, model.intercept_[0]]
-            else:
-                kernel[:, present] = model.coef_.T
-                bias[present] = model.intercept_
+            columns = present[-len(model.coef_) :]  # of two classes the second one alone
+            kernel[:, columns] = model.coef_.T
+            bias[columns] = model.intercept_
         yield kernel, bias
 
 

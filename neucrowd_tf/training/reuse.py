@@ -47,7 +47,9 @@ def reused(estimator: Estimator, cache: NetworkCache | None = None) -> Iterator[
         cache: one of the caller's own, which keeps networks beyond the context.
     """
     before = estimator._networks
-    estimator._networks = NetworkCache() if cache is None else cache
+    if cache is None:
+        cache = NetworkCache()
+    estimator._networks = cache
     try:
         yield
     finally:
