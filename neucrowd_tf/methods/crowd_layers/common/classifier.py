@@ -171,7 +171,7 @@ class NetworkClassifier(CrowdEstimator):
 
     def _build(self, data: TrainingData) -> CompiledNetwork:
         base = self._make_base(data.features.shape[1:], len(self.classes_))
-        layer = Standardise(self.standardise == "square_root", name="standardise")
+        layer = Standardise(square_root=self.standardise == "square_root", name="standardise")
         inputs = keras.Input(data.features.shape[1:], name="features")
         outputs = base(layer(inputs))
         model = self._model(keras.Model(inputs, outputs, name="classifier"), data)
