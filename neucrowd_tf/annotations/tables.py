@@ -240,8 +240,10 @@ def _texts_as_array(features: Features) -> Array:
 def is_text(features: Features) -> bool:
     """Whether features are texts: one dimension, of strings, bytes or missing ones."""
     array = _texts_as_array(features)
-    if array.ndim != 1 or array.dtype.kind != "O":
-        return array.ndim == 1 and array.dtype.kind in "UST"
+    if array.ndim != 1:
+        return False
+    if array.dtype.kind != "O":
+        return array.dtype.kind in "UST"
     has_text = False
     for value in array.tolist():
         has_text |= isinstance(value, (str, bytes))
@@ -331,7 +333,7 @@ def rescaling(features: Array) -> Floats | None:
         return None
     moved = np.zeros(features.shape[1])
     low = moved + np.inf
-    high = moved - np.inf
+    high = -low
     with np.errstate(over="ignore"):
         for rows in _row_blocks(features):
             exact = features[rows].astype(np.float64, copy=False)
@@ -430,18 +432,17 @@ def as_annotations(annotations: Any, num_classes: int | None = None) -> Annotati
             f"  annotations = Annotations.from_frame(annotations, {', '.join(arguments)})"
         )
     frame, names = split_names(frame, "annotations")
-    cells = np.zeros(0)
     if all(getattr(dtype, "kind", "O") in "iuf" for dtype in frame.dtypes):
         cells = frame.to_numpy(np.float64, na_value=np.nan)
         if not np.isnan(cells).any():
             return Annotations.from_dense(
                 cells, num_classes=num_classes, instance_names=names, annotator_names=frame.columns
             )
-    if (cells == -1).any():
-        raise DataError(
-            "annotations: missing labels are both -1 and NaN. Use frame.replace(-1, np.nan), or"
-            " Annotations.from_wide_frame(frame) if -1 is a class."
-        )
+        if (cells == -1).any():
+            raise DataError(
+                "annotations: missing labels are both -1 and NaN. Use frame.replace(-1, np.nan), or"
+                " Annotations.from_wide_frame(frame) if -1 is a class."
+            )
     if frame.isna().to_numpy().any():
         if names is not None:
             frame = frame.set_axis(names, axis=0)
@@ -469,7 +470,7 @@ def align_annotations(
     """
     tasks = crowd.instance_names.tolist()
     if rows is None:
-        frame = None if crowd is annotations else as_frame(annotations)
+        frame = as_frame(annotations)
         is_long = frame is not None and all(roles_of(frame.columns).values())
         numbers = list(range(size))
         is_moved = crowd.named and tasks != numbers

@@ -176,8 +176,10 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         if run.strategy is None:
             return run
         if run.strategy.num_replicas_in_sync > 1:
-            problem = "trains on one device, the strategy's others stay idle"
-            warn(f"{type(self).__name__}: {problem}", stacklevel=3)
+            warn(
+                f"{type(self).__name__}: trains on one device, the strategy's others stay idle",
+                stacklevel=3,
+            )
         alone = dataclasses.replace(run, strategy=None)
         if run.first_worker:
             return alone
@@ -207,7 +209,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     ) -> TrainingData:
         """Returns what `fit` is given as the method trains on it, and notes classes and columns."""
         if is_dataset(features) or is_mapped(features):
-            self._require_batches(features)
+            self._require_batches()
         inputs = Inputs.of(features, annotations, validation)
         x = self._by_rows(self._features(inputs.features, "features"))
         crowd, rows = self._annotated(len(x), inputs.annotations)
@@ -223,11 +225,11 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         x = self._single(x, "features")
         self.feature_shape_ = tuple(map(int, x.shape[1:]))
         self.n_features_in_ = (1, *self.feature_shape_)[-1]
-        held_out = None
-        if inputs.validation is not None:
-            table, codes = inputs.validation
-            held_out = self._by_rows(self._values(table, "validation features")), codes
-        return TrainingData(x, crowd, held_out, rows, inputs.validation_kind)
+        if inputs.validation is None:
+            return TrainingData(x, crowd, None, rows)
+        table, codes, kind = inputs.validation
+        held_out = self._by_rows(self._values(table, "validation features"))
+        return TrainingData(x, crowd, (held_out, codes), rows, kind)
 
     def _annotated(self, size: int, crowd: Annotations | None) -> tuple[Annotations, Indices]:
         """Returns the annotations of instances that have any, and the rows of these instances.
@@ -284,9 +286,9 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
 
     def _check_fitted(self, features: ArrayLike) -> Floats32:
         """Returns features as the fitted method sees them."""
-        return self._values(self._inputs(features).features, "features")
+        return self._values(self._inputs(features).features)
 
-    def _values(self, table: Features, subject: str) -> Any:
+    def _values(self, table: Features, subject: str = "features") -> Any:
         """Returns features without ids as the method sees them.
 
         Raises:
@@ -294,9 +296,8 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         """
         table = arrange_columns(table, getattr(self, "feature_names_in_", None), subject)
         if self.takes_texts and not self.feature_shape_:
-            x = check_texts(table, subject)
-        else:
-            x = self._features(table, subject)
+            return check_texts(table, subject)
+        x = self._features(table, subject)
         if x.shape[1:] != tuple(self.feature_shape_):
             shape = ", ".join(map(str, self.feature_shape_))
             raise DataError(f"{subject}: expected shape [*, {shape}], received {x.shape}")
@@ -314,7 +315,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     def _features(self, features: Features, subject: str) -> Any:
         """Returns features as numbers `[N, ...]`, as texts, or out of memory."""
         if isinstance(features, LazyFeatures):
-            self._require_batches(features)
+            self._require_batches()
             return features
         if is_mapped(features) and (self.reads_batches or self.takes_rows):
             array = np.asarray(features)
@@ -335,13 +336,12 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
             return features.in_file()
         return features
 
-    def _require_batches(self, features: Features) -> None:
-        """Raises UsageError for features out of memory if the method needs all of them in it."""
+    def _require_batches(self) -> None:
+        """Raises UsageError if the method needs all features in memory."""
         if not self.reads_batches and not self.takes_rows:
-            kind = "np.memmap" if is_mapped(features) else "tf.data.Dataset"
             raise UsageError(
-                f"features: {type(self).__name__} needs all features in memory. Pass an array in"
-                f" memory in place of the {kind}."
+                f"features: {type(self).__name__} needs all features in memory. Pass an array that"
+                " is not read by batches."
             )
 
     def text_layer(self) -> Layer:
@@ -366,7 +366,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
 
     def _probabilities(self, inputs: Inputs) -> Array:
         with retracing_expected():
-            return check_finite(self._predict_proba(self._values(inputs.features, "features")))
+            return check_finite(self._predict_proba(self._values(inputs.features)))
 
     def predict(self, features: ArrayLike) -> Array:
         """Returns `[M]` labels (class names), see `predict_proba`."""
@@ -377,7 +377,12 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         """Returns `[M]` class codes."""
         return decided(probabilities, scale_of(self))
 
-    def score(self, features: Features, labels: Features, sample_weight: Features = None) -> float:
+    def score(
+        self,
+        features: ArrayLike,
+        labels: Annotations | ArrayLike,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
         """Returns the accuracy against labels.
 
         Args:
@@ -395,11 +400,11 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         if not is_crowd and np.ndim(labels) == 2:
             is_crowd = np.shape(labels)[1] > 1
             if not is_crowd:
-                labels = np.squeeze(labels, axis=1)
+                labels = np.squeeze(labels, axis=1)  # type: ignore[arg-type]
         if is_crowd:
             inputs = self._inputs(features, labels)
             codes, weights = self._majority(inputs.annotations)
-            sample_weight = weights if sample_weight is None else weights * sample_weight
+            sample_weight = np.multiply(weights, 1.0 if sample_weight is None else sample_weight)
         else:
             inputs = self._inputs(features)
             codes = encode_labels(inputs.of_rows(labels), self.classes_)
@@ -456,7 +461,7 @@ def check_finite(probabilities: Array) -> Array:
     """Returns predictions `[M, C]`, or raises FloatingPointError if some are not finite."""
     finite = np.isfinite(probabilities).all(axis=1)
     if not finite.all():
-        row = int(np.flatnonzero(~finite)[0])
+        row = int(finite.argmin())
         raise FloatingPointError(
             f"row {row}: the predicted probabilities are not finite. Lower the learning rate, or"
             " standardise the features."

@@ -87,9 +87,9 @@ class LazyFeatures:
         """Yields positions and features `[n, ...]` of at most `rows` instances at a time."""
         raise NotImplementedError
 
-    def in_file(self) -> ArrayFeatures:
-        """Returns the features in a file, for methods that take instances at random."""
-        raise NotImplementedError
+    def in_file(self) -> LazyFeatures:
+        """Returns the features where instances can be taken at random: an array or a file."""
+        return self
 
     def digest(self) -> str:
         """Returns the SHA-256 of positions and features."""
@@ -129,9 +129,6 @@ class ArrayFeatures(LazyFeatures):
         changed = copy.copy(self)
         changed._changes = (*self._changes, change)
         return changed
-
-    def in_file(self) -> ArrayFeatures:
-        return self
 
     def flat(self) -> ArrayFeatures:
         """Returns features `[N, d]`, whatever shape an instance has."""

@@ -29,15 +29,14 @@ class Inputs(NamedTuple):
             `DatasetFeatures`.
         rows: names of the rows; None without names.
         annotations: of N instances; None if none were given.
-        validation: features, as these are, and class codes `[M]` of validation data, or None.
-        validation_kind: "truth", or "votes" of the crowd, which are no true labels.
+        validation: features as these, class codes `[M]`, and the codes' kind: "truth", or "votes"
+            of the crowd, which are no true labels. None without validation data.
     """
 
     features: Features
     rows: Names
     annotations: Annotations | None = None
-    validation: tuple[Features, Indices] | None = None
-    validation_kind: str = "truth"
+    validation: tuple[Features, Indices, str] | None = None
 
     @classmethod
     def of(
@@ -112,7 +111,7 @@ class Inputs(NamedTuple):
             raise DataError(
                 f"validation: expected as many labels as rows, received {len(codes)} and {size}"
             )
-        return self._replace(validation=(parts.features, codes), validation_kind=kind)
+        return self._replace(validation=(parts.features, codes, kind))
 
     def of_rows(self, labels: Features, subject: str = "labels") -> Features:
         """Returns labels `[N]` in the order of the rows, by name if both sides have names."""
