@@ -66,17 +66,11 @@ def split_names(
     ids = _id_columns(frame, columns, tasks)
     if not ids or len(frame.columns) == 1:
         return frame, names
-    title, *second = ids
+    title = ids[0]
     column = frame[title]
-    also = ""
-    if second:
-        also = f"column {second[0]!r}"
-    elif (
-        (index.name is not None or getattr(index.dtype, "kind", "O") not in "iu")  # somebody set it
-        and as_name_array(index).tolist() != column.tolist()
-    ):
-        also = "the index"
-    if also:
+    is_set = index.name is not None or getattr(index.dtype, "kind", "O") not in "iu"
+    if len(ids) > 1 or (is_set and as_name_array(index).tolist() != column.tolist()):
+        also = f"column {ids[1]!r}" if len(ids) > 1 else "the index"
         raise DataError(
             f"{subject}: column {title!r} and {also} both name the rows. Drop one, or rename the"
             " column if it is a feature"
@@ -231,9 +225,7 @@ def check_numbers(array: Array, subject: str) -> None:
 def _texts_as_array(features: Features) -> Array:
     """Returns texts as an array; NumPy would make the text "nan" of NaN in a list."""
     if isinstance(features, (list, tuple)) and any(isinstance(text, str) for text in features):
-        texts = np.empty(len(features), dtype=object)
-        texts[:] = features
-        return texts
+        return np.array(features, dtype=object)
     return np.asarray(features)
 
 

@@ -25,6 +25,7 @@ from neucrowd_tf.annotations.tables import (
     check_features,
     check_numbers,
     check_texts,
+    column_names,
     is_text,
     rescaling,
 )
@@ -180,10 +181,8 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
                 f"{type(self).__name__}: trains on one device, the strategy's others stay idle",
                 stacklevel=3,
             )
-        alone = dataclasses.replace(run, strategy=None)
-        if run.first_worker:
-            return alone
-        return dataclasses.replace(alone, checkpoints=None)
+        checkpoints = run.checkpoints if run.first_worker else None
+        return dataclasses.replace(run, strategy=None, checkpoints=checkpoints)
 
     def _check_together(self) -> None:
         """Raises UsageError for arguments that do not go together.
@@ -216,7 +215,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         if len(rows) < len(x):
             x = x[rows]
         self.classes_ = crowd.class_names
-        self.feature_names_in_ = inputs.columns
+        self.feature_names_in_ = column_names(inputs.features)
         self.rescaling_ = None
         exact = x.array if isinstance(x, ArrayFeatures) else x
         # What keeps its scale keeps float32's range.

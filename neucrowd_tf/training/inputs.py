@@ -76,20 +76,11 @@ class Inputs(NamedTuple):
         crowd = as_annotations(annotations, num_classes)
         tasks = crowd.instance_names.tolist() if crowd.named else ()
         table, rows = split_names(features, subject, columns, tasks)
-        crowd = align_annotations(crowd, rows, int(np.shape(table)[0]), annotations)
+        crowd = align_annotations(crowd, rows, np.shape(table)[0], annotations)
         inputs = cls(table, rows, crowd)
         if validation is None:
             return inputs
         return inputs._with_validation(validation, crowd.class_names)
-
-    @property
-    def columns(self) -> Names:
-        """The names of the features' columns; None without names.
-
-        Raises:
-            DataError: a name stands twice.
-        """
-        return column_names(self.features)
 
     def _with_validation(self, validation: Sequence[object], class_names: Array) -> Self:
         """Returns these inputs with validation data."""
@@ -103,7 +94,9 @@ class Inputs(NamedTuple):
             raise UsageError('validation: expected a label per row. Pass np.asarray(it), "votes".')
         if kind not in ("truth", "votes"):
             raise UsageError(f'validation: expected the kind "truth" or "votes", received {kind!r}')
-        parts = Inputs.of(features, subject="validation features", columns=self.columns)
+        parts = Inputs.of(
+            features, subject="validation features", columns=column_names(self.features)
+        )
         labels = parts.of_rows(labels, "validation labels")
         codes = encode_labels(labels, class_names, "validation labels")
         size = np.shape(parts.features)[0]
