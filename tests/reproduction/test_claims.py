@@ -17,7 +17,7 @@ from scipy.special import expit
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.intervals import Interval
 from reproduction import claim as claim_file
-from reproduction import claims, page
+from reproduction import claims, forest, page
 from reproduction.catalogue import SUITES
 from reproduction.claim import RESULTS, Claim, Ours, figures, read
 from reproduction.printed import Figure
@@ -54,6 +54,14 @@ def test_command_names_rows_of_its_suites(claim: Claim) -> None:
     assert {name for name, _ in parts} >= {claim.control_suite} - {""} and parts
     for name, rows in parts:
         assert all(suites[name].with_rows([row]).cases for row in rows.split(","))
+
+
+def test_names_in_the_picture_are_whole_and_fit() -> None:
+    for claim in CLAIMS:
+        name = forest._name(claim)
+        assert max(map(len, name.splitlines())) <= 72
+        text = re.sub(", published (equations|rules)", " (published)", claim.claim)
+        assert name.split() == [f"{claim.paper}:", *text.split()]
 
 
 def test_updating_is_idempotent() -> None:
