@@ -61,7 +61,7 @@ def test_names_in_the_picture_are_whole_and_fit() -> None:
         name = forest._name(claim)
         assert max(map(len, name.splitlines())) <= 72
         text = re.sub(", published (equations|rules)", " (published)", claim.claim)
-        assert name.split() == [f"{claim.paper}:", *text.split()]
+        assert name.split() == f"{claim.paper}: {text}".split()
 
 
 def test_updating_is_idempotent() -> None:
