@@ -344,7 +344,9 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
         def build() -> tuple[Tensor, Tensor, keras.Model]:
             """Returns the game, the layer that standardises, and what predicts as a model."""
             averaged = keras.models.clone_model(network.base)
-            standardise = Standardise(self.standardise == "square_root", name="standardise")
+            standardise = Standardise(
+                square_root=self.standardise == "square_root", name="standardise"
+            )
             inputs = keras.Input(self.feature_shape_, name="features")
             outputs = keras.layers.Activation("linear", dtype="float32", name="probabilities")(
                 averaged(standardise(inputs))

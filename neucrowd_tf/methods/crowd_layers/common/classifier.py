@@ -171,7 +171,7 @@ class NetworkClassifier(CrowdEstimator):
 
     def _build(self, data: TrainingData) -> CompiledNetwork:
         base = self._make_base(data.features.shape[1:], len(self.classes_))
-        layer = Standardise(self.standardise == "square_root", name="standardise")
+        layer = Standardise(square_root=self.standardise == "square_root", name="standardise")
         inputs = keras.Input(data.features.shape[1:], name="features")
         outputs = base(layer(inputs))
         model = self._model(keras.Model(inputs, outputs, name="classifier"), data)
@@ -246,7 +246,7 @@ class NetworkClassifier(CrowdEstimator):
             network = self._build(data)
             for model in filter(None, (network.model, network.second)):
                 object.__setattr__(model, "whole", network.whole)  # no part of what is trained
-            network.start = starting_values(network.base, self.pretrained)
+            network.start = starting_values(network.base, pretrained=self.pretrained)
             # A user's layer may not say how its weights are drawn.
             undrawn = reinitialise(network.model, self.seed)
             network.start += zip(undrawn, read_variables(undrawn), strict=True)
@@ -335,7 +335,7 @@ class NetworkClassifier(CrowdEstimator):
         base = configuration("base", self.base, BASES)
         if callable(base):
             if isinstance(base, keras.Model):
-                warn_redrawn(base, "base", self.pretrained)
+                warn_redrawn(base, "base", pretrained=self.pretrained)
                 base = copy_network(base, "base", input_shape)
             else:
                 base = made_by(base, "base", input_shape, num_classes)

@@ -162,7 +162,7 @@ class CrowdLayerBase(NetworkClassifier):
         classes = len(self.classes_)
         base = self._make_base(data.features.shape[1:], classes)
         inputs = keras.Input(data.features.shape[1:], name="features")
-        layer = Standardise(self.standardise == "square_root", name="standardise")
+        layer = Standardise(square_root=self.standardise == "square_root", name="standardise")
         head = self._head(annotators, classes)
         standardised = layer(inputs)
         lazy = isinstance(data.features, LazyFeatures)
