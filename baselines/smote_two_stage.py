@@ -31,7 +31,7 @@ _PLAIN: Fields = {"hidden_units": (128, 64), "dropout": 0.0, "l2": 0.0}
 
 
 def smote(
-    features: Array, labels: Integers, num_classes: int, *, k: int = 5, seed: int = 0
+    features: Array, labels: Integers, num_classes: int, *, k: int, seed: int
 ) -> tuple[Array, Indices]:
     """Returns features and labels in which synthetic instances balance the classes.
 

@@ -25,8 +25,8 @@ class Standardise(keras.layers.Layer):
 
     def __init__(
         self,
-        square_root: bool = False,
         *,
+        square_root: bool = False,
         name: str | None = None,
         dtype: object = "float32",
         trainable: bool = False,

@@ -60,8 +60,15 @@ def test_generated_counts_against_loop():
         for annotator in range(4):
             expected[labels[row, annotator]] += dense[row, annotator] < 0
     crowd = Annotations.from_dense(dense, num_classes=3)
-    np.testing.assert_array_equal(generated_counts(labels, crowd), expected)
+    np.testing.assert_array_equal(generated_counts(labels, crowd.cells(), 3), expected)
     assert expected.sum() == (dense < 0).sum()
+
+
+def test_several_labels_in_one_cell_are_no_generated_ones():
+    crowd = Annotations([0, 0, 1], [0, 0, 1], [1, 0, 1], duplicates="all")
+    labels = np.array([[0, 0], [0, 1]], np.int8)
+    # Empty cells: (0, 1) and (1, 0), both predicted as class 0.
+    np.testing.assert_array_equal(generated_counts(labels, crowd.cells(), 2), [2, 0])
 
 
 def test_a_lost_class_is_filled_where_the_crowd_agrees_on_it():
@@ -70,7 +77,8 @@ def test_a_lost_class_is_filled_where_the_crowd_agrees_on_it():
     crowd = Annotations.from_dense(dense, num_classes=4)
     labels = np.array([[0, 0, 0], [1, 1, 1], [0, 0, 0], [1, 1, 1]], np.int8)
     entropies = np.full((4, 3), 0.1, np.float32)
-    assert fill_lost_classes(labels, entropies, crowd) == [2]
+    arguments = (labels, entropies, crowd.cells(), crowd.vote_counts())
+    assert fill_lost_classes(*arguments) == [2]
     np.testing.assert_array_equal(labels, [[0, 0, 0], [2, 2, 2], [0, 0, 0], [1, 1, 1]])
     np.testing.assert_allclose(entropies[1], np.log(4), rtol=1e-6)
-    assert fill_lost_classes(labels, entropies, crowd) == []
+    assert fill_lost_classes(*arguments) == []

@@ -28,27 +28,25 @@ def build_base(
 ) -> keras.Model:
     """Returns the base classifier of a configuration, whose last layer is a softmax.
 
+    Args:
+        config: of `neucrowd_tf.training.networks`.
+        input_shape: of an instance.
+        num_classes: C.
+        seed: draws the weights and dropout's masks.
+
     Raises:
         DataError: the configuration is for images, and the features are not images.
     """
-    if config.l2:
-        penalty = keras.regularizers.L2(config.l2)
-    else:
-        penalty = None
+    penalty = keras.regularizers.L2(config.l2) if config.l2 else None
     inputs = keras.Input(input_shape, name="features")
     if isinstance(config, DenseBase):
         x = _dense(config, inputs, penalty, seed)
-    elif len(input_shape) != 3:
-        raise DataError(
-            f"base {'small_cnn' if isinstance(config, SmallCnn) else 'resnet18'!r}: expected images"
-            f" [height, width, channels], received features of shape {input_shape}"
-        )
+    elif isinstance(config, SmallCnn):
+        _check_images("small_cnn", input_shape)
+        x = _small_cnn(config, inputs, penalty, seed)
     else:
-        _check_channels(input_shape)
-        if isinstance(config, SmallCnn):
-            x = _small_cnn(config, inputs, penalty, seed)
-        else:
-            x = _resnet18(inputs, penalty, seed)
+        _check_images("resnet18", input_shape)
+        x = _resnet18(inputs, penalty, seed)
     outputs = keras.layers.Dense(
         num_classes,
         activation="softmax",
@@ -60,8 +58,13 @@ def build_base(
     return keras.Model(inputs, outputs, name="base")
 
 
-def _check_channels(input_shape: tuple[int, ...]) -> None:
-    """Warns of images that look as if their channels came first."""
+def _check_images(base: str, input_shape: tuple[int, ...]) -> None:
+    """Raises DataError unless instances are images; warns if their channels seem to come first."""
+    if len(input_shape) != 3:
+        raise DataError(
+            f"base {base!r}: expected images [height, width, channels], received features of shape"
+            f" {input_shape}"
+        )
     if input_shape[0] in _CHANNELS and input_shape[-1] not in _CHANNELS:
         warnings.warn(
             f"features: images of shape {input_shape} are read as [height, width, channels]. If"
@@ -78,10 +81,9 @@ def _dense(config: DenseBase, inputs: Tensor, penalty: Tensor, seed: int) -> Ten
         DASC, section 4.1: 128 ReLU units with dropout .5 (LabelMe), 128 with batch norm (Music).
     """
     check_activation(config.activation)
+    x = inputs
     if len(inputs.shape) > 2:
-        x = keras.layers.Flatten()(inputs)
-    else:
-        x = inputs
+        x = keras.layers.Flatten()(x)
     for index, width in enumerate(config.hidden_units):
         x = keras.layers.Dense(
             width,
@@ -113,7 +115,7 @@ def _convolution(
     strides: int = 1,
     relu: bool = True,
 ) -> Tensor:
-    """Convolution without bias, batch norm, ReLU."""
+    """Returns a convolution without bias, batch norm and, if asked for, ReLU of images `x`."""
     x = keras.layers.Conv2D(
         filters,
         size,
@@ -155,10 +157,7 @@ def _resnet18(inputs: Tensor, penalty: Tensor, seed: int) -> Tensor:
     draw = seed * 1033
     for stage, filters in enumerate((64, 128, 256, 512)):
         for block in range(2):
-            if stage and not block:
-                strides = 2
-            else:
-                strides = 1
+            strides = 2 if stage and not block else 1
             draw += 3
             y = _convolution(x, filters, penalty, draw, strides=strides)
             y = _convolution(y, filters, penalty, draw + 1, relu=False)
@@ -171,6 +170,11 @@ def _resnet18(inputs: Tensor, penalty: Tensor, seed: int) -> Tensor:
 def with_softmax(copy: keras.Model, input_shape: tuple[int, ...], num_classes: int) -> keras.Model:
     """Returns the copy of a user's classifier with softmax outputs.
 
+    Args:
+        copy: a Keras classifier with probabilities or logits.
+        input_shape: of an instance.
+        num_classes: C.
+
     Raises:
         DataError: it takes other features, or its output is not `[None, C]`.
     """
@@ -179,10 +183,9 @@ def with_softmax(copy: keras.Model, input_shape: tuple[int, ...], num_classes: i
         outputs = copy(inputs)
     except (ValueError, TypeError) as error:
         reason = str(error).strip().splitlines()[0]
-        wanted = f"[None, {', '.join(map(str, input_shape))}]"
         raise DataError(
-            f"base: expected a classifier of features of shape {wanted}, received one that fails:"
-            f" {reason}"
+            f"base: expected a classifier of features of shape {(None, *input_shape)}, received one"
+            f" that fails: {reason}"
         ) from None
     shape = tuple(getattr(outputs, "shape", ()))
     if len(shape) != 2 or shape[-1] != num_classes:
@@ -240,14 +243,10 @@ def gives_probabilities(model: Network, input_shape: tuple[int, ...]) -> bool:
     rows = np.random.default_rng(_PROBE).normal(size=(PROBES, *input_shape)).astype(np.float32)
 
     def outputs(*, training: bool) -> Floats:
+        weights = (model.trainable_variables, model.non_trainable_variables)
         for features in (rows, np.zeros_like(rows)):  # an embedding takes no negative codes
             try:
-                answers, _ = model.stateless_call(
-                    model.trainable_variables,
-                    model.non_trainable_variables,
-                    features,
-                    training=training,
-                )
+                answers, _ = model.stateless_call(*weights, features, training=training)
             except (ValueError, TypeError, tf.errors.OpError):
                 continue
             values = np.asarray(keras.ops.cast(answers, "float32"), dtype=np.float64)
@@ -309,8 +308,8 @@ def feature_extractor(base: keras.Model) -> keras.Model:
     return keras.Model(base.inputs[0], tensor, name="extractor")
 
 
-def _last_layers(base: keras.Model) -> tuple[list[Tensor], Tensor]:
-    """Returns a classifier's last layer with the activations after it, and what it is made from."""
+def _last_layers(base: keras.Model) -> tuple[list[Layer], Tensor]:
+    """Returns a classifier's last layer with the activations after it, and that layer's input."""
     layer, tensor = maker_of(base.outputs[0])
     layers = [layer]
     while isinstance(layer, (keras.layers.Softmax, keras.layers.Activation)):

@@ -15,16 +15,20 @@ from typing import Annotated, Any, ClassVar, Literal
 import keras
 import numpy as np
 
+from neucrowd_tf.aggregation.base import vote_shares
 from neucrowd_tf.declare.declarations import estimator, fitted, one_of, whole
 from neucrowd_tf.declare.types import Array, Floats32, Indices, Network, Tensor
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.methods.crowd_layers.common import bases
 from neucrowd_tf.methods.crowd_layers.common.mixing import crop_and_flip
 from neucrowd_tf.methods.crowd_layers.common.model import TargetModel
-from neucrowd_tf.methods.crowd_layers.common.network import CompiledNetwork
+from neucrowd_tf.methods.crowd_layers.common.network import (
+    CompiledNetwork,
+    arguments_of,
+    standardise_layer,
+)
 from neucrowd_tf.methods.crowd_layers.common.prediction import compiled_output, rows_at_once
 from neucrowd_tf.nn.embedding_networks import make_optimizer
-from neucrowd_tf.nn.standardise import Standardise
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.features import LazyFeatures, in_blocks
 from neucrowd_tf.training.learner import in_batches
@@ -158,34 +162,28 @@ class NetworkClassifier(CrowdEstimator):
     def _spec(self, data: TrainingData, run: Run) -> tuple[Hashable, ...]:
         """Returns all that the compiled network depends on: another value needs another network."""
         # Replicas share a batch by its size, which has to be known when it is traced.
-        if run.strategy is None:
-            size = None
-        else:
-            size = len(data.features)
+        size = None if run.strategy is None else len(data.features)
         shape = (*data.features.shape[1:], data.annotations.num_annotators, len(self.classes_))
         lazy = isinstance(data.features, LazyFeatures)
-        arguments = {**self.get_params(deep=False), "seed": None}.values()
-        # A configuration by its text, as it may be changed in place; objects by their identity.
-        values = (str(x) if isinstance(x, (Mapping, list, tuple)) else x for x in arguments)
-        return (type(self), run.strategy, size, shape, lazy, *values)
+        return (type(self), run.strategy, size, shape, lazy, *arguments_of(self))
 
     def _build(self, data: TrainingData) -> CompiledNetwork:
         base = self._make_base(data.features.shape[1:], len(self.classes_))
-        layer = Standardise(self.standardise == "square_root", name="standardise")
+        layer = standardise_layer(self.standardise)
         inputs = keras.Input(data.features.shape[1:], name="features")
         outputs = base(layer(inputs))
         model = self._model(keras.Model(inputs, outputs, name="classifier"), data)
         name = type(self).__name__.lower()
-        whole_model = keras.Model(inputs, {"probabilities": outputs}, name=name)
-        return CompiledNetwork(model, whole_model, base, layer)
+        whole = keras.Model(inputs, {"probabilities": outputs}, name=name)
+        return CompiledNetwork(model, whole, base, layer)
 
     def _compile(self, network: CompiledNetwork, run: Run) -> None:
         """Compiles what is trained."""
         self._compile_model(network.model, network.steps, self.learning_rate, run)
 
     def _set_targets(self, network: CompiledNetwork, data: TrainingData) -> None:
-        """Sets what the network is trained on."""
-        raise NotImplementedError
+        """Sets what the network is trained on, by default the shares of each class's votes."""
+        network.model.set_targets(vote_shares(data.annotations.one_hot(), len(self.classes_)))
 
     def _train(self, network: CompiledNetwork, data: TrainingData, run: Run) -> Network:
         """Trains a network that has just been started, and returns the history."""
@@ -217,12 +215,10 @@ class NetworkClassifier(CrowdEstimator):
         restarts = getattr(self, "restarts", 0)
         for attempt in range(restarts + 1):
             self._start(network, data, (self.seed + _RESTART_SEEDS * attempt) % 2**31)
+            stage = run
             if attempt:
                 self._start_again(network)
-            if attempt:
                 stage = run.stage(f"restart-{attempt}")
-            else:
-                stage = run
             history = self._train(network, data, stage)
             if not self._fails(data, last=attempt == restarts):
                 break
@@ -333,14 +329,14 @@ class NetworkClassifier(CrowdEstimator):
     def _make_base(self, input_shape: tuple[int, ...], num_classes: int) -> keras.Model:
         """Returns the base classifier: a named one, a copy of the user's, or a function's."""
         base = configuration("base", self.base, BASES)
-        if callable(base):
-            if isinstance(base, keras.Model):
-                warn_redrawn(base, "base", self.pretrained)
-                base = copy_network(base, "base", input_shape)
-            else:
-                base = made_by(base, "base", input_shape, num_classes)
-            return bases.with_softmax(base, input_shape, num_classes)
-        return bases.build_base(base, input_shape, num_classes, self.seed)
+        if not callable(base):
+            return bases.build_base(base, input_shape, num_classes, self.seed)
+        if isinstance(base, keras.Model):
+            warn_redrawn(base, "base", self.pretrained)
+            base = copy_network(base, "base", input_shape)
+        else:
+            base = made_by(base, "base", input_shape, num_classes)
+        return bases.with_softmax(base, input_shape, num_classes)
 
     def _augmentation(self) -> Callable[[Tensor, Tensor], Tensor] | None:
         if not self.augment:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 
@@ -86,27 +85,25 @@ class InstanceBatches:
         @tf.autograph.experimental.do_not_convert
         def block(first: Tensor) -> tuple[Tensor, ...]:
             step = (first + tf.range(at_once, dtype=tf.int64))[:, None]
+            length = self._size
             if self._on_host:
-                length = self._size + tf.minimum(first, 0)  # no constant
-            else:
-                length = self._size
-            within = (step % self.steps) * self._size + tf.range(length, dtype=tf.int64)
-            places = tf.cast(within % total, tf.int32)
+                length += tf.minimum(first, 0)  # no constant
+            positions = (step % self.steps) * self._size + tf.range(length, dtype=tf.int64)
+            positions %= total
             epoch = step // self.steps
-            seeds = tf.broadcast_to(tf.cast(self._seed, tf.uint32), tf.shape(epoch))
+            seed = tf.fill(tf.shape(epoch), tf.cast(self._seed, tf.uint32))
             padding = tf.fill(tf.shape(epoch), tf.constant(_PADDING, tf.uint32))
-            triples = tf.concat([padding, seeds, tf.cast(epoch, tf.uint32)], axis=1)
-            # `index_shuffle`, which takes one seed only.
+            triples = tf.concat([padding, seed, tf.cast(epoch, tf.uint32)], axis=1)
+            # What `index_shuffle` calls, which takes one seed only.
             rows = tf.raw_ops.RandomIndexShuffle(
-                index=tf.reshape(places, [-1]),
+                index=tf.reshape(tf.cast(positions, tf.int32), [-1]),
                 seed=tf.repeat(triples, length, axis=0),
                 max_index=total - 1,
                 rounds=4,
             )
-            rows = tf.reshape(rows, tf.shape(places))
-            rows.set_shape(places.shape)
-            number = epoch * total + tf.reduce_max(within % total, axis=1, keepdims=True)
-            seeds = tf.concat([tf.cast(seeds, tf.int32), tf.cast(number % 2**31, tf.int32)], axis=1)
+            rows = tf.ensure_shape(tf.reshape(rows, tf.shape(positions)), positions.shape)
+            number = (epoch * total + tf.reduce_max(positions, axis=1, keepdims=True)) % 2**31
+            seeds = tf.concat([tf.cast(seed, tf.int32), tf.cast(number, tf.int32)], axis=1)
             if features is None:
                 return seeds, rows
             values = tf.numpy_function(features.take, [tf.reshape(rows, [-1])], tf.float32)
@@ -215,14 +212,15 @@ class InstanceModel(keras.Model):
         Args:
             element: the step's seeds, the features if they are not in memory, and the instances.
         """
-        self._step_seed, *features, rows = element
-        if not features:
-            features = [tf.gather(self.features, rows)]
-        features = features[0]
+        self._step_seed, *values, rows = element
+        if values:
+            features = values[0]
+        else:
+            features = tf.gather(self.features, rows)
         if self.augment is not None:
             features = self.augment(features, self._step_seed)
         if self.whole_batch:
-            return (rows, features)
+            return rows, features
         return share_of((rows, features))
 
     def batch_loss(self, rows: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
@@ -234,11 +232,10 @@ class InstanceModel(keras.Model):
 
     def penalty(self) -> Tensor:
         """Returns the parts' weight penalties."""
-        losses = itertools.chain.from_iterable(layer.losses for layer in self.trained)
-        terms = [tf.cast(loss, tf.float32) for loss in losses]
-        if terms:
-            return tf.add_n(terms)
-        return 0.0
+        terms: list[Tensor] = []
+        for layer in self.trained:
+            terms += [tf.cast(loss, tf.float32) for loss in layer.losses]
+        return tf.add_n(terms) if terms else 0.0
 
     def train_step(self, data: Tensor) -> dict[str, Tensor]:
         rows, features = self.batch(data)
@@ -335,10 +332,7 @@ class AnnotationModel(InstanceModel):
         augment: Callable[[Tensor, Tensor], Tensor] | None = None,
     ) -> None:
         # In this order a seed draws their weights.
-        if few_cells:
-            trained = [network, head]
-        else:
-            trained = [head, network]
+        trained = [network, head] if few_cells else [head, network]
         super().__init__(features, trained, augment)
         self.network = network
         self.head = head
@@ -402,16 +396,18 @@ class AnnotationModel(InstanceModel):
 
     def set_annotator_optimizer(self, optimizer: keras.optimizers.Optimizer) -> None:
         """Gives the head's weights an optimizer of their own; the compiled one keeps the rest."""
-        heads = self.head.trainable_variables
-        optimizer.build(heads)
-        others = set(map(id, self.trainable_variables)) - {*map(id, heads)}
-        self.optimizer.build([each for each in self.trainable_variables if id(each) in others])
+        variables = self.trainable_variables
         self.annotator_optimizer = optimizer
+        for part, places in self.optimizers(variables):
+            part.build([variables[place] for place in places])
 
     def optimizers(self, variables: list[Tensor]) -> list[tuple[KerasOptimizer, list[int]]]:
         if self.annotator_optimizer is None:
             return super().optimizers(variables)
-        heads = set(map(id, self.head.trainable_variables))
-        of_head = [index for index, each in enumerate(variables) if id(each) in heads]
-        others = [index for index, each in enumerate(variables) if id(each) not in heads]
+        head = set(map(id, self.head.trainable_variables))
+        others: list[int] = []
+        of_head: list[int] = []
+        for index, variable in enumerate(variables):
+            group = of_head if id(variable) in head else others
+            group.append(index)
         return [(self.optimizer, others), (self.annotator_optimizer, of_head)]
