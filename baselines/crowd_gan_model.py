@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import keras
 import numpy as np
 import tensorflow as tf
@@ -18,7 +16,14 @@ from neucrowd_tf.methods.crowding.objectives import (
     selection_counts,
 )
 from neucrowd_tf.methods.crowding.records import Crowd
-from neucrowd_tf.methods.crowding.turns import batches_in, gathered, positions_of, rows_of, shuffles
+from neucrowd_tf.methods.crowding.turns import (
+    batches_in,
+    gathered,
+    passes_over,
+    positions_of,
+    rows_of,
+    shuffles,
+)
 from neucrowd_tf.nn.optimizers import FusedAdam
 from neucrowd_tf.nn.steps import gradients, take_step
 from neucrowd_tf.training.estimator import TrainingData
@@ -45,25 +50,6 @@ def policy_loss(logits: Tensor, labels: Tensor, rewards: Tensor) -> Tensor:
     """
     advantage = tf.stop_gradient(rewards - tf.reduce_mean(rewards))
     return tf.reduce_mean(advantage * cross_entropies(labels, logits))
-
-
-def passes_over(passes: int, count: Tensor, step: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-    """Makes passes over batches and returns the sum over the last one.
-
-    Args:
-        passes: number of passes.
-        count: number of batches in each.
-        step: `step(turn, index)` trains on a batch of a pass and returns its part of the sum.
-    """
-
-    def body(number: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
-        turn = number // count
-        index = number % count
-        return number + 1, tf.where(index == 0, 0.0, total) + step(turn, index)
-
-    times = passes * count
-    loop = tf.while_loop(lambda number, _: number < times, body, (0, 0.0), parallel_iterations=1)
-    return loop[1]
 
 
 class CrowdGANModel(keras.Model):
@@ -159,13 +145,9 @@ class CrowdGANModel(keras.Model):
         def step(turn: Tensor, index: Tensor) -> Tensor:
             positions = positions_of(index, _BATCH_PAIRS, total)
             rows, codes, labels, real = rows_of(pairs, tf.gather(orders[turn], positions))
-            distinct, row_of_pair = tf.unique(rows)  # an instance of several pairs is encoded once
             with tf.GradientTape() as tape:
-                encoded = self.discriminator.encode(
-                    tf.gather(crowd.features, distinct), crowd.identities
-                )
-                v = tf.gather(encoded[0], row_of_pair)
-                logits = self.discriminator.some_pairs(v, *encoded[1:], codes)
+                encoded = self.discriminator.encode_rows(*crowd.inputs, rows)
+                logits = self.discriminator.some_pairs(*encoded, codes)
                 losses = discriminator_losses(logits, labels, real)
                 loss = tf.reduce_mean(losses) + output_penalty(logits)
             take_step(self.optimizer, gradients(tape, loss, variables), variables)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import keras
 import numpy as np
 import tensorflow as tf
@@ -9,6 +11,7 @@ import tensorflow as tf
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.types import Floats32, Indices, Tensor
 from neucrowd_tf.methods.crowd_layers.common.losses import cross_entropies
+from neucrowd_tf.methods.crowding.networks import dense
 from neucrowd_tf.nn.steps import gradients, take_step
 from neucrowd_tf.training.features import in_blocks
 
@@ -56,22 +59,16 @@ class GraphCompletion(keras.Model):
         self._edges = tuple(map(tf.constant, edges))
 
         def weight(shape: tuple[int, ...], index: int) -> Tensor:
-            stddev = float(np.sqrt(2.0 / (shape[-2] + shape[-1])))
-            maker = keras.initializers.RandomNormal(stddev=stddev, seed=seed * 1061 + index)
-            return self.add_weight(shape=shape, initializer=maker, dtype="float32")
-
-        def dense(index: int) -> keras.layers.Dense:
-            maker = keras.initializers.GlorotUniform(seed * 1061 + index)
-            layer = keras.layers.Dense(units, kernel_initializer=maker, dtype="float32")
-            layer.build((None, 2 * units))
-            return layer
+            stddev = math.sqrt(2.0 / (shape[-2] + shape[-1]))
+            normal = keras.initializers.RandomNormal(stddev=stddev, seed=seed * 1061 + index)
+            return self.add_weight(shape=shape, initializer=normal, dtype="float32")
 
         self.from_features = weight((features.shape[1], units), 0)
         self.of_annotators = weight((self.annotators, units), 1)
         self.to_instances = weight((self.classes, units, units), 2)
         self.to_annotators = weight((self.classes, units, units), 3)
-        self.instance_layer = dense(4)
-        self.annotator_layer = dense(5)
+        self.instance_layer = dense(2 * units, units, seed * 1061 + 4)
+        self.annotator_layer = dense(2 * units, units, seed * 1061 + 5)
         self.decoders = weight((self.classes, units, units), 6)
         self.biases = self.add_weight(shape=(self.classes,), initializer="zeros")
         self.built = True

@@ -89,11 +89,11 @@ class AnnotMixModel(AnnotationModel):
         embeddings = mixed(tf.gather(self.head.annotators(), annotators), shares, partners)
         cells = (tf.range(tf.size(labels)), embeddings)
         answers = self.head(self.network(blended, training=True), cells, training=True)
-        first = shares * weights
-        second = (1.0 - shares) * tf.gather(weights, partners)
-        losses = first * self.losses_of(labels, answers)
-        losses += second * self.losses_of(tf.gather(labels, partners), answers)
-        return tf.reduce_sum(losses), tf.reduce_sum(first + second)
+        label_weights = shares * weights
+        partner_weights = (1.0 - shares) * tf.gather(weights, partners)
+        losses = label_weights * self.losses_of(labels, answers)
+        losses += partner_weights * self.losses_of(tf.gather(labels, partners), answers)
+        return tf.reduce_sum(losses), tf.reduce_sum(label_weights + partner_weights)
 
 
 @register_method(

@@ -71,8 +71,8 @@ class MaDLHead(InstanceConfusion):
         self.shared_weight("bandwidth", (), keras.initializers.Constant(mode))
         self.first.build((None, 3 * e))
         self.second.build((None, 128))
-        for norm, width in zip(self.norms, (128, e), strict=True):
-            norm.build((None, width))
+        self.norms[0].build((None, 128))
+        self.norms[1].build((None, e))
 
     def _joined(self, instances: Tensor, annotators: Tensor) -> Tensor:
         both = instances + annotators

@@ -41,11 +41,11 @@ from neucrowd_tf.methods.crowding.turns import (
     compiled,
     inputs_spec,
     matrix,
+    passes_over,
     positions_of,
     rows_of,
     seeds,
     shuffled,
-    unconverted,
 )
 from neucrowd_tf.nn.optimizers import FusedAdam
 from neucrowd_tf.nn.steps import gradients, take_step
@@ -222,8 +222,7 @@ class Game(Turns):
         variables = generator.trainable_variables
         size = tf.size(order)
 
-        @unconverted
-        def update(index: Tensor) -> Tensor:
+        def update(_: Tensor, index: Tensor) -> Tensor:
             positions = positions_of(index, self.pretrain_batch, size)
             instances, annotators, labels = rows_of(authentic, tf.gather(order, positions))
             noise = pair_noise(fold(seed, index), [tf.size(labels), generator.noise_size])
@@ -235,10 +234,7 @@ class Game(Turns):
             take_step(self.generator_optimizer, gradients(tape, loss, variables), variables)
             return loss * tf.cast(tf.size(labels) / size, tf.float32)
 
-        total = 0.0
-        for index in tf.range(batches_in(size, self.pretrain_batch)):
-            total += update(index)
-        return total
+        return passes_over(1, batches_in(size, self.pretrain_batch), update)
 
     def pretrain_discriminator(self, epoch: Tensor) -> Fields:
         """Trains discriminator and auxiliary network for a pass, against the generator as it is.
@@ -295,9 +291,9 @@ class Game(Turns):
         """Yields blocks of instances: the first code, features `[B, d]` and z-hat `[B, C]`."""
         latent = self.classify_all()
         size = self.hparams.batch_size
-        for first in range(0, len(latent), size):
-            end = first + size
-            yield first, self.crowd.features[first:end], latent[first:end]
+        for start in range(0, len(latent), size):
+            end = start + size
+            yield start, self.crowd.features[start:end], latent[start:end]
 
     def informed(self) -> dict[str, float]:
         """Returns measures of the auxiliary network Q after the game, on labels that G draws.
@@ -312,8 +308,8 @@ class Game(Turns):
         identities = self.crowd.identities
         losses: list[Array] = []
         right: list[Array] = []
-        for first, x, z in self._blocks():
-            seed = fold([self.crowd.seed, INFORMED], first)
+        for start, x, z in self._blocks():
+            seed = fold([self.crowd.seed, INFORMED], start)
             labels = self.generator.draw(x, z, identities, seed).labels
             log_q = self.auxiliary.all_pairs(*self.discriminator.encode(x, identities), labels)
             losses.append(-latent_log_likelihood(z[:, None, :], log_q))

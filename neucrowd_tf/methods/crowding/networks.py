@@ -159,8 +159,8 @@ class Generator(keras.layers.Layer):
         """Returns the logits of each annotator's label of each instance, `[B, R, C]`.
 
         Args:
-            hidden: `[B, R, h]` from `hidden`.
-            latent: z-hat, `[B, 1, C]` or `[B, R, C]`; gradients go through it.
+            hidden: `[B, R, h]` from `hidden`, or `[P, h]` of chosen pairs, for logits `[P, C]`.
+            latent: z-hat, `[B, 1, C]`, `[B, R, C]` or `[P, C]`; gradients go through it.
 
         References:
             CrowdInG, eq. 1.
@@ -233,7 +233,7 @@ class Generator(keras.layers.Layer):
             hidden: `[P, h]` from `hidden_of_pairs`.
             latent: `[P, C]` z-hat.
         """
-        return tf.nn.log_softmax(self.scores(tf.nn.relu(self.from_classifier(latent) + hidden)))
+        return tf.nn.log_softmax(self.logits(hidden, latent))
 
 
 def label_cooccurrence(annotations: Annotations) -> Floats:
@@ -306,12 +306,14 @@ class Discriminator(keras.layers.Layer):
         self.embedding_size = embedding_size
         self.aggregate_labels = aggregate_labels
         k = embedding_size
-        first = seed * 1049
-        self.instance_encoder = dense(feature_size, k, first)
-        self.annotator_encoder = dense(annotator_size, k, first + 1)
+        first_seed = seed * 1049
+        self.instance_encoder = dense(feature_size, k, first_seed)
+        self.annotator_encoder = dense(annotator_size, k, first_seed + 1)
         # `reinitialise` finds an initialiser by the name of its weight.
-        self.matrices_initializer = keras.initializers.RandomNormal(stddev=1.0 / k, seed=first + 2)
-        self.mixing_initializer = keras.initializers.Orthogonal(seed=first + 3)
+        self.matrices_initializer = keras.initializers.RandomNormal(
+            stddev=1.0 / k, seed=first_seed + 2
+        )
+        self.mixing_initializer = keras.initializers.Orthogonal(seed=first_seed + 3)
         self.correlation_initializer = keras.initializers.Identity()
         self.matrices = self._weight("matrices", (num_classes, k, k))
         self.mixing = self._weight("mixing", (k, k), trainable=aggregate_labels)
@@ -345,6 +347,22 @@ class Discriminator(keras.layers.Layer):
         v = self.instance_encoder(features)
         u = self.annotator_encoder(annotators)
         return v, u, self.class_matrices()
+
+    def encode_rows(
+        self, features: Tensor, annotators: Tensor, rows: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns `encode` of chosen rows of the features: v `[P, k]`, u and M.
+
+        A row that is chosen several times is encoded once: features are long.
+
+        Args:
+            features: `[N, d]`.
+            annotators: `[R, e]`.
+            rows: `[P]` instance codes.
+        """
+        distinct, places = tf.unique(rows)
+        v, u, matrices = self.encode(tf.gather(features, distinct), annotators)
+        return tf.gather(v, places), u, matrices
 
     def all_pairs(self, v: Tensor, u: Tensor, matrices: Tensor) -> Tensor:
         """Returns the logits of D of every label of every pair, `[B, R, C]`.

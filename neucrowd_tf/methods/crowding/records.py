@@ -73,7 +73,9 @@ class Crowd:
         """Instances, annotators and labels of the authentic annotations, `[A]` codes each."""
         return self.instances, self.annotators, self.labels
 
-    def with_generated(self, instances: Tensor, annotators: Tensor, drawn: Tensor) -> Tensor:
+    def with_generated(
+        self, instances: Tensor, annotators: Tensor, drawn: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Returns all authentic annotations, and after them some generated ones.
 
         Args:
@@ -84,11 +86,9 @@ class Crowd:
             Instances, annotators, class codes, and whether each annotation is authentic, `[P]`.
         """
         labels = tf.gather_nd(drawn, tf.stack([instances, annotators], axis=1))
-        columns = []
-        for both in zip(self.authentic, (instances, annotators, labels), strict=True):
-            columns.append(tf.concat(both, axis=0))
-        is_authentic = tf.range(tf.size(columns[0])) < len(self.labels)
-        return (*columns, is_authentic)
+        columns = zip(self.authentic, (instances, annotators, labels), strict=True)
+        instances, annotators, labels = (tf.concat(column, axis=0) for column in columns)
+        return instances, annotators, labels, tf.range(tf.size(labels)) < len(self.labels)
 
     def draw(self, epoch: Tensor, purpose: int) -> Tensor:
         """Returns a seed `[2]` for one purpose in one epoch."""

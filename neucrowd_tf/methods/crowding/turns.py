@@ -1,6 +1,6 @@
 """The turns of CrowdInG's game: the discriminative module (eq. 4) and the generative one (5, 6).
 
-A turn draws its annotations, then makes several passes over batches of them: the `for` loops of
+A turn draws its annotations, then makes several passes over batches of them (`passes_over`):
 `discriminative_passes` and `generative_passes`, in which `update` takes a step on one batch.
 """
 
@@ -67,13 +67,11 @@ inputs_spec = (matrix, matrix)
 pairs_spec = Pairs(codes, codes, codes, tf.TensorSpec([None], tf.bool), matrix)
 drawn_spec = Drawn(label_matrix, matrix, matrix)
 logged_spec = Logged(codes, matrix, label_matrix, matrix, matrix, matrix)
-# AutoGraph converts the loops alone; it takes longer to convert a step than to trace it.
-unconverted = tf.autograph.experimental.do_not_convert
 
 
 def compiled(*signature: object) -> Callable[[Callable[..., Tensor]], Tensor]:
-    """Returns a decorator that compiles a method, with its loops, for arguments of these specs."""
-    return tf.function(input_signature=signature)  # type: ignore[no-any-return]
+    """Returns a decorator that compiles a method for arguments of these specs."""
+    return tf.function(input_signature=signature, autograph=False)  # type: ignore[no-any-return]
 
 
 def shuffled(positions: Tensor, size: Tensor, seed: Tensor) -> Tensor:
@@ -82,7 +80,6 @@ def shuffled(positions: Tensor, size: Tensor, seed: Tensor) -> Tensor:
 
 
 @compiled(count, seeds, count)
-@unconverted
 def shuffles(size: Tensor, seed: Tensor, passes: Tensor) -> Tensor:
     """Returns a permutation of 0..size-1 for each pass, `[passes, size]`.
 
@@ -108,7 +105,30 @@ def batches_in(size: Tensor, batch: int) -> Tensor:
     return -tf.math.floordiv(-size, batch)
 
 
-@unconverted
+def passes_over(
+    passes: Tensor, batches: Tensor, step: Callable[[Tensor, Tensor], Tensor], zero: Tensor = 0.0
+) -> Tensor:
+    """Makes passes over batches and returns the sum over the last pass.
+
+    Args:
+        passes: number of passes.
+        batches: number of batches in each.
+        step: `step(turn, index)` trains on a batch of a pass and returns its part of the sum.
+        zero: an empty sum.
+    """
+
+    def body(number: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
+        index = number % batches
+        added = step(number // batches, index)
+        return number + 1, tf.where(index == 0, zero, total) + added
+
+    times = passes * batches
+    _, total = tf.while_loop(
+        lambda number, _: number < times, body, (0, zero), parallel_iterations=1
+    )
+    return total
+
+
 def gathered(batches: Tensor, spec: object, compute: Callable[[Tensor], Tensor]) -> Tensor:
     """Computes tensors batch by batch and returns them whole.
 
@@ -246,7 +266,9 @@ class Turns(Learner):
         return Pairs(*columns, tf.gather(latent, columns[0])), tf.reduce_mean(entropies)
 
     @compiled(inputs_spec, pairs_spec, label_matrix)
-    def discriminative_passes(self, inputs: Tensor, pairs: Pairs, orders: Tensor) -> Tensor:
+    def discriminative_passes(
+        self, inputs: tuple[Tensor, Tensor], pairs: Pairs, orders: Tensor
+    ) -> Tensor:
         """Updates discriminator and auxiliary network batch by batch by eq. 4.
 
         It returns the mean of the discriminator's losses over the last pass.
@@ -254,20 +276,17 @@ class Turns(Learner):
         References:
             CrowdInG, eq. 4 (V - lambda L_I).
         """
-        features, identities = inputs
+        size = tf.size(pairs.instances)
         variables = self.discriminative_variables
 
-        @unconverted
-        def update(positions: Tensor) -> Tensor:
-            batch = rows_of(pairs, positions)
-            # An instance of several pairs is encoded once: its features are long.
-            instances, places = tf.unique(batch.instances)
+        def update(turn: Tensor, index: Tensor) -> Tensor:
+            positions = positions_of(index, self.pair_batch, size)
+            batch = rows_of(pairs, tf.gather(orders[turn], positions))
             with tf.GradientTape() as tape:
-                v, u, m = self.discriminator.encode(tf.gather(features, instances), identities)
-                v = tf.gather(v, places)
-                logits = self.discriminator.some_pairs(v, u, m, batch.annotators)
+                encoded = self.discriminator.encode_rows(*inputs, batch.instances)
+                logits = self.discriminator.some_pairs(*encoded, batch.annotators)
                 losses = self.annotation_losses(logits, batch.labels, batch.authentic)
-                log_q = self.latent_answers((v, u, m), batch)
+                log_q = self.latent_answers(encoded, batch)
                 unlikely = -latent_log_likelihood(batch.latent, log_q)
                 loss = tf.reduce_mean(losses)
                 loss += self.output_penalty * self.penalty(logits, batch.authentic)
@@ -276,15 +295,8 @@ class Turns(Learner):
             take_step(self.optimizer, gradients(tape, loss, variables), variables)
             return tf.reduce_sum(losses)
 
-        size = tf.size(pairs.instances)
-        total = 0.0
         batches = batches_in(size, self.pair_batch)
-        for number in tf.range(tf.shape(orders)[0] * batches):
-            index = number % batches
-            positions = positions_of(index, self.pair_batch, size)
-            added = update(tf.gather(orders[number // batches], positions))
-            total = tf.where(index == 0, 0.0, total) + added
-        return total / tf.cast(size, tf.float32)
+        return passes_over(tf.shape(orders)[0], batches, update) / tf.cast(size, tf.float32)
 
     @compiled(inputs_spec, pairs_spec)
     def scores(self, inputs: Tensor, pairs: Pairs) -> Tensor:
@@ -394,7 +406,6 @@ class Turns(Learner):
         features, identities = inputs
         batches = self._batches(logged.instances)
 
-        @unconverted
         def constant_part(index: Tensor) -> Tensor:
             """Returns what is the same in each pass: noise, or the whole part without z-hat."""
             batch = self._batch(logged, index)
@@ -408,15 +419,10 @@ class Turns(Learner):
         if self.precompute:
             of_batch = functools.partial(self._batch, gathered(batches, cube, constant_part))
 
-        @unconverted
-        def update(index: Tensor) -> Tensor:
+        def update(_: Tensor, index: Tensor) -> Tensor:
             return self._generative_step(inputs, self._batch(logged, index), of_batch(index), mu)
 
-        sums = tf.zeros([2])
-        for _ in tf.range(self.hparams.passes):
-            sums = tf.zeros([2])
-            for index in tf.range(batches):
-                sums += update(index)
+        sums = passes_over(self.hparams.passes, batches, update, tf.zeros([2]))
         return self_normalised_estimate(sums)
 
     def _generative_step(

@@ -339,11 +339,11 @@ class DASC(CrowdEstimator):
                 "staged_predict_proba: expected an estimator that was fitted in this process,"
                 " received a loaded one. Fit it again: files have the picked and the last round."
             )
-        restore = getattr(self.last_estimator_, "from_snapshot", None)
-        for model in self._models:
+        viewer: Network = None  # one network serves all rounds
+        for number, model in enumerate(self._models):
             if isinstance(model, dict):
-                model = restore(model)
-                restore = model.load_snapshot  # one network serves all rounds
+                viewer = self._model(number) if viewer is None else viewer.load_snapshot(model)
+                model = viewer
             yield np.asarray(model.predict_proba(x))
 
     def evaluation(self, dataset: CrowdDataset) -> Fields:

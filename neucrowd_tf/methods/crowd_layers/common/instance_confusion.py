@@ -94,18 +94,16 @@ class InstanceConfusion(AnnotatorHead):
         self.eta = eta
         self.seed = seed
         self.instances = self._dense(embedding_size, "instances", 1)
-        self.output_layer = keras.layers.Dense(
-            num_classes**2,
-            kernel_initializer=_weak(seed + 2),
-            bias_initializer=right_at_first(eta, num_classes),
-            dtype=self.compute_dtype,
-            name="confusion",
-        )
+        bias = right_at_first(eta, num_classes)
+        self.output_layer = self._dense(num_classes**2, "confusion", 2, bias_initializer=bias)
 
-    def _dense(self, width: int, name: str, draw: int) -> keras.layers.Dense:
-        kernel = _weak(self.seed + draw)
+    def _dense(self, width: int, name: str, draw: int, **options: object) -> keras.layers.Dense:
         return keras.layers.Dense(
-            width, kernel_initializer=kernel, dtype=self.compute_dtype, name=name
+            width,
+            kernel_initializer=_weak(self.seed + draw),
+            dtype=self.compute_dtype,
+            name=name,
+            **options,
         )
 
     def build(self, input_shape: Shape) -> None:

@@ -261,7 +261,7 @@ class InstanceModel(keras.Model):
             if optimizer is not self.optimizer:  # which may scale losses otherwise
                 ratio = optimizer.scale_loss(1.0) / self.optimizer.scale_loss(1.0)
                 if not isinstance(ratio, float) or ratio != 1.0:
-                    chosen = [None if each is None else each * ratio for each in chosen]
+                    chosen = [None if grad is None else grad * ratio for grad in chosen]
             take_step(optimizer, chosen, [variables[index] for index in group])
         self.loss_tracker.update_state(mean * count)
         return {"loss": self.loss_tracker.result()}
