@@ -32,7 +32,7 @@ from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.features import blocks_of, in_blocks
 from neucrowd_tf.training.learner import in_turns
 from neucrowd_tf.training.loop import train
-from neucrowd_tf.training.networks import BASES, Kinds, configuration, network
+from neucrowd_tf.training.networks import BASES, Kinds, configuration, network_of
 from neucrowd_tf.training.reuse import NetworkCache
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.state import (
@@ -62,7 +62,7 @@ class ClassifierArguments:
 
     nested: ClassVar[Mapping[str, Kinds]] = {"base": BASES}
 
-    base: Annotated[Any, network(BASES), "the classifier, as for `CrowdLayer`."] = (
+    base: Annotated[Any, network_of(BASES), "the classifier, as for `CrowdLayer`."] = (
         dataclasses.field(default="dense", kw_only=False)
     )
     standardise: Annotated[

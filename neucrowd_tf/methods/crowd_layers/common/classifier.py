@@ -45,7 +45,7 @@ from neucrowd_tf.training.networks import (
     ValidationFraction,
     check_network,
     configuration,
-    network,
+    network_of,
 )
 from neucrowd_tf.training.owner import with_start
 from neucrowd_tf.training.reuse import UNSET, NetworkCache, reused
@@ -90,7 +90,7 @@ class NetworkClassifier(CrowdEstimator):
 
     base: Annotated[
         Any,
-        network(BASES),
+        network_of(BASES),
         'a name ("dense", or "small_cnn" and "resnet18" for images), or a configuration such as'
         ' `{"hidden_units": [256, 128], "batch_norm": True}`. Also a Keras classifier with C'
         " probabilities or logits, which is copied, or a function of (input shape, C) that makes"
