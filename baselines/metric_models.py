@@ -68,7 +68,8 @@ class BatchModel(EncoderModel):
     Args:
         labels: `[N]` class codes.
         loss: of labels and embeddings, or of labels and distances to centers, `[B]`.
-        centers: how many centers there are; 0 for a loss of embeddings.
+        centers: number of centers; 0 for a loss of embeddings.
+        seed: draws the centers.
     """
 
     def __init__(

@@ -95,9 +95,9 @@ class _SoftRegression:
 class Raykar(LinearClassifier):
     """Logistic regression and confusion matrices, each improved with the help of the other.
 
-    The E-step combines what the classifier says of an instance with what its annotators say; the
-    M-step refits both. `Cs`, the inverse strengths of the Gaussian prior on the weights, are chosen
-    from once, on the vote shares that EM starts from. With two classes this is the paper's model
+    The E-step combines the classifier's probabilities of an instance with its labels; the M-step
+    refits both. One of `Cs`, the inverse strengths of the Gaussian prior on the weights, is chosen
+    once, on the vote shares that EM starts from. With two classes this is the paper's model
     (sensitivity and specificity); with more its multi-class extension (section 2.7).
 
     Attributes:

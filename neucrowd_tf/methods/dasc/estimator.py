@@ -91,18 +91,18 @@ class DASC(CrowdEstimator):
         estimator_: the fitted model of the round that was picked; `last_estimator_` that of the
             last round.
         best_round_: the picked round; 0 is the model before any pseudo-annotation.
-        round_accuracy_: validation accuracy of each round (in the first pass, where validation data
-            was held out).
-        history_: lists with an entry each round: `round`, `annotations` (in training),
-            `imbalance_ratio` (R of these), `class_counts`, `val_accuracy`, and of the selection
+        round_accuracy_: validation accuracy of each round, in the first pass if validation data
+            was held out.
+        history_: lists with one entry per round: `round`, `annotations` (in training),
+            `imbalance_ratio` (R of these), `class_counts` and `val_accuracy`. Also of the selection
             after the round (the last has none): `selected`, `quota` (taken of each class), `lost`
             (classes that annotators use and no pseudo-annotation had), `exhausted` (classes of
-            which all candidates were taken), `concentration` (the probability that two of its
+            which all candidates were taken), and `concentration` (the probability that two of its
             pseudo-annotations are of one annotator).
-        selections_: for each round that selected, `[M, 3]` int32 (instance, annotator, label);
-            instances are rows of the training data, `rows_` gives their positions in what `fit` was
-            given.
-        confusion_matrices_: `[R, C true, C observed]`, the picked model's, where it has them.
+        selections_: for each round that selected, `[M, 3]` int32 (instance, annotator, label).
+            Instances are positions in the training data; `rows_` has the positions of these in the
+            features passed to `fit`.
+        confusion_matrices_: `[R, C true, C observed]` of the picked model, None if it has none.
 
     References:
         DASC, section 3.2.
@@ -110,8 +110,8 @@ class DASC(CrowdEstimator):
 
     requires_identities: ClassVar[bool] = True
     distributed: ClassVar[bool] = True
-    # What a registered variant's layer cannot be given: rounds have one rate and as many epochs
-    # each, and what chooses among them is fixed.
+    # Arguments that a registered variant's layer does not take: all rounds have the same rate and
+    # number of epochs, and the choice among them is fixed.
     fixed: ClassVar[Collection[str]] = ("patience", "min_delta", "schedule", "validation_fraction")
 
     estimator: Annotated[
@@ -157,7 +157,7 @@ class DASC(CrowdEstimator):
 
     confusion_matrices_: Floats32 | None = fitted()
 
-    # What rounds share, also with those of other fits within `reused()`; left out of copies.
+    # The network that rounds share, within `reused()` with other fits; left out of copies.
     _networks = _network = UNSET
 
     def reused(self, cache: NetworkCache | None = None) -> AbstractContextManager[None]:

@@ -20,19 +20,20 @@ _CHANNELS = (1, 3, 4)  # of usual images
 # one the sum of probabilities in bfloat16 may be.
 PROBES = 8
 _PROBE = 0x0B5E
+# Nothing depends on Keras' global state before a fit draws weights and masks with its own seed.
+_SEED = 0
 ROUNDING = 0.02
 
 
-def build_base(
-    config: Base, input_shape: tuple[int, ...], num_classes: int, seed: int = 0
-) -> keras.Model:
+def build_base(config: Base, input_shape: tuple[int, ...], num_classes: int) -> keras.Model:
     """Returns the base classifier of a configuration, whose last layer is a softmax.
+
+    A fit draws its weights with `reinitialise`.
 
     Args:
         config: of `neucrowd_tf.training.networks`.
         input_shape: of an instance.
         num_classes: C.
-        seed: draws the weights and dropout's masks.
 
     Raises:
         DataError: the configuration is for images, and the features are not images.
@@ -40,17 +41,17 @@ def build_base(
     penalty = keras.regularizers.L2(config.l2) if config.l2 else None
     inputs = keras.Input(input_shape, name="features")
     if isinstance(config, DenseBase):
-        x = _dense(config, inputs, penalty, seed)
+        x = _dense(config, inputs, penalty)
     elif isinstance(config, SmallCnn):
         _check_images("small_cnn", input_shape)
-        x = _small_cnn(config, inputs, penalty, seed)
+        x = _small_cnn(config, inputs, penalty)
     else:
         _check_images("resnet18", input_shape)
-        x = _resnet18(inputs, penalty, seed)
+        x = _resnet18(inputs, penalty)
     outputs = keras.layers.Dense(
         num_classes,
         activation="softmax",
-        kernel_initializer=keras.initializers.GlorotUniform(seed * 1021 + 7),
+        kernel_initializer=keras.initializers.GlorotUniform(_SEED),
         kernel_regularizer=penalty,
         dtype="float32",
         name="class_probabilities",
@@ -74,7 +75,7 @@ def _check_images(base: str, input_shape: tuple[int, ...]) -> None:
         )
 
 
-def _dense(config: DenseBase, inputs: Tensor, penalty: Tensor, seed: int) -> Tensor:
+def _dense(config: DenseBase, inputs: Tensor, penalty: Tensor) -> Tensor:
     """Returns fully connected layers: dense, batch norm, activation, dropout each.
 
     References:
@@ -87,7 +88,7 @@ def _dense(config: DenseBase, inputs: Tensor, penalty: Tensor, seed: int) -> Ten
     for index, width in enumerate(config.hidden_units):
         x = keras.layers.Dense(
             width,
-            kernel_initializer=keras.initializers.GlorotUniform(seed * 1009 + index),
+            kernel_initializer=keras.initializers.GlorotUniform(_SEED),
             kernel_regularizer=penalty,
             name=f"dense_{index}",
         )(x)
@@ -95,8 +96,7 @@ def _dense(config: DenseBase, inputs: Tensor, penalty: Tensor, seed: int) -> Ten
             x = _batch_norm(name=f"batch_norm_{index}")(x)
         x = keras.layers.Activation(config.activation, name=f"activation_{index}")(x)
         if config.dropout:
-            masks = seed * 1013 + index
-            x = keras.layers.Dropout(config.dropout, seed=masks, name=f"dropout_{index}")(x)
+            x = keras.layers.Dropout(config.dropout, seed=_SEED, name=f"dropout_{index}")(x)
     return x
 
 
@@ -106,14 +106,7 @@ def _batch_norm(name: str | None = None) -> keras.layers.Layer:
 
 
 def _convolution(
-    x: Tensor,
-    filters: int,
-    penalty: Tensor,
-    seed: int,
-    *,
-    size: int = 3,
-    strides: int = 1,
-    relu: bool = True,
+    x: Tensor, filters: int, penalty: Tensor, *, size: int = 3, strides: int = 1, relu: bool = True
 ) -> Tensor:
     """Returns a convolution without bias, batch norm and, if asked for, ReLU of images `x`."""
     x = keras.layers.Conv2D(
@@ -123,7 +116,7 @@ def _convolution(
         padding="same",
         use_bias=False,
         data_format="channels_last",
-        kernel_initializer=keras.initializers.HeNormal(seed),
+        kernel_initializer=keras.initializers.HeNormal(_SEED),
         kernel_regularizer=penalty,
     )(x)
     x = _batch_norm()(x)
@@ -132,19 +125,19 @@ def _convolution(
     return x
 
 
-def _small_cnn(config: SmallCnn, inputs: Tensor, penalty: Tensor, seed: int) -> Tensor:
+def _small_cnn(config: SmallCnn, inputs: Tensor, penalty: Tensor) -> Tensor:
     """Returns five convolutions of 16 to 64 filters for images such as 32 x 32 x 3."""
-    x = _convolution(inputs, 16, penalty, seed * 1031)
-    for index, filters in enumerate((32, 64)):
-        x = _convolution(x, filters, penalty, seed * 1031 + 2 * index + 1, strides=2)
-        x = _convolution(x, filters, penalty, seed * 1031 + 2 * index + 2)
+    x = _convolution(inputs, 16, penalty)
+    for filters in (32, 64):
+        x = _convolution(x, filters, penalty, strides=2)
+        x = _convolution(x, filters, penalty)
     x = keras.layers.GlobalAveragePooling2D("channels_last")(x)
     if config.dropout:
-        return keras.layers.Dropout(config.dropout, seed=seed * 1013)(x)
+        return keras.layers.Dropout(config.dropout, seed=_SEED)(x)
     return x
 
 
-def _resnet18(inputs: Tensor, penalty: Tensor, seed: int) -> Tensor:
+def _resnet18(inputs: Tensor, penalty: Tensor) -> Tensor:
     """Returns ResNet-18 in its form for 32 x 32 images.
 
     It has a 3 x 3 stem without pooling and four stages of two blocks.
@@ -153,16 +146,14 @@ def _resnet18(inputs: Tensor, penalty: Tensor, seed: int) -> Tensor:
         He et al. (2016), Deep residual learning for image recognition, sections 3.3 and 4.2; DASC,
         section 4.1.
     """
-    x = _convolution(inputs, 64, penalty, seed * 1033)
-    draw = seed * 1033
+    x = _convolution(inputs, 64, penalty)
     for stage, filters in enumerate((64, 128, 256, 512)):
         for block in range(2):
             strides = 2 if stage and not block else 1
-            draw += 3
-            y = _convolution(x, filters, penalty, draw, strides=strides)
-            y = _convolution(y, filters, penalty, draw + 1, relu=False)
+            y = _convolution(x, filters, penalty, strides=strides)
+            y = _convolution(y, filters, penalty, relu=False)
             if strides > 1:
-                x = _convolution(x, filters, penalty, draw + 2, size=1, strides=strides, relu=False)
+                x = _convolution(x, filters, penalty, size=1, strides=strides, relu=False)
             x = keras.layers.ReLU()(keras.layers.Add()([y, x]))
     return keras.layers.GlobalAveragePooling2D("channels_last")(x)
 

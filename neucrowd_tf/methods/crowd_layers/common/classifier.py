@@ -70,7 +70,7 @@ _RESTART_SEEDS = 15_485_863
 class NetworkClassifier(CrowdEstimator):
     """A Keras classifier trained on instances drawn by index.
 
-    A subclass sets what it is trained on.
+    A subclass sets what it is trained on, by default the shares of each class's votes.
 
     `fit` always starts from fresh weights, drawn from `seed`. Within `reused()`, further fits on
     data of as many features, annotators and classes share one compiled network, and give what a
@@ -78,10 +78,9 @@ class NetworkClassifier(CrowdEstimator):
 
     Attributes:
         model_: Keras model from raw features to {"probabilities" `[None, C]`}.
-        history_: a dict with a list for each logged value, one entry an epoch.
-        n_iter_: epochs trained; `best_epoch_` (from 0) is the one that was kept where `monitor`
-            chose it, else None.
-        rows_: `[N]` positions of the instances trained on in what `fit` was given.
+        history_: a dict with a list for each logged value, one entry per epoch.
+        n_iter_: epochs trained; `best_epoch_` (from 0) is the one that `monitor` chose, or None.
+        rows_: `[N]` positions of the instances trained on among those passed to `fit`.
     """
 
     distributed: ClassVar[bool] = True
@@ -129,8 +128,8 @@ class NetworkClassifier(CrowdEstimator):
     best_epoch_: int | None = fitted()
     rows_: Indices = fitted()
 
-    # Caches, left out of copies: what fits share within `reused()`, the latest fit's network there,
-    # and what predictions compiled.
+    # Caches, left out of copies: the networks that fits share within `reused()`, the latest fit's
+    # network there, and the compiled functions of predictions.
     _networks = _network = _functions = UNSET
 
     def reused(self, cache: NetworkCache | None = None) -> AbstractContextManager[None]:
@@ -197,7 +196,7 @@ class NetworkClassifier(CrowdEstimator):
         """Changes how a network starts after an attempt that failed."""
 
     def _finish(self, network: CompiledNetwork, data: TrainingData) -> None:
-        """Reads results off the trained network."""
+        """Sets the results of the trained network."""
 
     # ----------------------------------------------------------------- fit
 
@@ -236,7 +235,7 @@ class NetworkClassifier(CrowdEstimator):
         return self._network
 
     def _compiled(self, data: TrainingData, run: Run) -> Network:
-        # Room first: what predicted with an earlier network keeps that one's memory.
+        # This frees memory first: compiled predictions keep an earlier network.
         self._functions = self._network = None
         with run.scope():
             network = self._build(data)
@@ -330,7 +329,7 @@ class NetworkClassifier(CrowdEstimator):
         """Returns the base classifier: a named one, a copy of the user's, or a function's."""
         base = configuration("base", self.base, BASES)
         if not callable(base):
-            return bases.build_base(base, input_shape, num_classes, self.seed)
+            return bases.build_base(base, input_shape, num_classes)
         if isinstance(base, keras.Model):
             warn_redrawn(base, "base", self.pretrained)
             base = copy_network(base, "base", input_shape)

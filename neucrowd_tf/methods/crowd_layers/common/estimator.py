@@ -38,12 +38,12 @@ from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.state import from_snapshot, load_snapshot, snapshot
 
 _CELLS_AT_ONCE = 1 << 23
-# What gathering the weights of one annotation costs, in cells of a matrix product.
+# Cost of gathering the weights of one annotation, in cells of a matrix product.
 _GATHERING = 20
-# A class is lost where a fit predicts it for fewer than this share of the instances that annotators
-# agree on as such: a lost class may keep one or two of them by chance.
+# A class is lost if a fit predicts it for fewer than this share of the instances whose annotators
+# agree on it: a lost class may keep one or two of them by chance.
 _LOST = 0.2
-# A class is worth a new start from this share of its even part of the instances.
+# A lost class restarts a fit if annotators agree on it for this share of N / C instances.
 _WORTH_A_RESTART = 0.1
 
 
@@ -74,7 +74,7 @@ def lost_classes(agreed: Array, predicted: Array, num_classes: int) -> Mask:
 class CrowdLayerBase(NetworkClassifier):
     """A classifier trained end to end on annotators' labels.
 
-    A head says what each annotator would answer. A subclass makes the head in `_head`.
+    A head predicts each annotator's label. A subclass makes the head in `_head`.
 
     Attributes:
         model_: Keras model from raw features to {"probabilities" `[None, C]`, "annotators" `[None,
@@ -107,22 +107,22 @@ class CrowdLayerBase(NetworkClassifier):
         " them.",
     ] = None
 
-    # Whether what is trained takes standardised features, which are made once a fit rather than in
-    # each step; where features are changed as they are (augmented, mixed) it takes them raw.
+    # Whether the trained network takes standardised features, which are made once per fit and not
+    # in each step. If features are augmented or mixed, it takes them raw.
     standardised_once: ClassVar[bool] = True
 
-    # Whether answers depend on the instance as well as on its class, so that the corners of the
-    # simplex alone say nothing of an annotator.
+    # Whether an annotator's labels depend on the instance as well as on its class, so that the
+    # head's outputs at the corners of the simplex do not describe the annotator.
     sees_instances: ClassVar[bool] = False
-    # Whether the head takes the features before the base's last dense layer, too; the loss then
-    # goes over single annotations.
+    # Whether the head also takes the features before the base's last dense layer; the loss is then
+    # computed for single annotations.
     shares_features: ClassVar[bool] = False
 
     snapshot = snapshot
     from_snapshot = from_snapshot
     load_snapshot = load_snapshot
 
-    # How many annotations later fits within `reused()` may have, whose network is the first one's.
+    # Annotations that later fits within `reused()` may have, which share the first one's network.
     annotations_expected = 0
 
     # ----------------------------------------------------------------- what a subclass provides
@@ -243,10 +243,10 @@ class CrowdLayerBase(NetworkClassifier):
         self.confusion_matrices_ = self._confusion_matrices(network, data)
 
     def _confusion_matrices(self, network: CompiledNetwork, data: TrainingData) -> Floats32:
-        """Returns what each annotator would answer if the class were certain.
+        """Returns each annotator's probabilities of labels if the class is certain, `[R, C, C]`.
 
-        Where answers depend on the instance, it is the mean answer over the training instances,
-        weighted with the classifier's probability of the true class.
+        If labels depend on the instance, it is the mean over the training instances, weighted with
+        the classifier's probability of the true class.
         """
         classes = len(self.classes_)
         annotators = data.annotations.num_annotators

@@ -1,4 +1,4 @@
-"""The loss and metrics of the labels that there are, for a user's Keras model."""
+"""The loss and metrics of labels that are not missing, for a user's Keras model."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _label_weights(user: str, sample_weight: Tensor, shape: tf.TensorShape, dtyp
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
 class AnnotationLoss(keras.losses.Loss):
-    """The loss of the labels that there are.
+    """The loss of the labels that are not missing.
 
     Labels are class codes `[B, R]`, -1 for a missing label, and predictions are logits
     `[B, R, C]`; or `[B]` and `[B, C]`, or `[B, T, R]` and `[B, T, R, C]`. It is computed in
@@ -106,10 +106,11 @@ class AnnotationLoss(keras.losses.Loss):
             over labels, divided by the replicas of a strategy as Keras does; "sum"; or "none", the
             weighted losses in the labels' shape, 0 where one is missing.
         class_weight: `[C]` weights of labels by class, or a mapping from some codes; others weigh
-            1. `class_weight` of `fit` is an error, as Keras would take it for items.
-        labels_per_item: labels of an item on average. A batch's mean is then the sum of its losses
-            over so many labels an item, so that Keras' mean over batches is that over all labels,
-            and a batch with few or no labels weighs little. None divides by the batch's own labels.
+            1. `class_weight` of `fit` is an error, as Keras would treat it as weights of items.
+        labels_per_item: average number of labels per item. A batch's mean is then the sum of its
+            losses divided by this number for each item, so that Keras' mean over batches is the
+            mean over all labels, and a batch with few labels weighs little. None divides by the
+            number of the batch's own labels.
 
     Raises:
         ValueError: an argument that cannot be used.

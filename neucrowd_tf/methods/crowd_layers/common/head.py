@@ -1,4 +1,4 @@
-"""What annotator heads share: from what a classifier says to what each annotator would answer."""
+"""The base of annotator heads: from a classifier's probabilities to each annotator's label."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class LayerOptions(TypedDict, total=False):
 class AnnotatorHead(keras.layers.Layer):
     """Base of the heads: class probabilities `[B, C]` to logits `[B, R, C]`.
 
-    The softmax of an annotator's logits is how likely the annotator gives each label. Called with
-    cells too, a head gives `[K, C]`, the logits of these alone; then nothing is computed for the
-    other annotators. Sequences `[B, T, C]` give `[B, T, R, C]`.
+    The softmax of an annotator's logits has the probability that the annotator gives each label.
+    Called with cells too, a head returns only their logits `[K, C]`, and computes nothing for other
+    annotators. Sequences `[B, T, C]` give `[B, T, R, C]`.
 
     A head makes its weights in `build` with `annotator_weight`. It implements `logits`, one formula
     for all annotators and for cells, with `of_instances`, `of_annotators` and `product`. Its
@@ -40,8 +40,8 @@ class AnnotatorHead(keras.layers.Layer):
     on to the layer is called `kwargs`; other heads define `get_config`.
 
     Attributes:
-        log_probabilities: whether the outputs are log-probabilities that a loss takes as they are,
-            without a softmax over an annotator's labels.
+        log_probabilities: whether the outputs are log-probabilities, which a loss uses without a
+            softmax over an annotator's labels.
         takes_probabilities: whether the first input has class probabilities. A layer that cannot
             give them, such as a dense layer without activation, is then an error.
     """
@@ -179,9 +179,9 @@ def product(inputs: Tensor, matrices: Tensor, cells: Cells | None) -> Tensor:
 
 
 def certain_answers(head: AnnotatorHead, num_classes: int) -> Floats32:
-    """Returns `[R, C true, C observed]`: each annotator's answers if the class is certain.
+    """Returns each annotator's probabilities of labels if the class is certain.
 
-    These are the head's at the corners of the simplex.
+    It is `[R, C true, C observed]`, the softmax of the head's logits at the corners of the simplex.
     """
     answers = ops.softmax(head(np.eye(num_classes, dtype=np.float32)), axis=-1)
     return np.ascontiguousarray(np.asarray(answers, dtype=np.float32).transpose(1, 0, 2))

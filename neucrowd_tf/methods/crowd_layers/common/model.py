@@ -25,13 +25,14 @@ _BYTES_AT_ONCE = 1 << 23  # of features that are read for several steps
 class InstanceBatches:
     """The batches of N instances, which serve every fit on as many: making them costs about 80 ms.
 
-    An element is a step's seeds `[2]` and its instances `[B]`, which are a permutation of 0..N-1
-    for each epoch, a function of (seed, epoch). It is drawn on the host, as there is no kernel for
-    it on other devices. Of features that are not in memory, their blocks are between the two.
+    An element is a step's seeds `[2]` and its instances `[B]`. The instances of an epoch are a
+    permutation of 0..N-1, a function of (seed, epoch). It is drawn on the host, because other
+    devices have no kernel for it. Features that are not in memory are read into the element, as its
+    second of three parts.
 
-    An epoch has ceil(N / batch_size) steps of one size; where they do not divide N, the epoch's
-    first instances fill the last batch. Without replicas the element's type does not say B, so that
-    what is traced for one number of instances serves others.
+    An epoch has ceil(N / batch_size) steps of one size. If they do not divide N, the epoch's first
+    instances fill the last batch. Without replicas the element's type does not have B, so that a
+    step traced for one number of instances serves others.
 
     Args:
         num_instances: N.
@@ -60,14 +61,14 @@ class InstanceBatches:
             self._seed = tf.Variable(0, dtype=tf.int64, trainable=False, name="draw_seed")
 
     def make(self, first_step: int, seed: int) -> tf.data.Dataset:
-        """Returns the pipeline from a step on; one made before draws by this seed from now on."""
+        """Returns the pipeline from a step on; an earlier one draws by this seed from now on."""
         self._seed.assign(seed % 2**31)
         if first_step not in self._pipelines:
             at_once = _STEPS_AT_ONCE
             if self._features is not None:
                 bytes_of_step = 4 * self._size * math.prod(self._features.shape[1:])
                 at_once = max(1, min(at_once, _BYTES_AT_ONCE // bytes_of_step))
-            # Another thread's element a step would cost more than all of this does.
+            # One element per step from another thread would cost more than all of this.
             blocks = step_numbers(first_step, at_once).map(self._block(at_once))
             if self._features is not None:
                 blocks = blocks.prefetch(1)
@@ -151,8 +152,8 @@ class InstanceModel(keras.Model):
         super().__init__()
         self.trained = list(trained)
         self.augment = augment
-        # Not a weight: it is data, neither saved nor checkpointed; a variable, so that a refit
-        # brings its own, of as many instances as it has. Until then there are none.
+        # Not a weight: data, neither saved nor checkpointed. It is a variable, so that a refit can
+        # set its own, of any number of instances.
         if isinstance(features, tf.Variable):
             self.features = features
         else:
@@ -169,8 +170,8 @@ class InstanceModel(keras.Model):
 
         Args:
             features: `[N, ...]`.
-            change: a block as what is trained takes it.
-            rows: of a block.
+            change: returns a block in the form that the trained network takes.
+            rows: instances in a block.
         """
         if isinstance(self.features, tf.distribute.DistributedValues):
             self.features.assign(in_blocks(change, features, rows))
@@ -200,7 +201,7 @@ class InstanceModel(keras.Model):
         return [self.loss_tracker]
 
     def reset_metrics(self) -> None:
-        """As Keras' own, which takes three times as long: of a small fit's epoch a twentieth."""
+        """Resets the loss; Keras' own takes three times as long, a twentieth of a small epoch."""
         for variable in self.loss_tracker.variables:
             variable.value.assign(0.0, read_value=False)
 
@@ -251,7 +252,7 @@ class InstanceModel(keras.Model):
         variables: list[Tensor] = []
         for layer in self.trained:
             variables += layer.trainable_variables
-        # A gathered weight's gradient has an entry a use; an optimizer's moments need their sum.
+        # A gathered weight's gradient has one entry per use; an optimizer's moments need their sum.
         gradients = [
             tf.convert_to_tensor(gradient) if isinstance(gradient, tf.IndexedSlices) else gradient
             for gradient in tape.gradient(loss, variables)
@@ -307,10 +308,10 @@ class TargetModel(InstanceModel):
 
 
 class AnnotationModel(InstanceModel):
-    """A network and an annotator head, trained on the annotations that there are.
+    """A network and an annotator head, trained on the observed and generated annotations.
 
     Args:
-        network: what is trained below the head; it gives what the head takes.
+        network: what is trained below the head; its outputs are the head's inputs.
         head: the annotator head.
         features: `[N, ...]`.
         few_cells: whether a step gathers the head's weights for the annotators of its instances'

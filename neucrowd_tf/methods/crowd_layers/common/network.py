@@ -52,8 +52,8 @@ class CompiledNetwork:
         base: the base classifier, whose Keras losses (weight penalties) `model` counts.
         standardise: the layer that holds the features' mean and scale.
         standardised: whether `model` takes what that layer makes of the features.
-        batches, steps: the latest fit's pipeline and its steps an epoch; `pipelines` has those of
-            all fits, by the number of instances.
+        batches, steps: the latest fit's pipeline and its steps per epoch; `pipelines` has those
+            of all fits, by the number of instances.
         start: variables and the values that every fit starts them from: the base's state and its
             frozen weights, all of its weights if they are pretrained, and weights that cannot be
             drawn anew.
