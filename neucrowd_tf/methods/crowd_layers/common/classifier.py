@@ -20,7 +20,7 @@ from neucrowd_tf.declare.declarations import estimator, fitted, one_of, whole
 from neucrowd_tf.declare.types import Array, Floats32, Indices, Network, Tensor
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.methods.crowd_layers.common import bases
-from neucrowd_tf.methods.crowd_layers.common.mixing import crop_and_flip
+from neucrowd_tf.methods.crowd_layers.common.mixing import PADDING, crop_and_flip
 from neucrowd_tf.methods.crowd_layers.common.model import TargetModel
 from neucrowd_tf.methods.crowd_layers.common.network import (
     CompiledNetwork,
@@ -340,10 +340,11 @@ class NetworkClassifier(CrowdEstimator):
     def _augmentation(self) -> Callable[[Tensor, Tensor], Tensor] | None:
         if not self.augment:
             return None
-        if len(self.feature_shape_) != 3:
+        shape = tuple(self.feature_shape_)
+        if len(shape) != 3 or min(shape[:2]) <= PADDING:
             raise DataError(
-                "augment: expected images [height, width, channels], received features of shape"
-                f" {tuple(self.feature_shape_)}"
+                f"augment: expected images [height, width, channels] of more than {PADDING} pixels"
+                f" a side, received features of shape {shape}"
             )
         return crop_and_flip
 
