@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import gc
 import os
-import pathlib
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +16,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 # Tests run in as many processes as there are cores: more threads would wait for each other.
 for _threads in ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"):
     os.environ.setdefault(_threads, "1")
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent.parent
 INFERRED: dict[str, list[Any]] = {}  # crowds and their labels, by what fitted them
 
 
@@ -88,15 +88,15 @@ def inferred_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def repository() -> pathlib.Path:
+def repository() -> Path:
     """The root of the checkout."""
     return ROOT
 
 
 @pytest.fixture(scope="session")
-def data_dir() -> pathlib.Path:
+def data_dir() -> Path:
     """The folder with the published datasets; tests that need it skip where it is absent."""
-    folder = pathlib.Path(os.environ.get("NEUCROWD_DATA", ROOT.parent / "shared" / "data"))
+    folder = Path(os.environ.get("NEUCROWD_DATA", ROOT.parent / "shared" / "data"))
     if not folder.is_dir():
         pytest.skip(f"no data at {folder}: set NEUCROWD_DATA")
     return folder

@@ -68,3 +68,18 @@ def randomised(layer: Any, seed: int = 1) -> Any:
     for weight in layer.weights:
         weight.assign(rng.normal(size=weight.shape))
     return layer
+
+
+# Krippendorff (2011), section C: four observers, twelve units, nominal alpha = .743.
+KRIPPENDORFF = """
+1 2 3 3 2 1 4 1 2 . . .
+1 2 3 3 2 2 4 1 2 5 . 3
+. 3 3 3 2 3 4 2 2 5 1 .
+1 2 3 3 2 4 4 1 2 5 1 .
+"""
+
+
+def krippendorff_labels() -> np.ndarray:
+    """Returns `[units, observers]` class codes of this example, -1 for missing."""
+    rows = KRIPPENDORFF.replace(".", "0").strip().splitlines()
+    return np.array([row.split() for row in rows], dtype=int).T - 1

@@ -63,7 +63,7 @@ def test_a_step_has_the_packages_losses_and_gradients(
 
     penalty = package.penalty(package.encoder)
     alike([loss, *first], [tf.reduce_mean(losses) + penalty, *gradients])
-    error = package.trackers[0].result() + package.penalty(package.sampler.encoder)
+    error = package.sampler_loss.result() + package.penalty(package.sampler.encoder)
     theirs = dict(zip([variable.path for variable in variables], of_sampler, strict=True))
     slots = theirs.pop(package.sampler.slots.path)
     bias = theirs.pop(package.sampler.bias.path)

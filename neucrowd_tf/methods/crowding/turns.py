@@ -526,7 +526,7 @@ class Turns(Learner):
         return authenticity, generator_delta(authenticity, likelihood, information)
 
     def ratios(self, batch: Logged, hidden: Tensor, latent: Tensor) -> Tensor:
-        """Returns G(y) / G_0(y) of logged labels under the present module, `[B, R]`.
+        """Returns G(y) / G_0(y) of logged labels, with G as it is now, `[B, R]`.
 
         Args:
             batch: the labels.

@@ -17,12 +17,6 @@ from neucrowd_tf.methods.dasc.quotas import (
 )
 
 
-def test_fractions_against_loop():
-    counts = np.random.default_rng(0).integers(1, 50, size=7)
-    total = sum(1 / n for n in counts)
-    np.testing.assert_allclose(fractions(counts), [1 / n / total for n in counts])
-
-
 def test_rounding_by_hand():
     # .5, .25, .25 of 7 is 3.5, 1.75, 1.75: down to 3, 1, 1, and the two left go to the largest
     # remainders.
@@ -48,20 +42,6 @@ def test_rarer_classes_have_larger_fractions(counts):
     assert tau.sum() == pytest.approx(1.0)
     used = [i for i, n in enumerate(counts) if n]
     assert all(tau[i] >= tau[j] for i in used for j in used if counts[i] <= counts[j])
-
-
-def test_generated_counts_against_loop():
-    rng = np.random.default_rng(4)
-    labels = rng.integers(3, size=(7, 4)).astype(np.int8)
-    dense = np.where(rng.random((7, 4)) < 0.4, rng.integers(3, size=(7, 4)), -1)
-    dense[:, 0] = rng.integers(3, size=7)
-    expected = np.zeros(3, int)
-    for row in range(7):
-        for annotator in range(4):
-            expected[labels[row, annotator]] += dense[row, annotator] < 0
-    crowd = Annotations.from_dense(dense, num_classes=3)
-    np.testing.assert_array_equal(generated_counts(labels, crowd.cells(), 3), expected)
-    assert expected.sum() == (dense < 0).sum()
 
 
 def test_several_labels_in_one_cell_are_no_generated_ones():
