@@ -15,7 +15,6 @@ from typing import Annotated, Any, ClassVar, Literal
 import keras
 import numpy as np
 
-from neucrowd_tf.aggregation.base import vote_shares
 from neucrowd_tf.declare.declarations import estimator, fitted, one_of, whole
 from neucrowd_tf.declare.types import Array, Floats32, Indices, Network, Tensor
 from neucrowd_tf.errors import DataError, UsageError
@@ -182,7 +181,8 @@ class NetworkClassifier(CrowdEstimator):
 
     def _set_targets(self, network: CompiledNetwork, data: TrainingData) -> None:
         """Sets what the network is trained on, by default the shares of each class's votes."""
-        network.model.set_targets(vote_shares(data.annotations.one_hot(), len(self.classes_)))
+        votes = data.annotations.vote_counts()
+        network.model.set_targets(votes / votes.sum(axis=1, keepdims=True))
 
     def _train(self, network: CompiledNetwork, data: TrainingData, run: Run) -> Network:
         """Trains a network that has just been started, and returns the history."""
