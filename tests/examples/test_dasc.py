@@ -82,7 +82,7 @@ def test_a_selection_is_the_packages(table: Any, alike: Compare) -> None:
     observed = table >= 0
     taken = observed | (rng.random(table.shape) < 0.3)
     labels, free = p.argmax(axis=-1), np.flatnonzero(~taken)
-    generated = generated_counts(labels, Annotations.from_dense(table, num_classes=dasc.C))
+    generated = generated_counts(labels, observed, dasc.C)
     candidates = Candidates(free, labels.ravel()[free], entropy(p).ravel()[free], generated)
     cells = free[select_dasc(candidates, 80, np.random.default_rng(9))]
     n, k, chosen = dasc.select(np.random.default_rng(9), p, observed, taken, 80)
