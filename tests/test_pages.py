@@ -15,7 +15,6 @@ import re
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -36,7 +35,7 @@ READERS = ("README", "SECURITY", "docs/tutorials", "docs/howto", "docs/methods",
 
 
 @functools.cache
-def script(name: str) -> Any:
+def script(name: str):
     """Returns a module of docs/."""
     spec = importlib.util.spec_from_file_location(f"docs_{name}", DOCS / f"{name}.py")
     assert spec is not None and spec.loader is not None
@@ -54,7 +53,7 @@ def makers(name: str) -> dict[Path, Callable[[str], str]]:
     if name == "deviations":
         return {module.TABLE: lambda _: module.table()}
     if name == "index":
-        return {path: lambda _, text=text: text for path, text in module.texts().items()}  # type: ignore[misc]
+        return {path: lambda _, text=text: text for path, text in module.texts().items()}
     if name in ("flags", "parameters"):
         return {module.PAGE: lambda _: module.table()}
     if name == "data_formats":

@@ -120,7 +120,7 @@ def features(index: list[Any] | None) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("annotations", [NAMED, Annotations.from_frame(NAMED)])
-def test_features_are_matched_by_name(annotations: Any) -> None:
+def test_features_are_matched_by_name(annotations) -> None:
     result = align_annotations(features(["b", "c", "a"]), annotations)[1]
     assert result.instance_names.tolist() == ["b", "c", "a"]
     assert result.to_dense().tolist() == [[-1, 1], [1, -1], [0, 1]]
