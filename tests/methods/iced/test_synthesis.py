@@ -112,20 +112,6 @@ def test_identical_points_give_that_point(interpolation: str) -> None:
     assert (new.embeddings == 3.0).all() and (new.candidates != new.neighbours).all()
 
 
-def test_plain_smote_agrees_with_imbalanced_learn_in_distribution() -> None:
-    imblearn = pytest.importorskip("imblearn.over_sampling")
-    rng = np.random.default_rng(0)
-    z = np.concatenate([rng.normal(size=(400, 2)), rng.normal(3, 1, size=(40, 2))])
-    z, y = z.astype(np.float32), np.repeat([0, 1], [400, 40])
-    oracle = imblearn.SMOTE(k_neighbors=5, random_state=0).fit_resample(z, y)[0][440:]
-    new = drawn(z, np.flatnonzero(y), 360, k=5, interpolation="uniform").embeddings
-    assert len(new) == len(oracle) == 360
-    # Both lie on segments between minority points and their neighbours: means and covariances agree
-    # within sampling error.
-    assert new.mean(axis=0) == pytest.approx(oracle.mean(axis=0), abs=0.15)
-    assert np.cov(new.T) == pytest.approx(np.cov(oracle.T), abs=0.25)
-
-
 # ----------------------------------------------------------------- synthetic annotations
 
 
