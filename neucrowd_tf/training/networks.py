@@ -182,22 +182,19 @@ def configuration(argument_name: str, value: Any, kinds: Kinds) -> Any:
         return value
     if _is_reference(value):
         return _referenced(argument_name, value)
-    if isinstance(value, str):
-        options = {"name": value}
-    else:
-        options = dict(value)
+    options = {"name": value} if isinstance(value, str) else dict(value)
     name = options.pop("name", next(iter(kinds)))
     if name not in kinds:
         raise UsageError(
             f"{argument_name}: expected the name {' or '.join(map(repr, kinds))}, received {name!r}"
         )
     names = [field.name for field in declared(kinds[name])]
-    unknown = [option for option in options if option not in names]
-    if unknown:
-        raise UsageError(
-            f"{argument_name}: {name!r} has no option {unknown[0]!r}. It has"
-            f" {', '.join(names) or 'none'}."
-        )
+    for option in options:
+        if option not in names:
+            raise UsageError(
+                f"{argument_name}: {name!r} has no option {option!r}. It has"
+                f" {', '.join(names) or 'none'}."
+            )
     config = kinds[name](**options)
     check_arguments(config)
     return config

@@ -22,7 +22,7 @@ from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData, transfo
 from neucrowd_tf.training.features import ArrayFeatures, in_blocks, standardise
 from neucrowd_tf.training.learner import in_batches
 from neucrowd_tf.training.logistic_head import STRENGTHS, LinearHead, fit_logistic
-from neucrowd_tf.training.loop import train
+from neucrowd_tf.training.loop import Evaluate, train
 from neucrowd_tf.training.networks import (
     ENCODERS,
     BatchSize,
@@ -139,7 +139,7 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         return consensus_labels(annotations, self.seed)
 
     def _network(self, data: EmbeddingData) -> tuple[Network, Network]:
-        """Returns the model that is trained, and its batches."""
+        """Returns the model that is trained, and its batches, see `in_batches`."""
         raise NotImplementedError
 
     def _before_epoch(
@@ -147,11 +147,11 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
     ) -> Mapping[str, float] | None:
         """Changes the model before an epoch; what it returns is logged."""
 
-    def _watch(self, model: Network, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
+    def _watch(self, model: Network, data: EmbeddingData) -> Evaluate:
         """Returns what is logged of the training data after each epoch."""
         return dict
 
-    def _judge(self, model: Network, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
+    def _judge(self, model: Network, data: EmbeddingData) -> Evaluate:
         """Returns further figures of the validation data, logged as `val_<name>`."""
         return dict
 
@@ -185,11 +185,14 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         self.train_labels_ = labels
         self.rows_ = data.rows
         self.kept_ = places
-        validation, validation_labels = split.validation or (split.features, labels[places])
-        features = self._scale(split.features)
-        validation = self._scale(validation)
+        train_labels = labels[places]
+        validation, validation_labels = split.validation or (split.features, train_labels)
         return EmbeddingData(
-            features, labels[places], split.annotations, validation, validation_labels
+            self._scale(split.features),
+            train_labels,
+            split.annotations,
+            self._scale(validation),
+            validation_labels,
         )
 
     def _train_embedding(
@@ -208,11 +211,11 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
 
         def evaluate() -> dict[str, float]:
             head = self._head(model.embed(features), labels, (1.0,))
-            guess = head.predict_proba(model.embed(data.validation))
-            return {**validation_figures(guess, data.validation_labels), **judge()}
+            probas = head.predict_proba(model.embed(data.validation))
+            return {**validation_figures(probas, data.validation_labels), **judge()}
 
         steps = self._steps(data)
-        start = starting_values(model.encoder, self.pretrained)
+        start = starting_values(model.encoder, pretrained=self.pretrained)
         run = with_start(run, [value for _, value in start])
         model = self._compiled(model, run, steps)
         self._before_epoch(model, data, 0)
@@ -244,9 +247,11 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
 
     def _compiled(self, model: Network, run: Run, steps: int) -> Network:
         with run.scope():
-            optimizer = make_optimizer(self.optimizer, self.learning_rate)
-            steps = run.steps_per_call(steps)
-            model.compile(optimizer=optimizer, steps_per_execution=steps, jit_compile=False)
+            model.compile(
+                optimizer=make_optimizer(self.optimizer, self.learning_rate),
+                steps_per_execution=run.steps_per_call(steps),
+                jit_compile=False,
+            )
         return model
 
     def _head(
@@ -295,7 +300,6 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         scaling = (self.mean_, self.scale_)
         name = type(self).__name__.lower()
         model = embedding_model(self.feature_shape_, scaling, encoder, dense, name)
-
         dense.set_weights(list(head.folded()))
         return model
 

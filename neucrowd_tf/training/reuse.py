@@ -29,7 +29,7 @@ class NetworkCache:
             self.clear()  # room first: two large networks at a time are one too many
             self._network = build()
             self._spec = spec
-        return self._network  # type: ignore[no-any-return]
+        return self._network
 
     def clear(self) -> None:
         """Forgets everything, and with it frees the memory."""
@@ -48,9 +48,8 @@ def reused(estimator: Estimator, cache: NetworkCache | None = None) -> Iterator[
     """
     before = estimator._networks
     if cache is None:
-        estimator._networks = NetworkCache()
-    else:
-        estimator._networks = cache
+        cache = NetworkCache()
+    estimator._networks = cache
     try:
         yield
     finally:
@@ -68,7 +67,8 @@ def forgotten_after_errors(estimator: Estimator) -> Iterator[None]:
         yield
     except BaseException:
         for value in vars(estimator).values():
-            for cache in value.values() if isinstance(value, dict) else [value]:
+            caches = value.values() if isinstance(value, dict) else [value]
+            for cache in caches:
                 if isinstance(cache, NetworkCache):
                     cache.clear()
         raise

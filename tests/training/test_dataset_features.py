@@ -65,6 +65,10 @@ def test_methods_that_train_by_batches_take_a_dataset(crowd, kind):
     with pytest.warns(UserWarning, match="1 instances have no annotations"):
         model = kind(**QUICK, monitor="accuracy").fit(dataset, dense)
     assert model.score(dataset, truth) > 0.9
+    # A row per label names its tasks by the numbers of the rows, also of a dataset.
+    frame = Annotations.from_dense(truth[:, None]).to_frame().sample(frac=1, random_state=0)
+    with pytest.warns(UserWarning, match="task k is row k"):
+        assert model.score(dataset, frame) == model.score(dataset, truth)
     assert_allclose(model.predict_proba(dataset), model.predict_proba(x), atol=1e-6)
 
 

@@ -336,6 +336,8 @@ def test_what_is_no_table_says_so() -> None:
     for use in (fitted.predict, lambda x: fitted.score(x, Y), fitted.predict_proba):
         with pytest.raises(DataError, match="expected an array or a table, received NoneType"):
             use(None)
+    with pytest.raises(DataError, match=r"annotations: expected one column .*received None"):
+        model().fit(X, None)
     held = (None, TRUTH)
     with pytest.raises(DataError, match="validation features: expected an array or a table"):
         model().fit(X, LONG, held)

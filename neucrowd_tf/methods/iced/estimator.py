@@ -177,7 +177,7 @@ class ICED(CrowdEstimator):
         self.rows_ = data.rows
         self.certainty_ = label_certainty(votes, self.epsilon)
         model = self._networks(data.features)
-        start = starting_values(model.encoder, self.pretrained)
+        start = starting_values(model.encoder, pretrained=self.pretrained)
         run = with_start(run, [value for _, value in start])
         # `set_epoch` decides which rows an epoch trains on.
         learn = functools.partial(train, model, in_turns(model.train_epoch))

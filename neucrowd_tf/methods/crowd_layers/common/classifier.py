@@ -241,7 +241,7 @@ class NetworkClassifier(CrowdEstimator):
             network = self._build(data)
             for model in filter(None, (network.model, network.second)):
                 object.__setattr__(model, "whole", network.whole)  # no part of what is trained
-            network.start = starting_values(network.base, self.pretrained)
+            network.start = starting_values(network.base, pretrained=self.pretrained)
             # A user's layer may not say how its weights are drawn.
             undrawn = reinitialise(network.model, self.seed)
             network.start += zip(undrawn, read_variables(undrawn), strict=True)
@@ -331,7 +331,7 @@ class NetworkClassifier(CrowdEstimator):
         if not callable(base):
             return bases.build_base(base, input_shape, num_classes)
         if isinstance(base, keras.Model):
-            warn_redrawn(base, "base", self.pretrained)
+            warn_redrawn(base, "base", pretrained=self.pretrained)
             base = copy_network(base, "base", input_shape)
         else:
             base = made_by(base, "base", input_shape, num_classes)
