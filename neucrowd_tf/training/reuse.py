@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from neucrowd_tf.declare.types import Estimator, Network
 
 Built = TypeVar("Built")
 UNSET: Any = None  # of an attribute that every class of networks has, without a base class for it
+
+
+def specified(estimator: Estimator) -> tuple[Hashable, ...]:
+    """Returns the class and the arguments of an estimator without its seed, for a specification.
+
+    A configuration is there by its text, as it may be changed in place; objects by their identity.
+    """
+    arguments = {**estimator.get_params(deep=False), "seed": None}.values()
+    texts = (str(x) if isinstance(x, (Mapping, list, tuple)) else x for x in arguments)
+    return (type(estimator), *texts)
 
 
 class NetworkCache:

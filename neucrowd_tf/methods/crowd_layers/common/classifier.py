@@ -44,7 +44,7 @@ from neucrowd_tf.training.networks import (
     network,
 )
 from neucrowd_tf.training.owner import with_start
-from neucrowd_tf.training.reuse import UNSET, NetworkCache, reused
+from neucrowd_tf.training.reuse import UNSET, NetworkCache, reused, specified
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.state import (
     copy_network,
@@ -164,10 +164,7 @@ class NetworkClassifier(CrowdEstimator):
             size = len(data.features)
         shape = (*data.features.shape[1:], data.annotations.num_annotators, len(self.classes_))
         lazy = isinstance(data.features, LazyFeatures)
-        arguments = {**self.get_params(deep=False), "seed": None}.values()
-        # A configuration by its text, as it may be changed in place; objects by their identity.
-        values = (str(x) if isinstance(x, (Mapping, list, tuple)) else x for x in arguments)
-        return (type(self), run.strategy, size, shape, lazy, *values)
+        return (run.strategy, size, shape, lazy, *specified(self))
 
     def _build(self, data: TrainingData) -> CompiledNetwork:
         base = self._make_base(data.features.shape[1:], len(self.classes_))
