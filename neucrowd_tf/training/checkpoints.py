@@ -81,9 +81,11 @@ class Checkpoint:
         """Appends an epoch's values to the logs and to TensorBoard."""
         for name, value in values.items():
             self.history.logs.setdefault(name, []).append(value)
+        # A `MultiOptimizer` has several.
+        rate = getattr(self.model.optimizer, "learning_rate", None)
         rates = {}
-        if hasattr(self.model.optimizer, "learning_rate"):  # a `MultiOptimizer` has several
-            rates["learning_rate"] = float(tf.convert_to_tensor(self.model.optimizer.learning_rate))
+        if rate is not None and self.run.tensorboard is not None:
+            rates["learning_rate"] = float(tf.convert_to_tensor(rate))
         self.run.scalars(epoch, {**values, **rates})
 
     def save_if_due(self) -> None:

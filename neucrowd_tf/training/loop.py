@@ -203,11 +203,10 @@ def _check_finite(model: keras.Model, loss: float = 0.0) -> None:
         names = ["the loss"]
     else:
         names = []
+    variables = model.trainable_variables
     names += [
         f"the weight {variable.path}"
-        for variable, value in zip(
-            model.trainable_variables, read_variables(model.trainable_variables), strict=True
-        )
+        for variable, value in zip(variables, read_variables(variables), strict=True)
         if not np.isfinite(value).all()
     ]
     if names:
@@ -225,10 +224,15 @@ def _figures(
 ) -> dict[str, float]:
     """Returns an epoch's figures, which all processes agree on."""
     values = {name: float(value) for name, value in logs.items()}
-    if evaluate is not None or not np.isfinite(values.get("loss", 0.0)):
-        _check_finite(model, values.get("loss", 0.0))
+    if not np.isfinite(values.get("loss", 0.0)):
+        _check_finite(model, values["loss"])
     if evaluate is not None:
-        values |= {f"val_{name}": float(value) for name, value in evaluate().items()}
+        try:
+            judged = evaluate()
+        except (ArithmeticError, ValueError):
+            _check_finite(model)  # the reason, if it is one; looking at each epoch takes longer
+            raise
+        values |= {f"val_{name}": float(value) for name, value in judged.items()}
     if watch is not None:
         values |= {name: float(value) for name, value in watch().items()}
     if run.workers > 1:

@@ -138,7 +138,7 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
     batch_size: BatchSize = 128
 
     # What fits share within `reused()`, left out of copies.
-    _networks = _network = UNSET
+    _networks = UNSET
 
     _check_together = check_network
     transform = transform
@@ -153,7 +153,7 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         """Returns the class codes `[N]` that the embedding is trained on."""
         return consensus_labels(annotations, self.seed)
 
-    def _network(self, data: EmbeddingData) -> tuple[Network, Network]:
+    def _model_and_batches(self, data: EmbeddingData) -> tuple[Network, Network]:
         """Returns the model that is trained, and its batches."""
         raise NotImplementedError
 
@@ -175,7 +175,7 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
     def _fit(self, data: TrainingData, run: Run) -> None:
         prepared = self._prepare(data, self._consensus(data.annotations))
         with run.scope():
-            fresh, batches = self._network(prepared)
+            fresh, batches = self._model_and_batches(prepared)
         model = self._compiled(fresh, run, self._steps(prepared))
         self._train_embedding(model, batches, prepared, run)
         if model is not fresh:

@@ -54,7 +54,7 @@ def test_objective_is_equation_3() -> None:
     data = method._check(x, crowd, None)
     labels = consensus_labels(data.annotations, method.seed)
     method.confidence_ = method._confidence(data.annotations.vote_counts(), labels)
-    model, make = method._network(EmbeddingData(x, labels, data.annotations, x, labels))
+    model, make = method._model_and_batches(EmbeddingData(x, labels, data.annotations, x, labels))
     tuplets, classes = model.draw(next(iter(make(0))))
     assert tuplets.shape == (32, 4)
     losses = model.tuplet_losses(tuplets, classes, training=False)
