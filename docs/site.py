@@ -28,6 +28,7 @@ PROJECT = {
     "SECURITY.md": "project/security.md",
     "RESULTS.md": "results.md",
 }
+CITATION = "project/citation.md"
 # Tables that are pages with a box that filters their rows: the page's title and its first sentence.
 FILTERED = {
     "docs/reference/deviations.csv": (
@@ -39,6 +40,11 @@ FILTERED = {
         "papers/claims.md",
         "Claims of the papers",
         "This table lists every claim of the papers, and our own choices, with our figures.",
+    ),
+    "docs/reference/crowding_sources.csv": (
+        "reference/crowding_sources.md",
+        "CrowdInG: the paper, the released code and ours",
+        "This table compares three forms of CrowdInG. Values in brackets are ours.",
     ),
     "docs/reference/parameters.csv": (
         "reference/parameters.md",
@@ -127,6 +133,12 @@ API = (*(f"neucrowd_tf.{name}" for name in PACKAGES), *METHODS)
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s#:]*)(#[^)]*)?\)")
 CODE = re.compile(r"(^```.*?^```|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
 MARKS = re.compile(r"^(```\w+) [^\n]*$", re.MULTILINE)  # of the tests: "ci", "file=x.py"
+FUNCTION = r"\\(?:arg|det|exp|log|max|min)(?![a-z])"
+AROUND = (  # TeX's space beside a function's name, which MathML has not, and primes in the line
+    (re.compile(rf"(?<=[\w)\]}}])\s*({FUNCTION})"), r"\\,\1"),
+    (re.compile(rf"({FUNCTION})(?=\s*[A-Za-z0-9|\\{{])(?!\s*\\[,;])"), r"\1\\,"),
+    (re.compile(r"((?:\\[a-z]+ )?[A-Za-z]|\\[a-z]+)'"), r"{\1\\prime}"),
+)
 FORMULA = re.compile(r"\$\$(.+?)\$\$|(?<![\\$\w])\$(?!\s)([^$]+?)(?<!\s)\$(?!\w)", re.DOTALL)
 
 
@@ -134,6 +146,8 @@ def _uri(path: str) -> str | None:
     """Returns where a file of the repository is in the site, None for one that it has not."""
     if path in PROJECT:
         return PROJECT[path]
+    if path == "CITATION.cff":
+        return CITATION
     if re.fullmatch(r"examples/\w+\.py", path):
         path = path.replace("examples/", "docs/notebooks/").replace(".py", ".ipynb")
     if path.startswith("docs/notebooks/"):
@@ -228,6 +242,10 @@ def on_files(files: Any, config: Any) -> Any:
     for notebook in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
         name, text = f"notebooks/{notebook.stem}.md", notebook_page(notebook)
         files.append(File.generated(config, name, content=text))
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    text = "# How to cite\n\nCite the program, and the paper of each method that you use.\n"
+    text += f"\n```yaml\n{citation}```\n"
+    files.append(File.generated(config, CITATION, content=text))
     for path, (uri, title, purpose) in FILTERED.items():
         files.append(File.generated(config, uri, content=filtered_page(path, title, purpose)))
     for name, text in api_pages().items():
@@ -239,13 +257,17 @@ def filtered_page(path: str, title: str, purpose: str) -> str:
     """Returns a CSV as a page; site.js adds a box that filters the table's rows."""
     with open(ROOT / path, encoding="utf-8", newline="") as file:
         header, *rows = csv.reader(file)
-    lines = [f"<tr>{''.join(f'<th>{html.escape(cell)}</th>' for cell in header)}</tr>"]
-    for row in rows:
-        lines.append(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>")
+    lines = [_table_row(header, "th"), *(_table_row(row, "td") for row in rows)]
     table = "\n".join(["<table>", *lines, "</table>"])
     how = "Type a word, such as a paper's name, to see only the rows that have it."
     heading = f"# {title}\n\n{purpose} {how}"
     return f'{heading}\n\n<div class="filtered">\n{table}\n</div>\n'
+
+
+def _table_row(row: list[str], tag: str) -> str:
+    cells = f"</{tag}><{tag}>".join(html.escape(cell) for cell in row)
+    cells = re.sub(r"`([^`<]+)`", r"<code>\1</code>", cells)
+    return f"<tr><{tag}>{cells}</{tag}></tr>"
 
 
 def notebook_page(path: Path) -> str:
@@ -309,6 +331,8 @@ def _link(match: re.Match[str], path: str, uri: str) -> str:
 def _mathml(match: re.Match[str]) -> str:
     display = "block" if match[1] else "inline"
     latex = re.sub(r"\s+", " ", match[1] or match[2]).strip()
+    for pattern, replacement in AROUND:
+        latex = pattern.sub(replacement, latex)
     formula: str = latex2mathml.converter.convert(latex, display=display)
     # At the beginning of a line Markdown takes an unknown tag for a block of its own.
     return formula if match[1] else f"<span>{formula}</span>"

@@ -321,10 +321,10 @@ if __name__ == "__main__":
     accuracy, z, safe = run(splits, seed=0)
     figure, axis = plt.subplots(figsize=(6, 4), layout="constrained")
     points = PCA(2).fit_transform(z)
-    for rows, mark, name in ((safe, ".", "safe"), (~safe, "x", "unsafe")):
-        colors = np.array(["tab:blue", "tab:orange"])[splits[0][1][rows]]
-        axis.scatter(*points[rows].T, c=colors, marker=mark, label=name)
-    axis.set_title("positive examples in orange, negative ones in blue")
+    for label, name in enumerate(("negative", "positive")):
+        for group, mark, kind in ((safe, ".", "safe"), (~safe, "x", "unsafe")):
+            rows = group & (splits[0][1] == label)
+            axis.scatter(*points[rows].T, c=f"C{label}", marker=mark, label=f"{name}, {kind}")
     axis.legend()
     figure.savefig("neucrowd.png")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from reproduction.verdicts import AHEAD, BEHIND, FEW_RUNS, UNDECIDED
 COLOURS = {AHEAD: "tab:green", BEHIND: "tab:red", UNDECIDED: "tab:gray", FEW_RUNS: "lightgray"}
 GROUPS = {SAME: "the paper's data", SIMILAR: "similar data", OTHER: "other data"}
 LIMITS = (-35.0, 45.0)  # of the axis, in points; bars beyond are cut
+LINE = 0.5  # height of a name's second line, of a row
 
 
 def draw(claims: Iterable[Claim], path: Path) -> bool:
@@ -31,9 +33,12 @@ def draw(claims: Iterable[Claim], path: Path) -> bool:
         group = [claim for claim in gains if claim.data_word == word]
         rows += [(f"{name}:", None)] * bool(group) + [(_name(claim), claim) for claim in group]
     # Narrow, with each name above its bar: the words stay readable on a phone.
-    figure = Figure(figsize=(4.8, 1.2 + 0.33 * len(rows)), layout="constrained")
+    height = sum(1 + LINE * name.count("\n") for name, _ in rows)
+    figure = Figure(figsize=(4.8, 1.2 + 0.33 * height), layout="constrained")
     axis = figure.add_subplot()
-    for y, (name, claim) in enumerate(reversed(rows)):
+    y = height
+    for name, claim in rows:
+        y -= 1 + LINE * name.count("\n")
         weight = "bold"
         if claim is not None and claim.ours is not None:
             weight = "normal"
@@ -41,7 +46,7 @@ def draw(claims: Iterable[Claim], path: Path) -> bool:
         box = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
         axis.text(LIMITS[0] + 1, y + 0.25, name, fontsize=8, fontweight=weight, bbox=box)
     axis.axvline(0, color="0.5", linewidth=0.8, zorder=0)
-    axis.set(yticks=[], ylim=(-0.7, len(rows) - 0.1), xlim=LIMITS)
+    axis.set(yticks=[], ylim=(-0.7, height - 0.1), xlim=LIMITS)
     axis.set_xlabel("gain here, in points, with 95% interval")
     for word, colour in COLOURS.items():
         axis.plot([], [], color=colour, linewidth=4, label=word)
@@ -51,7 +56,7 @@ def draw(claims: Iterable[Claim], path: Path) -> bool:
     return True
 
 
-def _draw_row(axis: Axes, y: int, ours: Ours, word: str) -> None:
+def _draw_row(axis: Axes, y: float, ours: Ours, word: str) -> None:
     """Draws the interval, the mean and the published gain of one claim, in points."""
     if ours.low is not None and ours.high is not None:
         ends = [100 * ours.low, 100 * ours.high]
@@ -66,7 +71,4 @@ def _draw_row(axis: Axes, y: int, ours: Ours, word: str) -> None:
 def _name(claim: Claim) -> str:
     """Returns a claim in few words, with a mark for published settings."""
     text = re.sub(", published (equations|rules)", " (published)", claim.claim)
-    text = f"{claim.paper}: {text}"
-    if len(text) <= 72:
-        return text
-    return text[:69] + "..."
+    return textwrap.fill(f"{claim.paper}: {text}", 72, break_on_hyphens=False)

@@ -26,7 +26,7 @@ OVERVIEW = "maps.png"
 
 
 def sentences(results: Path, suites: Iterable[Suite], paper: str | None = None) -> list[str]:
-    """Returns when each method of a map pays and when not, from its complete cells.
+    """Returns when each method with complete cells of a map pays and when not.
 
     Args:
         results: folder of the stored tables.
@@ -38,8 +38,12 @@ def sentences(results: Path, suites: Iterable[Suite], paper: str | None = None) 
         if paper in (None, suite.title.partition(",")[0]):
             cells = list(map(Cell.of, read_rows(results, suite.name)))
             for method in suite.rivals:
-                text = f"- {_sentence(suite, method, [x for x in cells if x.method == method])}"
-                lines += textwrap.wrap(text, 100, subsequent_indent="  ", break_on_hyphens=False)
+                of_method = [cell for cell in cells if cell.method == method]
+                if any(cell.is_complete for cell in of_method):
+                    text = f"- {_sentence(suite, method, of_method)}"
+                    lines += textwrap.wrap(
+                        text, 100, subsequent_indent="  ", break_on_hyphens=False
+                    )
     return lines
 
 
@@ -68,8 +72,6 @@ def _sentence(suite: Suite, method: str, cells: Sequence[Cell]) -> str:
     over = " or ".join(f"`{name}`" for name in suite.rivals[method])
     missing = asked - len(measured)
     still = f" {missing} of {asked} cells still lack runs." * bool(missing)
-    if not measured:
-        return f"`{method}`: no cell of its map has all its runs yet.{still}"
     gaining = [cell for cell in measured if cell.outcome > 0]
     losing = [cell for cell in measured if cell.outcome < 0]
     text = f"`{method}` pays, compared with the best of {over}, {_where(measured, gaining)}."

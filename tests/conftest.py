@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import gc
 import os
-import pathlib
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +16,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 # Tests run in as many processes as there are cores: more threads would wait for each other.
 for _threads in ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"):
     os.environ.setdefault(_threads, "1")
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent.parent
 INFERRED: dict[str, list[Any]] = {}  # crowds and their labels, by what fitted them
 
 
@@ -75,7 +75,7 @@ def inferred_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     fit = inference.fit_with_families
 
-    def remembered(make: Any, crowd: Any, once: Any, gold: Any = None, *alone: Any) -> Any:
+    def remembered(make, crowd, once, gold=None, *alone):
         fits = INFERRED.setdefault(
             repr((make(), once, None if gold is None else gold.tolist())), []
         )
@@ -88,15 +88,15 @@ def inferred_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def repository() -> pathlib.Path:
+def repository() -> Path:
     """The root of the checkout."""
     return ROOT
 
 
 @pytest.fixture(scope="session")
-def data_dir() -> pathlib.Path:
+def data_dir() -> Path:
     """The folder with the published datasets; tests that need it skip where it is absent."""
-    folder = pathlib.Path(os.environ.get("NEUCROWD_DATA", ROOT.parent / "shared" / "data"))
+    folder = Path(os.environ.get("NEUCROWD_DATA", ROOT.parent / "shared" / "data"))
     if not folder.is_dir():
         pytest.skip(f"no data at {folder}: set NEUCROWD_DATA")
     return folder
@@ -107,7 +107,7 @@ def cli(capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
     """Runs a command, which ends with an exit code; returns what it printed."""
     from neucrowd_tf.cli.commands import call  # after the variables above are set
 
-    def printed(name: str, flags: Sequence[str], code: int = 0) -> Any:
+    def printed(name: str, flags: Sequence[str], code: int = 0):
         assert call(name, flags) == code
         return capsys.readouterr()
 

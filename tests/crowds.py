@@ -37,7 +37,7 @@ def blobs(
     width: int = 5,
     apart: float = 2.5,
     annotators: int = 5,
-    right: Any = 0.8,
+    right=0.8,
     missing: float = 0.0,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Returns features around a corner for each class, labels with -1 for missing ones, and truth.
@@ -62,9 +62,24 @@ def softmax(x: NDArray[Any], axis: int = -1) -> NDArray[Any]:
     return e / e.sum(axis, keepdims=True)
 
 
-def randomised(layer: Any, seed: int = 1) -> Any:
+def randomised(layer, seed: int = 1):
     """Returns a built Keras layer with weights from N(0, 1)."""
     rng = np.random.default_rng(seed)
     for weight in layer.weights:
         weight.assign(rng.normal(size=weight.shape))
     return layer
+
+
+# Krippendorff (2011), section C: four observers, twelve units, nominal alpha = .743.
+KRIPPENDORFF = """
+1 2 3 3 2 1 4 1 2 . . .
+1 2 3 3 2 2 4 1 2 5 . 3
+. 3 3 3 2 3 4 2 2 5 1 .
+1 2 3 3 2 4 4 1 2 5 1 .
+"""
+
+
+def krippendorff_labels() -> np.ndarray:
+    """Returns `[units, observers]` class codes of this example, -1 for missing."""
+    rows = KRIPPENDORFF.replace(".", "0").strip().splitlines()
+    return np.array([row.split() for row in rows], dtype=int).T - 1

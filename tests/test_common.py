@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose
 from sklearn.base import clone
 
 from neucrowd_tf.annotations import Annotations
@@ -130,7 +131,7 @@ def crowd_data(
     return x[:ROWS], crowd, truth[:ROWS], held, x[ROWS:]
 
 
-def make(method: registry.Method, seed: int = 0) -> Any:
+def make(method: registry.Method, seed: int = 0):
     """Returns the method's estimator with the tiny settings that it has and that do not make it
     another method.
     """
@@ -162,18 +163,18 @@ def _renames(folder: Path, stop_after: int | None = None) -> Iterator[list[str]]
     seen: list[str] = []
     original: Callable[..., None] = os.replace
 
-    def replace(source: Any, target: Any, **options: Any) -> None:
+    def replace(source, target, **options) -> None:
         original(source, target, **options)
         if folder in Path(target).parents:
             seen.append(str(Path(target).relative_to(folder)))
             if len(seen) == stop_after:
                 raise Interrupted
 
-    os.replace = replace  # type: ignore[assignment]
+    os.replace = replace
     try:
         yield seen
     finally:
-        os.replace = original  # type: ignore[assignment]
+        os.replace = original
 
 
 class Fits:
@@ -195,7 +196,7 @@ class Fits:
             truth[:, None], num_classes=crowd.num_classes, class_names=crowd.class_names
         )
 
-    def fit(self, run: Run | None = None, seed: int = 0) -> Any:
+    def fit(self, run: Run | None = None, seed: int = 0):
         """Fits on two classes; all these fits share a compiled network where they can."""
         model, labels = make(self.method, seed), self.training(self.crowd, self.truth)
         shared = model.reused(self._networks) if hasattr(model, "reused") else _alone
@@ -204,7 +205,7 @@ class Fits:
             return model.fit(self.features, labels, self.validation, run=run)
 
     @property
-    def first(self) -> Any:
+    def first(self):
         if self._first is None:
             before = (self.features.copy(), self.validation[0].copy(), self.validation[1].copy())
             run = Run(
@@ -262,12 +263,10 @@ class TestEveryMethod:
     def test_predictions(self, method: registry.Method, fits: Fits) -> None:
         proba = np.asarray(fits.first.predict_proba(fits.new))
         assert proba.shape == (NEW_ROWS, 2) and np.isfinite(proba).all() and (proba >= 0).all()
-        np.testing.assert_allclose(proba.sum(axis=1), 1, atol=1e-5)
+        assert_allclose(proba.sum(axis=1), 1, atol=1e-5)
         labels = fits.first.predict(fits.new)
         assert labels.tolist() == fits.first.classes_[proba.argmax(axis=1)].tolist()
-        np.testing.assert_allclose(
-            np.asarray(fits.first.predict_proba(fits.new[:1])), proba[:1], atol=1e-5
-        )
+        assert_allclose(np.asarray(fits.first.predict_proba(fits.new[:1])), proba[:1], atol=1e-5)
         assert 0 <= fits.first.score(fits.new, labels) <= 1
         assert fits.first.score(fits.new, labels) == 1
         if hasattr(fits.first, "transform"):
@@ -327,11 +326,9 @@ class TestEveryMethod:
         atol = max(1e-5, np.finfo(np.float32).eps * largest / 4)
         for rows in (many, fits.new[:1]):
             served = serve(features=tf.constant(rows))
-            np.testing.assert_allclose(
-                served["probabilities"], fits.first.predict_proba(rows), atol=atol
-            )
+            assert_allclose(served["probabilities"], fits.first.predict_proba(rows), atol=atol)
         if hasattr(fits.first, "transform"):
-            np.testing.assert_allclose(
+            assert_allclose(
                 serve(features=fits.new)["embedding"], fits.first.transform(fits.new), atol=1e-4
             )
 
@@ -339,7 +336,7 @@ class TestEveryMethod:
         fits.first.save(tmp_path / "model")
         restored = load(tmp_path / "model")
         assert type(restored) is type(fits.first)
-        np.testing.assert_allclose(
+        assert_allclose(
             restored.predict_proba(fits.new), fits.first.predict_proba(fits.new), atol=1e-6
         )
         assert restored.classes_.tolist() == fits.first.classes_.tolist()
@@ -403,7 +400,7 @@ class TestEveryMethod:
         class Stop(Exception):
             pass
 
-        def stop(*_: Any) -> None:
+        def stop(*_) -> None:
             raise Stop
 
         estimator = make(method)
@@ -449,7 +446,7 @@ def test_order_and_units_of_tables(method: registry.Method, tmp_path: Path) -> N
 
     estimator = make(method)
 
-    def fitted(table: pd.DataFrame, annotations: pd.DataFrame) -> Any:
+    def fitted(table: pd.DataFrame, annotations: pd.DataFrame):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return estimator.fit(table, annotations)
@@ -461,7 +458,7 @@ def test_order_and_units_of_tables(method: registry.Method, tmp_path: Path) -> N
         first = fitted(frame, long)
         expected = first.predict_proba(later)
         moved = later.iloc[order][list(reversed(columns))]
-        np.testing.assert_allclose(first.predict_proba(moved), expected[order], atol=1e-5)
+        assert_allclose(first.predict_proba(moved), expected[order], atol=1e-5)
         # Annotators are coded in the order of their first rows, which some initial weights follow.
         start = long.drop_duplicates("worker").index
         rest = long.drop(index=start).sample(frac=1, random_state=1)
@@ -470,4 +467,4 @@ def test_order_and_units_of_tables(method: registry.Method, tmp_path: Path) -> N
             units, shift = 2.0 ** np.arange(-9, 9, 3), 64.0 * np.arange(6)
         again = fitted(frame * units + shift * units, pd.concat([long.loc[start], rest]))
         changed = again.predict_proba(later * units + shift * units)
-        np.testing.assert_allclose(changed, expected, atol=1e-3)
+        assert_allclose(changed, expected, atol=1e-3)

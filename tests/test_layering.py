@@ -157,11 +157,11 @@ def test_no_file_imports_itself_around_a_corner(repository: Path) -> None:
 # Lines, neither blank nor comments, of the modules that an estimator's module reaches by imports at
 # the top and inside functions. What makes one longer has to be worth reading for that method.
 REACH = {
-    "methods.rll.estimator": 6_750,
-    "methods.neucrowd.estimator": 7_090,
-    "methods.iced.estimator": 7_620,
-    "methods.dasc.estimator": 8_020,
-    "methods.crowding.estimator": 8_830,
+    "methods.rll.estimator": 6_890,
+    "methods.neucrowd.estimator": 7_230,
+    "methods.iced.estimator": 7_770,
+    "methods.dasc.estimator": 8_190,
+    "methods.crowding.estimator": 8_990,
 }
 
 

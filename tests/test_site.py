@@ -12,6 +12,7 @@ import subprocess
 import sys
 import zlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,12 +27,33 @@ def inventory(path: Path) -> set[str]:
     return {line.split()[0] for line in zlib.decompress(packed).decode().splitlines() if line}
 
 
-def test_every_public_name_has_an_entry(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def site() -> Any:
+    """The hooks of the site, docs/site.py."""
     pytest.importorskip("mkdocstrings")
     spec = importlib.util.spec_from_file_location("site_hooks", ROOT / "docs" / "site.py")
     assert spec is not None and spec.loader is not None
-    site = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(site)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_functions_have_spaces_and_primes_stand_in_the_line(site: Any) -> None:
+    formula = site.FORMULA.sub(site._mathml, r"$\lambda \log D(y) + \log(1 - N'_c) \min_c a$")
+    before, after = formula.split("<mo>&#x0002B;</mo>")
+    space = r'<mspace width="[\d.]+em"\s*/>'
+    assert re.search(rf"{space}<mi>log</mi>{space}<mi>D</mi>", before)
+    assert re.match("<mi>log</mi><mo", after)
+    assert "<mi>N</mi><mi>&#x02032;</mi></mrow><mi>c</mi></msub>" in after
+
+
+def test_code_of_a_table_is_code(site: Any) -> None:
+    assert site._table_row(["a `b<c` d", "`"], "td") == (
+        "<tr><td>a <code>b&lt;c</code> d</td><td>`</td></tr>"
+    )
+
+
+def test_every_public_name_has_an_entry(tmp_path: Path, site: Any) -> None:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(tmp_path)]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     subprocess.run(command, cwd=ROOT, env=environment, check=True, timeout=600)

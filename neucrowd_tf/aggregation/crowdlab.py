@@ -34,10 +34,10 @@ LEAST = 1e-6
 class Crowdlab(Aggregator):
     """Weighs a classifier's probabilities against the annotators' labels.
 
-    Each counts by how much better it is than always guessing the commonest class. The consensus
-    begins as the majority vote, whose ties the classifier breaks. The most probable class under
-    these weights is the label, and the weights that follow from the labels give `probas_`
-    (`consensus_method="best_quality"`, the default of the authors' package).
+    The classifier and each annotator count by how much better they are than always guessing the
+    commonest class. The consensus begins as the majority vote, whose ties the classifier breaks.
+    The most probable class under these weights is the label, and the weights that follow from the
+    labels give `probas_` (`consensus_method="best_quality"`, the default of the authors' package).
 
     Attributes: see `Aggregator`, and
         quality_: `[N]` the probability that each label is right.

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from neucrowd_tf.annotations.codes import as_frame, factorize, matched, numbered, unmasked
+from neucrowd_tf.annotations.codes import as_frame, matched, numbered, unmasked
 from neucrowd_tf.annotations.core import Annotations
 from neucrowd_tf.declare.types import Array, Features, Floats, Floats32, Frame, Indices
 from neucrowd_tf.errors import DataError, warn
@@ -63,39 +63,45 @@ def split_names(
     names = None if numbered(index) else as_name_array(index)
     if frame is None:
         return table, names
-    extra = frame.columns.tolist()
-    if columns is not None:
-        extra = [name for name in extra if name not in columns.tolist()]
-    ids = roles_of(extra)["task"] or [name for name in extra if folded(name) == "id"]
-    if not ids:
-        ids = [name for name in extra if folded(name) in SECOND_ITEM]
-        if columns is None:
-            every = set(tasks)
-            ids = [name for name in ids if every and every.issubset(frame[name].tolist())]
-    # A measured value has the name of ids at times, such as `unit` or `sample`.
-    ids = [c for c in ids if not (frame[[c]].select_dtypes(np.floating) % 1 > 0).to_numpy().any()]
+    ids = _id_columns(frame, columns, tasks)
     if not ids or len(frame.columns) == 1:
         return frame, names
-    unset = index.name is None and getattr(index.dtype, "kind", "O") in "iu"
-    same = len(ids) == 1 and as_name_array(index).tolist() == frame[ids[0]].tolist()
-    if len(ids) > 1 or not (unset or same):
+    title = ids[0]
+    column = frame[title]
+    is_set = index.name is not None or getattr(index.dtype, "kind", "O") not in "iu"
+    if len(ids) > 1 or (is_set and as_name_array(index).tolist() != column.tolist()):
         also = f"column {ids[1]!r}" if len(ids) > 1 else "the index"
         raise DataError(
-            f"{subject}: column {ids[0]!r} and {also} both name the rows. Drop one, or rename the"
+            f"{subject}: column {title!r} and {also} both name the rows. Drop one, or rename the"
             " column if it is a feature"
         )
-    column = frame[ids[0]]
-    bad = column.isna() | column.duplicated()
-    if bad.any():
-        row = int(np.argmax(bad))
-        problem = f"{spelt(column.iloc[row])} again"
-        if column.isna().iloc[row]:
-            problem = "no id"
-        raise DataError(
-            f"{subject}: row {row}: column {ids[0]!r} has {problem}. Correct it, or rename the"
-            " column if it is a feature."
-        )
-    return frame.drop(columns=ids[0]), as_name_array(column)
+    for problem, bad in (("no id", column.isna()), ("{} again", column.duplicated())):
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise DataError(
+                f"{subject}: row {row}: column {title!r} has"
+                f" {problem.format(spelt(column.iloc[row]))}. Correct it, or rename the column if"
+                " it is a feature."
+            )
+    return frame.drop(columns=title), as_name_array(column)
+
+
+def _id_columns(frame: Frame, columns: Names, tasks: Collection[object]) -> list[Any]:
+    """Returns the names of columns that have ids of the rows, see `split_names`."""
+    others = frame.columns.tolist()
+    if columns is not None:
+        others = [name for name in others if name not in columns.tolist()]
+    ids = roles_of(others)["task"] or [name for name in others if folded(name) == "id"]
+    if not ids:
+        for name in others:
+            if folded(name) in SECOND_ITEM and (
+                columns is not None or (tasks and set(tasks) <= set(frame[name].tolist()))
+            ):
+                ids.append(name)
+    # A measured value has the name of ids at times, such as `unit` or `sample`.
+    fractions = frame[ids].select_dtypes(np.floating) % 1 > 0
+    measured = fractions.columns[fractions.any()].tolist()
+    return [name for name in ids if name not in measured]
 
 
 def arrange_columns(frame: Frame, columns: Names, subject: str) -> Any:
@@ -107,16 +113,15 @@ def arrange_columns(frame: Frame, columns: Names, subject: str) -> Any:
     if as_frame(frame) is None:
         return frame
     present = frame.columns.tolist()
-    wanted = [*range(len(present))] if columns is None else columns.tolist()
-    if (columns is None or numbered(frame.columns)) and {*wanted} != {*present}:
+    wanted = list(range(len(present))) if columns is None else columns.tolist()
+    if (columns is None or numbered(frame.columns)) and set(wanted) != set(present):
         return frame  # one of them has no names
     if wanted == present:
         return frame
-    missing = [f"{name!r} is missing" for name in wanted if name not in present]
-    new = [f"{name!r} is new" for name in present if name not in wanted]
-    if len(present) > len(wanted):
-        new.append(f"{present[0]!r} is new")
-    for problem in missing + new:
+    missing = [name for name in wanted if name not in present]
+    new = [name for name in present if name not in wanted]
+    if missing or len(present) > len(wanted):
+        problem = f"{missing[0]!r} is missing" if missing else f"{(new or present)[0]!r} is new"
         raise DataError(
             f"{subject}: column {problem}. Pass the columns of training: {listed(wanted, 8, repr)}"
         )
@@ -138,10 +143,10 @@ def column_names(frame: Frame, subject: str = "features") -> Names:
     return as_name_array(columns)
 
 
-def _unlike(rows: Array, names: Array) -> bool:
+def _is_reordered(names: Array, others: Array) -> bool:
     """Whether names are the same as others, in another order."""
-    first = list(map(str, rows.tolist()))
-    second = list(map(str, names.tolist()))
+    first = list(map(str, names.tolist()))
+    second = list(map(str, others.tolist()))
     return first != second and sorted(first) == sorted(second)
 
 
@@ -172,7 +177,7 @@ def align_labels(labels: Any, table: Any, rows: Names, subject: str = "labels") 
     if rows is None or numbered(index):
         if rows is None and numbered(getattr(table, "index", None)):
             rows = np.arange(len(table))
-        if rows is not None and _unlike(rows, names):
+        if rows is not None and _is_reordered(rows, names):
             raise _ambiguous(subject)
         return labels
     if rows.tolist() == names.tolist():
@@ -220,17 +225,17 @@ def check_numbers(array: Array, subject: str) -> None:
 def _texts_as_array(features: Features) -> Array:
     """Returns texts as an array; NumPy would make the text "nan" of NaN in a list."""
     if isinstance(features, (list, tuple)) and any(isinstance(text, str) for text in features):
-        texts = np.empty(len(features), dtype=object)
-        texts[:] = features
-        return texts
+        return np.array(features, dtype=object)
     return np.asarray(features)
 
 
 def is_text(features: Features) -> bool:
     """Whether features are texts: one dimension, of strings, bytes or missing ones."""
     array = _texts_as_array(features)
-    if array.ndim != 1 or array.dtype.kind != "O":
-        return array.ndim == 1 and array.dtype.kind in "UST"
+    if array.ndim != 1:
+        return False
+    if array.dtype.kind != "O":
+        return array.dtype.kind in "UST"
     has_text = False
     for value in array.tolist():
         has_text |= isinstance(value, (str, bytes))
@@ -265,6 +270,11 @@ def check_texts(features: Features, subject: str = "texts") -> Array:
 def as_single(array: Array, subject: str, scaling: Floats | None = None) -> Floats32:
     """Returns finite numbers as float32, first rescaled in float64 if there is a `rescaling`.
 
+    Args:
+        array: numbers `[N, ...]`.
+        subject: their name in errors.
+        scaling: `[2, d]` see `rescaling`.
+
     Raises:
         DataError: a number that float32 does not reach.
     """
@@ -272,9 +282,10 @@ def as_single(array: Array, subject: str, scaling: Floats | None = None) -> Floa
         if scaling is None:
             single = array.astype(np.float32, copy=False)
         else:
+            middle, half = scaling
             single = np.empty(array.shape, np.float32)
             for rows in _row_blocks(array):
-                single[rows] = (array[rows] - scaling[0]) / scaling[1]
+                single[rows] = (array[rows] - middle) / half
     _check_finite(single, array, subject)
     return single
 
@@ -313,15 +324,15 @@ def rescaling(features: Array) -> Floats | None:
     if is_single or features.ndim != 2 or not len(features):
         return None
     moved = np.zeros(features.shape[1])
-    low = np.full(features.shape[1], np.inf)
-    high = np.full(features.shape[1], -np.inf)
+    low = moved + np.inf
+    high = -low
     with np.errstate(over="ignore"):
         for rows in _row_blocks(features):
             exact = features[rows].astype(np.float64, copy=False)
             np.minimum(low, exact.min(axis=0), out=low)
             np.maximum(high, exact.max(axis=0), out=high)
-            block = np.abs(exact.astype(np.float32) - exact)
-            np.maximum(moved, block.max(axis=0), out=moved)
+            rounding = np.abs(exact.astype(np.float32) - exact)
+            np.maximum(moved, rounding.max(axis=0), out=moved)
     middle = high / 2 + low / 2
     half = high / 2 - low / 2
     varies = half > len(features) * np.finfo(np.float64).eps * np.abs(middle)
@@ -329,24 +340,22 @@ def rescaling(features: Array) -> Floats | None:
     representable = np.where(varies, moved <= LOST * half, np.isfinite(moved))
     if representable.all():
         return None
-    return np.stack(
-        [np.where(representable, 0.0, middle), np.where(representable | ~varies, 1.0, half)]
-    )
+    half[~varies] = 1.0
+    return np.where(representable, [[0.0], [1.0]], [middle, half])
 
 
 def _check_reached(features: Array, columns: Indices) -> None:
     """Raises DataError for a number that float32 does not reach among others that it holds."""
     most = np.finfo(np.float32).max
-    for column in columns:
+    for column in columns.tolist():
         sizes = np.abs(features[:, column].astype(np.float64))
         reached = sizes[(sizes > 0) & (sizes <= most)]
         if len(reached) and reached.max() < LOST * sizes.max():
             row = int(sizes.argmax())
-            place = _shown((row, int(column)))
             raise DataError(
-                f"features: {place}: {features[row, column]} is out of reach of float32"
-                f" ({most:.3g}), and the other numbers of the column would become equal beside it."
-                " Correct it, or take the logarithm of the column."
+                f"features: {_shown((row, column))}: {features[row, column]} is out of reach of"
+                f" float32 ({most:.3g}), and the other numbers of the column would become equal"
+                " beside it. Correct it, or take the logarithm of the column."
             )
 
 
@@ -370,8 +379,9 @@ def _as_numbers(features: Features, subject: str) -> Array:
 
 
 def _shown(position: tuple[int, ...]) -> str:
-    row, *column = position
-    return f"row {row}, column {column[0] if len(column) == 1 else tuple(column)}"
+    row, *inner = position
+    column = inner[0] if len(inner) == 1 else tuple(inner)
+    return f"row {row}, column {column}"
 
 
 # --------------------------------------------------------------------------- annotations
@@ -400,72 +410,64 @@ def as_annotations(annotations: Any, num_classes: int | None = None) -> Annotati
         return Annotations.from_frame(frame)
     items = roles["task"]
     if roles["worker"] or roles["label"] or (items and frame[items[0]].duplicated().any()):
-        missing = next(role for role, columns in roles.items() if not columns)
-        columns = ", ".join(map(repr, list(frame.columns)[:8]))
+        missing = ""
         arguments = []
-        for role, named in roles.items():
-            column = named[0] if len(named) == 1 else role.upper()
+        for role, columns in roles.items():
+            if not columns:
+                missing = missing or role
+            column = columns[0] if len(columns) == 1 else role.upper()
             arguments.append(f"{role}={column!r}")
         raise DataError(
-            f"annotations: no column is a {missing} among {columns}. Name the columns instead of"
-            " the words in capitals, and pass the result:\n  from neucrowd_tf import Annotations\n"
+            f"annotations: no column is a {missing} among {listed(frame.columns, 8, repr)}. Name"
+            " the columns instead of the words in capitals, and pass the result:\n"
+            "  from neucrowd_tf import Annotations\n"
             f"  annotations = Annotations.from_frame(annotations, {', '.join(arguments)})"
         )
     frame, names = split_names(frame, "annotations")
-    cells = np.zeros(0)
     if all(getattr(dtype, "kind", "O") in "iuf" for dtype in frame.dtypes):
         cells = frame.to_numpy(np.float64, na_value=np.nan)
         if not np.isnan(cells).any():
             return Annotations.from_dense(
                 cells, num_classes=num_classes, instance_names=names, annotator_names=frame.columns
             )
-    if (cells == -1).any():
-        raise DataError(
-            "annotations: missing labels are both -1 and NaN. Use frame.replace(-1, np.nan), or"
-            " Annotations.from_wide_frame(frame) if -1 is a class."
-        )
+        if (cells == -1).any():
+            raise DataError(
+                "annotations: missing labels are both -1 and NaN. Use frame.replace(-1, np.nan), or"
+                " Annotations.from_wide_frame(frame) if -1 is a class."
+            )
     if frame.isna().to_numpy().any():
         if names is not None:
             frame = frame.set_axis(names, axis=0)
         return Annotations.from_wide_frame(frame)
+    columns = [f"{name!r} of {dtype}" for name, dtype in frame.dtypes.items()]
     raise DataError(
         f"annotations: expected {SHAPES}, with -1 or NaN for missing labels; received columns"
-        f" {', '.join(f'{name!r} of {dtype}' for name, dtype in list(frame.dtypes.items())[:8])}"
+        f" {listed(columns, 8)}"
     )
 
 
 def align_annotations(
-    features: Features, annotations: object, num_classes: int | None = None, columns: Names = None
-) -> tuple[Any, Annotations]:
-    """Returns features without ids, and annotations with an instance for each row, in their order.
-
-    Rows with names are matched by them. Without names they are the annotations' instances in order.
-    A frame with a row per label has no such order, so that its tasks must be the rows' numbers.
+    crowd: Annotations, rows: Names, size: int, annotations: object
+) -> Annotations:
+    """Returns annotations with an instance for each row of the features, in their order.
 
     Args:
-        features: `[N, ...]`, see `split_names`.
-        annotations: see `as_annotations`.
-        num_classes: see `as_annotations`.
-        columns: see `split_names`.
+        crowd: the annotations.
+        rows: the names of the rows; None without names.
+        size: number of rows.
+        annotations: what the annotations were made of.
 
     Raises:
         DataError: annotations that cannot be matched with certainty.
     """
-    crowd = as_annotations(annotations, num_classes)
-    tasks = crowd.instance_names.tolist() if crowd.named else ()
-    table, rows = split_names(features, "features", columns, tasks)
-    return table, _aligned(crowd, rows, int(np.shape(table)[0]), annotations)
-
-
-def _aligned(crowd: Annotations, rows: Names, size: int, annotations: object) -> Annotations:
-    """Returns the annotations of rows, see `align_annotations`."""
-    tasks = crowd.instance_names
-    frame = None if crowd is annotations else as_frame(annotations)
+    tasks = crowd.instance_names.tolist()
     if rows is None:
-        long = frame is not None and all(roles_of(frame.columns).values())
-        moved = crowd.named and tasks.tolist() != [*range(size)]
-        if long or (moved and (frame is not None or {*tasks.tolist()} == {*range(size)})):
-            reading = "task k is row k" if long else "row i is instance i"
+        frame = as_frame(annotations)
+        is_long = frame is not None and all(roles_of(frame.columns).values())
+        numbers = list(range(size))
+        is_moved = crowd.named and tasks != numbers
+        if is_long or (is_moved and (frame is not None or set(tasks) == set(numbers))):
+            reading = "task k is row k" if is_long else "row i is instance i"
             warn(
                 "the rows of the features have no names, those of the annotations have:"
                 f" {reading}. Pass a frame whose index names the tasks (in a Pipeline:"
@@ -473,19 +475,20 @@ def _aligned(crowd: Annotations, rows: Names, size: int, annotations: object) ->
                 UserWarning,
                 stacklevel=5,
             )
-        if long:
+        if is_long:
             return _by_row_number(crowd, size)
         return crowd
-    if tasks.tolist() == rows.tolist():
+    if tasks == rows.tolist():
         return crowd
     if not crowd.named:
-        if _unlike(tasks, rows):
+        if _is_reordered(crowd.instance_names, rows):
             raise _ambiguous("annotations")
         return crowd  # a matrix: row i is instance i
-    codes = factorize(rows, None, "index")[0]
-    if codes.max(initial=-1) + 1 < len(codes):
-        twice = rows[np.setdiff1d(np.arange(len(codes)), np.unique(codes, return_index=True)[1])]
-        raise DataError(f"features: the index has {spelt(twice[0])} twice. Keep one row per task.")
+    names = set()
+    for name in rows.tolist():
+        if name in names:
+            raise DataError(f"features: the index has {spelt(name)} twice. Keep one row per task.")
+        names.add(name)
     return crowd.align(rows)
 
 

@@ -13,12 +13,8 @@ from neucrowd_tf.errors import DataError
 
 def titles(scale: Scale) -> dict[str, str]:
     """Returns the names of the coefficients on a scale, as a report prints them."""
-    if scale == "nominal":
-        gwet = "Gwet's AC1"
-    else:
-        gwet = "Gwet's AC2"
-    alpha = "Krippendorff's alpha"
-    names = ("percent agreement", "Fleiss' kappa", alpha, gwet)
+    gwet = "Gwet's AC1" if scale == "nominal" else "Gwet's AC2"
+    names = ("percent agreement", "Fleiss' kappa", "Krippendorff's alpha", gwet)
     return dict(zip(COEFFICIENTS, names, strict=True))
 
 
@@ -47,10 +43,11 @@ def agreement_intervals(
     rng = np.random.default_rng(seed)
     # Items with equal votes are drawn together, as most crowds have few different rows.
     rows, times = np.unique(counts, axis=0, return_counts=True)
-    drawn: dict[str, list[float]] = {name: [] for name in estimate}
+    samples = []
     for _ in range(RESAMPLES):
-        again = rng.multinomial(len(counts), times / len(counts))
-        sample = agreement_coefficients(rows, scale, values, times=again)
-        for name, value in sample.items():
-            drawn[name].append(value)  # NaN, such as of one class alone, is left out by `of`
-    return {name: Estimate.of(value, drawn[name]) for name, value in estimate.items()}
+        resampled = rng.multinomial(len(counts), times / len(counts))
+        samples.append(agreement_coefficients(rows, scale, values, times=resampled))
+    intervals = {}
+    for name, value in estimate.items():  # `of` leaves out NaN, such as of one class alone
+        intervals[name] = Estimate.of(value, [sample[name] for sample in samples])
+    return intervals

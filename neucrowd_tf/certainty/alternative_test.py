@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
+from neucrowd_tf.aggregation.families import labels_of
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.types import Array, Floats, Indices, Mask
 from neucrowd_tf.errors import DataError
 
 FEWEST_PEOPLE = 2
@@ -31,8 +31,8 @@ class AlternativeTest:
 
     winning_rate: float
     advantage: float
-    p_values: NDArray[np.float64]
-    advantages: NDArray[np.float64]
+    p_values: Floats
+    advantages: Floats
 
     @property
     def passed(self) -> bool:
@@ -41,7 +41,7 @@ class AlternativeTest:
 
 
 def alternative_test(
-    crowd: Annotations, model: int, *, models: NDArray[np.bool_] | None = None, epsilon: float = 0.1
+    crowd: Annotations, model: int, *, models: Mask | None = None, epsilon: float = 0.1
 ) -> AlternativeTest:
     """Compares a model with each person, by how well both agree with the other people.
 
@@ -60,31 +60,26 @@ def alternative_test(
         section 3; Benjamini and Yekutieli (2001) for several tests at once.
     """
     if models is None:
-        others = np.arange(crowd.num_annotators) == model
-    else:
-        others = models
-    people = crowd.select(~others[crowd.annotators])
-    predicted = labels_of(crowd, model)
+        models = np.arange(crowd.num_annotators) == model
+    people = labels_of(crowd, ~models)
+    predicted = labels_by(crowd, model)
     votes = people.vote_counts()
     usable = (predicted >= 0) & (votes.sum(axis=1) >= FEWEST_PEOPLE)
-    rows = np.flatnonzero(usable[people.instances])
-    items, annotators, labels = (
-        codes[rows] for codes in (people.instances, people.annotators, people.labels)
-    )
-    # Agreement with the others: with all votes, less that with the person's vote.
+    people = people.select(usable[people.instances])
+    items = people.instances
     guesses = predicted[items]
-    by_model = votes[items, guesses] - (labels == guesses)
-    by_person = votes[items, labels] - 1
+    # Agreement with the others: with all votes, less that with the person's vote.
+    of_model = votes[items, guesses] - (people.labels == guesses)
+    of_person = votes[items, people.labels] - 1
+    wins = of_model >= of_person
+    losses = of_person >= of_model
+    differences = losses.astype(float) - wins
     p_values = []
     advantages = []
-    for person in np.unique(annotators):
-        mine = annotators == person
-        if mine.sum() < FEWEST_ITEMS:
-            continue
-        wins = by_model[mine] >= by_person[mine]
-        losses = by_person[mine] >= by_model[mine]
-        p_values.append(_p_value(losses.astype(float) - wins, epsilon))
-        advantages.append(wins.mean())
+    for person in np.flatnonzero(people.labels_per_annotator() >= FEWEST_ITEMS):
+        rows = people.annotators == person
+        p_values.append(_p_value(differences[rows], epsilon))
+        advantages.append(wins[rows].mean())
     if not p_values:
         raise DataError(
             f"alternative test: no human annotator has {FEWEST_ITEMS} items that the model and"
@@ -96,15 +91,15 @@ def alternative_test(
     )
 
 
-def labels_of(crowd: Annotations, annotator: int) -> NDArray[np.int64]:
+def labels_by(crowd: Annotations, annotator: int) -> Indices:
     """Returns `[N]` the class codes that an annotator gave, -1 where there is no label."""
     labels = np.full(crowd.num_instances, -1)
-    mine = crowd.annotators == annotator
-    labels[crowd.instances[mine]] = crowd.labels[mine]
+    rows = crowd.annotators == annotator
+    labels[crowd.instances[rows]] = crowd.labels[rows]
     return labels
 
 
-def _p_value(differences: NDArray[Any], epsilon: float) -> float:
+def _p_value(differences: Array, epsilon: float) -> float:
     """Returns the p-value of "the mean is epsilon or more", by Student's one-sided test."""
     if np.ptp(differences) == 0:
         return float(differences[0] >= epsilon)

@@ -98,28 +98,28 @@ def changes(inference: Inference, times: Floats | None) -> list[Change]:
     skill = np.clip(np.nan_to_num(inference.skills.skill), LEAST_SKILL, 1 - LEAST_SKILL)
     weights = np.maximum(np.log((classes - 1) * skill / (1 - skill)), 0.0)
     order = np.lexsort((times, crowd.annotators))
-    labels_of = np.split(order, np.cumsum(crowd.labels_per_annotator())[:-1])
-    timed = [rows[np.isfinite(times[rows])] for rows in labels_of]
-    counts = np.array(list(map(len, timed)))
-    tested = np.flatnonzero(counts >= 2 * LEAST_SIDE)
-    named: dict[int, Change] = {}
+    rows_of = np.split(order, np.cumsum(crowd.labels_per_annotator())[:-1])
+    timed_of = [rows[np.isfinite(times[rows])] for rows in rows_of]
+    tested = [code for code, rows in enumerate(timed_of) if len(rows) >= 2 * LEAST_SIDE]
+    num_tested = len(tested)
+    clear: list[Change] = []
     while True:
         votes = _Votes.of(crowd, weights)
         best = FALSE_ALARMS
         clearest = None
-        for code in tested.tolist():
-            if code in named:
-                continue
-            others = votes.of_others(crowd, labels_of[code], timed[code], inference.gold)
-            rows, winners, against = others
+        for code in tested:
+            rows, winners, against = votes.of_others(
+                crowd, rows_of[code], timed_of[code], inference.gold
+            )
             agrees = crowd.labels[rows] == winners
             num_before, chance = _most_likely(agrees, times[rows], winners, against)
-            if chance * len(tested) < best:
-                best = chance * len(tested)
+            if chance * num_tested < best:
+                best = chance * num_tested
                 clearest = Change(code, agrees, num_before, float(times[rows[num_before]]))
         if clearest is None:
-            return [named[code] for code in sorted(named)]
-        named[clearest.annotator] = clearest
+            return sorted(clear, key=lambda change: change.annotator)
+        clear.append(clearest)
+        tested.remove(clearest.annotator)
         weights[clearest.annotator] = 0.0
 
 
@@ -133,12 +133,13 @@ class _Votes(NamedTuple):
     @classmethod
     def of(cls, crowd: Annotations, weights: Floats) -> _Votes:
         """Returns the votes of annotators with these weights `[R]`, which are at least 0."""
-        each = weights[crowd.annotators]
-        shape = (crowd.num_instances, crowd.num_classes)
-        cells = crowd.instances.astype(np.int64) * shape[1] + crowd.labels
-        sums = np.bincount(cells, each, shape[0] * shape[1]).astype(np.float64, copy=False)
-        counts = np.bincount(cells[each > 0], minlength=shape[0] * shape[1])
-        return cls(weights.copy(), sums.reshape(shape), counts.reshape(shape))
+        of_label = weights[crowd.annotators]
+        cells = crowd.instances, crowd.labels
+        sums = np.zeros((crowd.num_instances, crowd.num_classes))
+        np.add.at(sums, cells, of_label)
+        counts = np.zeros(sums.shape, np.int64)
+        np.add.at(counts, cells, of_label > 0)
+        return cls(weights.copy(), sums, counts)
 
     def of_others(
         self, crowd: Annotations, every: Indices, rows: Indices, gold: Indices
@@ -161,7 +162,7 @@ class _Votes(NamedTuple):
         sums = self.sums[labelled]
         counts = self.counts[labelled]
         np.subtract.at(sums, cells, weights)
-        np.subtract.at(counts, cells, np.where(weights > 0, 1, 0))
+        np.subtract.at(counts, cells, weights > 0)
         items = crowd.instances[rows]
         of_row = np.searchsorted(labelled, items)
         sums = sums[of_row]
@@ -196,9 +197,8 @@ def _most_likely(
         return 0, 1.0
     sums = np.cumsum(agrees, dtype=np.int64)
     before = sums[sizes - 1]
-    after = np.asarray(sums[-1] - before)
-    rest = total - sizes
-    logs = _max_log_likelihood(before, sizes) + _max_log_likelihood(after, rest)
+    logs = _max_log_likelihood(before, sizes)
+    logs += _max_log_likelihood(sums[-1] - before, total - sizes)
     num_before = int(sizes[np.argmax(logs)])
     # By how much the annotator's agreement falls, and by how much that of the others does.
     fall = float(agrees[:num_before].mean() - agrees[num_before:].mean())
@@ -227,7 +227,7 @@ def _hypergeometric(total: int, right: int, drawn: int) -> Floats:
     hits = np.arange(max(0, drawn + right - total), min(drawn, right) + 1)
 
     def ways(size: int, chosen: Indices | int) -> Floats:
-        return np.asarray(gammaln(size + 1) - gammaln(chosen + 1) - gammaln(size - chosen + 1))
+        return gammaln(size + 1) - gammaln(chosen + 1) - gammaln(size - chosen + 1)
 
     logs = ways(right, hits) + ways(total - right, drawn - hits) - ways(total, drawn)
     shares = np.zeros(drawn + 1)
@@ -238,4 +238,4 @@ def _hypergeometric(total: int, right: int, drawn: int) -> Floats:
 def _max_log_likelihood(right: Indices, total: Indices) -> Floats:
     """Returns the log likelihoods of `right` of `total` labels at their most likely rates."""
     rate = np.clip(right / total, 1e-12, 1 - 1e-12)
-    return np.asarray(right * np.log(rate) + (total - right) * np.log1p(-rate))
+    return right * np.log(rate) + (total - right) * np.log1p(-rate)

@@ -9,9 +9,9 @@ import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.types import Indices, Mask
 
 FEWEST_OTHERS = 20  # items without gold labels, for a comparison
 FEWEST_GOLD_ITEMS = 10  # for a comparison of what their labels are like
@@ -39,7 +39,7 @@ class GoldItems:
     unlike: bool
 
 
-def gold_items(crowd: Annotations, gold: NDArray[np.int64]) -> GoldItems | None:
+def gold_items(crowd: Annotations, gold: Indices) -> GoldItems | None:
     """Returns gold items with as many labels as other items have.
 
     Labels of annotators who labelled gold items alone, such as the author of the gold labels, are
@@ -85,11 +85,7 @@ def gold_items(crowd: Annotations, gold: NDArray[np.int64]) -> GoldItems | None:
 
 
 def _thinned(
-    crowd: Annotations,
-    marked: NDArray[np.bool_],
-    late: NDArray[np.bool_],
-    most: NDArray[np.int64],
-    rng: np.random.Generator,
+    crowd: Annotations, marked: Mask, late: Mask, most: Indices, rng: np.random.Generator
 ) -> Annotations:
     """Returns a crowd in which marked items `[N]` keep up to a number of labels `[N]`.
 
@@ -102,13 +98,13 @@ def _thinned(
     return crowd.select(~marked[crowd.instances] | (rank < most[crowd.instances]))
 
 
-def _more(marked: NDArray[np.int64], others: NDArray[np.int64]) -> bool:
+def _more(marked: Indices, others: Indices) -> bool:
     """Returns whether gold items have more labels than others, beyond chance."""
     error = np.sqrt(marked.var() / len(marked) + others.var() / len(others))
     return bool(marked.mean() - others.mean() > SIGNIFICANT * error + 0.05 * others.mean())
 
 
-def unlike_others(crowd: Annotations, gold: NDArray[np.int64]) -> bool:
+def unlike_others(crowd: Annotations, gold: Indices) -> bool:
     """Returns whether gold items surely differ from the others by their labels.
 
     They are compared by the share of each class among an item's labels, and by how often two of

@@ -5,16 +5,18 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
+import itertools
 import shlex
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.aggregation.base import (
     Aggregator,
     GoldLabels,
     apply_gold,
+    expected_counts,
     expected_skills,
     gold_codes,
     normalise_counts,
@@ -27,6 +29,7 @@ from neucrowd_tf.aggregation.families import (
     dependent_families,
     effective_votes,
     fit_with_families,
+    labels_of,
     named_families,
     named_models,
     related,
@@ -37,13 +40,15 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.tables import as_annotations
 from neucrowd_tf.annotations.votes import Ties
 from neucrowd_tf.certainty.estimate import Estimate
-from neucrowd_tf.certainty.gold_items import gold_items
+from neucrowd_tf.certainty.gold_items import GoldItems, gold_items
 from neucrowd_tf.certainty.opposed_groups import OpposedGroups, opposed_groups
 from neucrowd_tf.certainty.prediction_powered import prediction_powered_share
 from neucrowd_tf.certainty.recalibration import Calibration, Certainty, gold_agreement
 from neucrowd_tf.certainty.skills import Skills, annotator_skills
 from neucrowd_tf.certainty.teaching import Evidence, teach
+from neucrowd_tf.declare.types import Floats, Indices, Integers, Mask
 from neucrowd_tf.errors import quietly, warn
+from neucrowd_tf.names import listed
 
 METHOD = "consensus"  # of every command, by default
 SIGNIFICANT = 1.96  # standard errors
@@ -74,55 +79,64 @@ SHARED = "Mistakes that annotators share cannot be seen without gold labels; add
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Inference:
-    """A crowd's inferred labels.
+class Labelled:
+    """A crowd's inferred labels, and what gold labels say about them.
 
     Attributes:
-        crowd: the annotations.
         model: the fitted aggregator; gold labels are fixed in it.
-        certainty: of the labels.
-        skills: annotators' skills; None for vote counts alone.
-        gold: `[N]` class codes, -1 if unknown.
+        base: the aggregator before gold labels taught; `model` without them.
         agreement: with how many gold labels the labels that were inferred without them agree, of
             how many, and the share; None without gold labels.
         estimates: of the labels, see `gold_estimates`; None with fewer than `FEWEST_GOLD` gold
             labels.
         without_gold: the accuracy of the labels that were inferred without gold labels; None as
             `estimates`.
-        families: of annotators who count once, because they err together.
         left_out: how many labels of gold items, which other items lack, have no part in what gold
             labels say; -1 if vote counts do not show which.
-        people: the inference from people's labels alone; None without models or without people.
-        base: the aggregator before gold labels taught; `model` without them.
-        opposed: groups of annotators of whom votes do not show which is right.
         by_groups: whether gold items are mostly those on which opposed groups differ.
         unlike: whether gold items are otherwise surely no random draw of all items, and therefore
             teach nothing.
     """
 
-    crowd: Annotations
     model: Aggregator
-    certainty: Certainty
-    skills: Skills | None
-    gold: NDArray[np.int64]
-    agreement: tuple[int, int, Estimate] | None
+    base: Aggregator
+    agreement: tuple[int, int, Estimate] | None = None
     estimates: tuple[Estimate, dict[str, Estimate]] | None = None
-    families: tuple[Family, ...] = ()
-    left_out: int = 0
-    people: Inference | None = None
     without_gold: Estimate | None = None
-    base: Aggregator | None = None
-    opposed: OpposedGroups | None = None
+    left_out: int = 0
     by_groups: bool = False
     unlike: bool = False
 
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class Inference(Labelled):
+    """A crowd's inferred labels, and how sure they are.
+
+    Attributes:
+        crowd: the annotations.
+        gold: `[N]` class codes, -1 if unknown.
+        families: of annotators who count once, because they err together.
+        people: the inference from people's labels alone; None without models or without people.
+        certainty: of the labels.
+        skills: annotators' skills; None for vote counts alone.
+        opposed: groups of annotators of whom votes do not show which is right.
+    """
+
+    crowd: Annotations
+    gold: Indices
+    families: Sequence[Family]
+    people: Inference | None
+    certainty: Certainty
+    skills: Skills | None
+    opposed: OpposedGroups | None
+
     @property
-    def labels(self) -> NDArray[np.int64]:
+    def labels(self) -> Indices:
         """`[N]` class codes: the gold labels, elsewhere the inferred ones."""
         return np.where(self.gold >= 0, self.gold, self.model.labels_)
 
     @property
-    def probas(self) -> NDArray[np.float64]:
+    def probas(self) -> Floats:
         """`[N, C]` recalibrated probabilities."""
         return self.certainty.probas
 
@@ -133,91 +147,95 @@ class Inference:
             return self.certainty.accuracy()
         return self.estimates[0]
 
+    def _names(self, annotators: Integers | Mask) -> list[str]:
+        """Returns the names of annotators by their codes, or by `[R]` whether they are meant."""
+        return list(map(str, self.crowd.annotator_names[annotators].tolist()))
+
     def related(self) -> list[list[str]]:
         """Returns the names of groups who agree beyond the consensus and are in no family.
 
         Groups are left out that make labels worse, if they count once.
         """
-        if not self.crowd.has_identities or self.opposed is not None:
+        crowd = self.crowd
+        if not crowd.has_identities or self.opposed is not None:
             return []
-        if self.families:
-            inside = np.any([one.members for one in self.families], axis=0)
-        else:
-            inside = False
-        rest = self.crowd.select(
-            ~np.broadcast_to(inside, self.crowd.num_annotators)[self.crowd.annotators]
-        )
-        names = list(map(str, self.crowd.annotator_names.tolist()))
-        return [
-            [names[code] for code in members.tolist()]
-            for members in related(rest, self.model.probas_)
-            if once_is_as_good(self.crowd, members, self.gold)
-        ]
+        in_family = np.zeros(crowd.num_annotators, dtype=bool)
+        for family in self.families:
+            in_family |= family.members
+        groups = []
+        for members in related(labels_of(crowd, ~in_family), self.model.probas_):
+            if once_is_as_good(crowd, members, self.gold):
+                groups.append(self._names(members))
+        return groups
 
     def lines(self) -> list[str]:
         """Returns what a command prints about its labels, one sentence or two per line."""
         if self.crowd.num_classes < 2:
             return ["All labels are of one class: how often they are right cannot be estimated."]
+        return [*self._accuracy_lines(), *self._group_lines(), *self._gold_lines()]
+
+    def _accuracy_lines(self) -> Iterator[str]:
+        """Yields how often labels are right, and why this may be wrong."""
         if self.certainty.notes:
-            lines = [UNLIKE.format(", ".join(self.certainty.notes))]
-        else:
-            lines = []
+            yield UNLIKE.format(", ".join(self.certainty.notes))
         if self.estimates is None:
-            lines.append(f"expected accuracy of the labels: {shown(self.accuracy)}, 80% interval.")
+            yield f"expected accuracy of the labels: {shown(self.accuracy)}, 80% interval."
         else:
-            each = self.estimates[1].items()
-            shares = ", ".join(f"{name} {shown(share)}" for name, share in each)
-            lines.append(
+            shares = [f"{name} {shown(share)}" for name, share in self.estimates[1].items()]
+            yield (
                 f"accuracy of the labels of items without gold labels: {shown(self.accuracy)}, 80%"
-                f" interval, if the gold items were drawn at random. Class shares: {shares}."
+                " interval, if the gold items were drawn at random. Class shares:"
+                f" {', '.join(shares)}."
             )
         if self.by_groups:
-            lines.append(BY_GROUPS)
+            yield BY_GROUPS
         if self.unlike:
-            lines.append(UNLIKE_ITEMS)
+            yield UNLIKE_ITEMS
         if self.without_gold is not None:
-            lines.append(f"accuracy of the labels without --gold: {shown(self.without_gold)}.")
-        names = list(map(str, self.crowd.annotator_names.tolist()))
+            yield f"accuracy of the labels without --gold: {shown(self.without_gold)}."
+
+    def _group_lines(self) -> Iterator[str]:
+        """Yields which annotators err together, are opposed, or may have a common source."""
         for family in self.families:
-            members = [names[code] for code in np.flatnonzero(family.members).tolist()]
-            lines.append(
-                f"{_these(members)} err together (correlation {family.dependence:.2f}) and count as"
-                f" one source. They are worth {family.independent:.1f} independent ones."
+            yield (
+                f"{_these(self._names(family.members))} err together (correlation"
+                f" {family.dependence:.2f}) and count as one source. They are worth"
+                f" {family.independent:.1f} independent ones."
             )
         if self.opposed is not None:
-            first, second = (
-                [names[code] for code in np.flatnonzero(members).tolist()]
-                for members in self.opposed.members
-            )
-            lines.append(
+            first, second = map(self._names, self.opposed.members)
+            yield (
                 f"Two groups are opposed: {_these(first)}; and {_these(second)}. They agree with"
                 f" each other {self.opposed.share:.0%} as much as independent annotators would."
                 " Labels do not show which group is right, so there is no verdict on annotators."
                 " Collect gold labels of items on which they differ: neucrowd gold draws them."
             )
-        lines += [
-            f"{_these(members)} agree with each other beyond the consensus. If they have a common"
-            f" source, count them once: --family={shlex.quote('|'.join(members))}"
-            for members in self.related()
-        ]
-        tied = (self.certainty.num_tied > 1) & self.crowd.annotated
-        if tied.any():
-            lines.append(
-                f"ties of equally probable classes: {int(tied.sum()):,} of {len(self.labels):,}"
-                " labels (aggregate --ties)."
+        for names in self.related():
+            yield (
+                f"{_these(names)} agree with each other beyond the consensus. If they have a common"
+                f" source, count them once: --family={shlex.quote('|'.join(names))}"
             )
-        if self.left_out:
-            lines.append(MORE_VOTES if self.left_out < 0 else LEFT_OUT.format(self.left_out))
-        if self.agreement is None:
-            if not (self.left_out):
-                lines += [SHARED]
-        else:
+
+    def _gold_lines(self) -> Iterator[str]:
+        """Yields how many labels tie, and how labels and gold labels go together."""
+        num_tied = int(((self.certainty.num_tied > 1) & self.crowd.annotated).sum())
+        if num_tied:
+            yield (
+                f"ties of equally probable classes: {num_tied:,} of {len(self.labels):,} labels"
+                " (aggregate --ties)."
+            )
+        if self.left_out < 0:
+            yield MORE_VOTES
+        elif self.left_out:
+            yield LEFT_OUT.format(self.left_out)
+        if self.agreement is not None:
             agreed, total, share = self.agreement
-            lines.append(
+            yield (
                 f"The consensus agrees with your gold labels in {agreed} of {total} items:"
                 f" {shown(share)}."
             )
-        return lines
+        elif not self.left_out:
+            yield SHARED
 
 
 def shown(estimate: Estimate) -> str:
@@ -226,7 +244,7 @@ def shown(estimate: Estimate) -> str:
 
 
 def _these(names: list[str]) -> str:
-    return f"{', '.join(names[:8])}{', ...' * (len(names) > 8)}: these {len(names)} annotators"
+    return f"{listed(names, 8)}: these {len(names)} annotators"
 
 
 def infer(
@@ -261,133 +279,182 @@ def infer(
         families: patterns of the names of annotators who count as one source, one per family; see
             `neucrowd_tf.aggregation.families.named_families`.
         skills: whether annotators' skills are computed, too.
+
+    Raises:
+        IdentitiesError: models or families of vote counts.
+        UsageError: a name or a pattern of models or families that fits no annotator.
+        DataError: gold labels that do not belong to the annotations.
     """
     crowd = as_annotations(crowd)
     codes = gold_codes(gold, crowd)
-    once: list[Family] = []
-    people = None
-    models = named_models(models, crowd.annotator_names)
-    if models or families:
-        crowd.require_identities("models and families")
-        named = np.isin(crowd.annotator_names.astype(str), models)
-        once = dependent_families(crowd, named, named_families(crowd, families))
-    if models and (alone := crowd.select(~named[crowd.annotators])).num_annotations:
-        people = infer(alone, method, gold, seed, ties=ties, skills=skills)
-
-    comparable = None
-    if codes is not None and (codes >= 0).any():
-        comparable = gold_items(crowd, codes)
-    make: Callable[[], Aggregator] = functools.partial(make_aggregator, method, seed, ties)
-    if method == "ordinal" and comparable is not None and codes is not None:
-        nearest = nearest_to_gold(comparable.draws[0], codes, seed)
-        make = functools.partial(OrdinalConsensus, only=nearest, seed=seed)
-
-    def fitted(crowd: Annotations, gold: NDArray[np.int64] | None = None) -> Aggregator:
-        """Returns the method with each family counted once, and models behind people."""
-        if people is None:
-            before = None
-        else:
-            before = people.base
-        if families or gold is not None:
-            reused = None
-        else:
-            reused = before
-        result = fit_with_families(make, crowd, once, gold, reused)
-        if before is None:
-            return result
-        first = annotators_first(result.probas_, crowd, named, before.probas_)
-        return with_probas(result, crowd, first)
-
-    calibration = Calibration.learned(method)
-    left_out = 0
-    least = 1.0
-    agreement = estimates = without_gold = None
-    by_groups = unlike = False
     if codes is None:
         codes = np.full(crowd.num_instances, -1, dtype=np.int64)
-    elif comparable is None and (codes >= 0).any():
-        left_out = -1
+    has_gold = bool((codes >= 0).any())
+    models = named_models(models, crowd.annotator_names)
+    is_model = np.zeros(crowd.num_annotators, dtype=bool)
+    once: list[Family] = []
+    people: Inference | None = None
+    before: Aggregator | None = None
+    if models or families:
+        crowd.require_identities("models and families")
+        is_model = np.isin(crowd.annotator_names.astype(str), models)
+        once = dependent_families(crowd, is_model, named_families(crowd, families))
+    if models and (alone := labels_of(crowd, ~is_model)).num_annotations:
+        people = infer(alone, method, gold, seed, ties=ties, skills=skills)
+        before = people.base
+
+    comparable = gold_items(crowd, codes) if has_gold else None
+    make: Callable[[], Aggregator] = functools.partial(make_aggregator, method, seed, ties)
+    if method == "ordinal" and comparable is not None:
+        nearest = nearest_to_gold(comparable.draws[0], codes, seed)
+        make = functools.partial(OrdinalConsensus, only=nearest, seed=seed)
+    reused = None if families else before
+    joint = _JointMethod(make, once, is_model, before, reused)
+    calibration = Calibration.learned(method)
     if comparable is None:
-        model = base = fitted(crowd, codes if (codes >= 0).any() else None)
+        model = joint.fit(crowd, codes if has_gold else None)
+        labelled = Labelled(model, model, left_out=-1 if has_gold else 0)
     else:
-        left_out = comparable.left_out
-        base = fitted(comparable.crowd)
-
-        def evidence(one: Annotations) -> tuple[Evidence, NDArray[np.float64]]:
-            """Returns calibrated probabilities of a draw, and the posteriors."""
-            posteriors = posteriors_of(base if one is comparable.crowd else fitted(one))
-            votes = effective_votes(one, once)
-            return Evidence(one, calibration.apply(posteriors, votes).probas), posteriors
-
-        every, _ = evidence(comparable.crowd)
-        draws, posteriors = zip(*map(evidence, comparable.draws), strict=True)
-        votes = effective_votes(draws[0].crowd, once)
-        agreement = gold_agreement(posteriors[0], votes, codes)
-        before = gold_estimates(comparable.crowd, [one.consensus for one in draws], codes)
-        by_groups = drawn_by_groups(crowd, codes)
-        unlike = comparable.unlike and not by_groups
-        if unlike:
-            model = with_probas(base, crowd, apply_gold(base.probas_.copy(), codes), codes)
-            least = agreement[2].low
-        else:
-            lesson = teach(every, codes, [one.members for one in once], draws)
-            estimates = gold_estimates(comparable.crowd, lesson.blind, codes)
-            model = with_probas(base, crowd, lesson.probas, codes)
-            calibration = calibration.of_taught(lesson.blind, codes)
-        if before is not None and estimates is not None and not by_groups:
-            without_gold = before[0]
-        else:
-            estimates = None
+        labelled, calibration = _with_gold(crowd, comparable, codes, joint, calibration)
+    model = labelled.model
     certainty = calibration.apply(posteriors_of(model), effective_votes(crowd, once), codes)
+    least = 1.0
+    if labelled.unlike and labelled.agreement is not None:
+        least = labelled.agreement[2].low
     certainty = dataclasses.replace(certainty, ordered=model.ordered, least=least)
+    opposed = judged = None
+    if crowd.has_identities and labelled.estimates is None and not labelled.by_groups:
+        opposed = opposed_groups(crowd) if people is None else people.opposed
     if skills and crowd.has_identities:
-        judged = annotator_skills(crowd, certainty)
-    else:
-        judged = None
-    opposed = None
-    if crowd.has_identities and estimates is None and not by_groups:
-        if people is None:
-            opposed = opposed_groups(crowd)
-        else:
-            opposed = people.opposed
-    if judged and people and people.skills:
-        own = annotator_skills(people.crowd, certainty)
-        judged = judged.containing(own, people.skills, ~named)
+        judged = _skills(crowd, certainty, opposed, people, is_model)
     if opposed is not None:
-        least = opposed.least_accuracy(crowd, model.labels_)
-        certainty = dataclasses.replace(certainty, least=min(least, certainty.least))
-        if judged is not None:
-            judged = judged.undecided(opposed.skills(crowd))
+        least = min(opposed.least_accuracy(crowd, model.labels_), certainty.least)
+        certainty = dataclasses.replace(certainty, least=least)
     if people is None and method not in (METHOD, "majority_vote", *ORDERED):
         warn_if_worse(crowd, method, seed)
     return Inference(
-        crowd,
-        model,
-        certainty,
-        judged,
-        codes,
-        agreement,
-        estimates,
-        tuple(once),
-        left_out,
-        people,
-        without_gold,
-        base,
-        opposed,
-        by_groups,
-        unlike,
+        **vars(labelled),
+        crowd=crowd,
+        gold=codes,
+        families=once,
+        people=people,
+        certainty=certainty,
+        skills=judged,
+        opposed=opposed,
     )
 
 
-def drawn_by_groups(crowd: Annotations, gold: NDArray[np.int64]) -> bool:
+def _skills(
+    crowd: Annotations,
+    certainty: Certainty,
+    opposed: OpposedGroups | None,
+    people: Inference | None,
+    is_model: Mask,
+) -> Skills:
+    """Returns annotators' skills; people's intervals contain those of people alone."""
+    skills = annotator_skills(crowd, certainty)
+    if people is not None and people.skills is not None:
+        together = annotator_skills(people.crowd, certainty)
+        skills = skills.containing(together, people.skills, ~is_model)
+    if opposed is not None:
+        skills = skills.undecided(opposed.skills(crowd))
+    return skills
+
+
+class _JointMethod(NamedTuple):
+    """A method with each family counted once, and models behind people.
+
+    Attributes:
+        make: returns the aggregator, unfitted.
+        families: of annotators who count once.
+        is_model: `[R]` which annotators are models.
+        people: the aggregator of people's labels alone; None without models or without people.
+        reused: the same, if it is the method's fit to those in no family.
+    """
+
+    make: Callable[[], Aggregator]
+    families: Sequence[Family]
+    is_model: Mask
+    people: Aggregator | None
+    reused: Aggregator | None
+
+    def fit(self, crowd: Annotations, gold: Indices | None = None) -> Aggregator:
+        """Returns the fitted aggregator.
+
+        Args:
+            crowd: the annotations, or some of them.
+            gold: `[N]` class codes, -1 if unknown.
+        """
+        alone = self.reused if gold is None else None
+        result = fit_with_families(self.make, crowd, self.families, gold, alone)
+        if self.people is None:
+            return result
+        people = self.people.probas_
+        return with_probas(
+            result, crowd, annotators_first(result.probas_, crowd, self.is_model, people)
+        )
+
+
+def _with_gold(
+    crowd: Annotations,
+    comparable: GoldItems,
+    gold: Indices,
+    method: _JointMethod,
+    calibration: Calibration,
+) -> tuple[Labelled, Calibration]:
+    """Returns what gold labels teach, and the calibration of the probabilities.
+
+    Args:
+        crowd: the annotations.
+        comparable: gold items with as many labels as other items have.
+        gold: `[N]` class codes, -1 if unknown.
+        method: of the labels.
+        calibration: of the method's probabilities.
+    """
+    families = method.families
+    base = method.fit(comparable.crowd)
+
+    def evidence(labels: Annotations, model: Aggregator) -> Evidence:
+        votes = effective_votes(labels, families)
+        return Evidence(labels, calibration.apply(posteriors_of(model), votes).probas)
+
+    models = [base if draw is comparable.crowd else method.fit(draw) for draw in comparable.draws]
+    draws = list(map(evidence, comparable.draws, models))
+    votes = effective_votes(comparable.draws[0], families)
+    agreement = gold_agreement(posteriors_of(models[0]), votes, gold)
+    by_groups = drawn_by_groups(crowd, gold)
+    if comparable.unlike and not by_groups:
+        model = with_probas(base, crowd, apply_gold(base.probas_.copy(), gold), gold)
+        labelled = Labelled(model, base, agreement, left_out=comparable.left_out, unlike=True)
+        return labelled, calibration
+    every = evidence(comparable.crowd, base)
+    lesson = teach(every, gold, [family.members for family in families], draws)
+    model = with_probas(base, crowd, lesson.probas, gold)
+    estimates = before = None
+    if not by_groups:
+        estimates = gold_estimates(comparable.crowd, lesson.blind, gold)
+        consensus = np.stack([draw.consensus for draw in draws])
+        before = gold_estimates(comparable.crowd, consensus, gold)
+    labelled = Labelled(
+        model,
+        base,
+        agreement,
+        estimates,
+        before and before[0],
+        left_out=comparable.left_out,
+        by_groups=by_groups,
+    )
+    return labelled, calibration.of_taught(lesson.blind, gold)
+
+
+def drawn_by_groups(crowd: Annotations, gold: Indices) -> bool:
     """Returns whether opposed groups differ on gold items more often than on others, surely.
 
     Args:
         crowd: the annotations.
         gold: `[N]` class codes, -1 if unknown.
     """
-    groups = opposed_groups(crowd) if crowd.has_identities else None
-    if groups is None:
+    if not crowd.has_identities or (groups := opposed_groups(crowd)) is None:
         return False
     differ = groups.differ(crowd)
     marked = gold >= 0
@@ -396,20 +463,16 @@ def drawn_by_groups(crowd: Annotations, gold: NDArray[np.int64]) -> bool:
     return bool(differ[marked].mean() > share + SIGNIFICANT * error)
 
 
-def posteriors_of(model: Aggregator) -> NDArray[np.float64]:
+def posteriors_of(model: Aggregator) -> Floats:
     """Returns a model's posteriors `[N, C]` with ties decided in favour of its labels."""
     probas = model.probas_.copy()
-    rows = np.arange(len(model.probas_))
-    tied = rows[probas.argmax(axis=1) != model.labels_]
+    tied = np.flatnonzero(probas.argmax(axis=1) != model.labels_)
     probas[tied, model.labels_[tied]] = probas[tied].max(axis=1) + 1e-12
     return probas
 
 
 def with_probas(
-    model: Aggregator,
-    crowd: Annotations,
-    probas: NDArray[np.float64],
-    gold: NDArray[np.int64] | None = None,
+    model: Aggregator, crowd: Annotations, probas: Floats, gold: Indices | None = None
 ) -> Aggregator:
     """Returns a fitted aggregator with other probabilities, and what follows from them.
 
@@ -426,22 +489,21 @@ def with_probas(
     result.probas_ = np.where(result.annotated_[:, None], probas, result.priors_)
     result.labels_ = result.decide(result.probas_)
     if model.errors_ is not None:
-        counts = np.asarray(crowd.one_hot().T @ result.probas_)
-        counts = counts.reshape(-1, crowd.num_classes, crowd.num_classes)
+        counts = expected_counts(crowd.one_hot().T, result.probas_)
         result.errors_ = normalise_counts(counts.transpose(0, 2, 1), LEAST_COUNT)
         result.skills_ = expected_skills(result.errors_, result.priors_)
     return result
 
 
 def gold_estimates(
-    crowd: Annotations, draws: Sequence[NDArray[np.float64]], gold: NDArray[np.int64]
+    crowd: Annotations, draws: Floats, gold: Indices
 ) -> tuple[Estimate, dict[str, Estimate]] | None:
     """Returns accuracy and class shares from gold labels and probabilities inferred without them.
 
     Args:
         crowd: the annotations.
-        draws: `[N, C]` calibrated probabilities, by draws of gold items' labels; a gold item's do
-            not depend on its gold label.
+        draws: `[D, N, C]` calibrated probabilities, by draws of gold items' labels; a gold item's
+            do not depend on its gold label.
         gold: `[N]` class codes, -1 if unknown.
 
     Returns:
@@ -453,23 +515,22 @@ def gold_estimates(
     rest = np.flatnonzero((gold < 0) & crowd.annotated)
     if len(rows) < FEWEST_GOLD:
         return None
-    probas = np.mean(draws, axis=0)
-    right = np.mean([one.max(axis=1) for one in draws], axis=0)
-    parts = (rows, rest)
-    correct = np.mean([one[rows].argmax(axis=1) == gold[rows] for one in draws], axis=0)
-    shares = {
-        str(name): prediction_powered_share(gold[rows] == code, *(probas[at, code] for at in parts))
-        for code, name in enumerate(crowd.class_names.tolist())
-    }
-    total = sum(share.value for share in shares.values())  # near 1: each is estimated by itself
-    shares = {name: Estimate(*(min(x / total, 1.0) for x in one)) for name, one in shares.items()}
-    accuracy = prediction_powered_share(correct, *(right[at] for at in parts), of_others=True)
-    return accuracy, shares
+    probas = draws.mean(axis=0)
+    estimates = []
+    for code in range(crowd.num_classes):
+        true = gold[rows] == code
+        estimates.append(prediction_powered_share(true, probas[rows, code], probas[rest, code]))
+    shares = np.array(estimates)
+    shares = np.minimum(shares / sum(shares[:, 0]), 1.0)  # near 1: each is estimated by itself
+    names = map(str, crowd.class_names.tolist())
+    by_class = dict(zip(names, itertools.starmap(Estimate, shares.tolist()), strict=True))
+    right = draws.max(axis=2).mean(axis=0)
+    correct = (draws[:, rows].argmax(axis=2) == gold[rows]).mean(axis=0)
+    accuracy = prediction_powered_share(correct, right[rows], right[rest], of_others=True)
+    return accuracy, by_class
 
 
-def once_is_as_good(
-    crowd: Annotations, members: NDArray[np.int64], gold: NDArray[np.int64]
-) -> bool:
+def once_is_as_good(crowd: Annotations, members: Indices, gold: Indices) -> bool:
     """Returns whether labels are as good, but for chance, if some annotators count as one source.
 
     They are compared with gold labels, if there are enough, or with a fifth of the others' labels,
@@ -481,22 +542,20 @@ def once_is_as_good(
         gold: `[N]` class codes, -1 if unknown.
     """
     inside = np.isin(np.arange(crowd.num_annotators), members)
-    held = (deal(crowd, 5, 0) == 0) & ~inside[crowd.annotators]
-    enough = (gold >= 0).sum() >= FEWEST_GOLD
-    if enough:
-        rest = crowd
-    else:
-        rest = crowd.select(~held)
-    if not held.any() or not rest.num_annotations:
+    held_out = (deal(crowd, 5, 0) == 0) & ~inside[crowd.annotators]
+    rest = crowd
+    items = np.flatnonzero(gold >= 0)
+    true = gold[items]
+    if len(items) < FEWEST_GOLD:
+        rest = crowd.select(~held_out)
+        items = crowd.instances[held_out]
+        true = crowd.labels[held_out]
+    if not held_out.any() or not rest.num_annotations:
         return True
-    left = crowd.select(held)
-    hits = []
-    for families in ((), (Family(inside, 1.0),)):
-        labels = fit_with_families(ShrunkDawidSkene, rest, families).labels_
-        on_gold = (labels == gold)[gold >= 0]
-        hits.append(on_gold if enough else labels[left.instances] == left.labels)
-    worse = int((hits[0] & ~hits[1]).sum())
-    better = int((hits[1] & ~hits[0]).sum())
+    single = fit_with_families(ShrunkDawidSkene, rest, ()).labels_[items] == true
+    once = fit_with_families(ShrunkDawidSkene, rest, (Family(inside, 1.0),)).labels_[items] == true
+    worse = int((single & ~once).sum())
+    better = int((once & ~single).sum())
     return bool(worse - better <= np.sqrt(worse + better))
 
 
@@ -506,18 +565,20 @@ def warn_if_worse(crowd: Annotations, method: str, seed: int) -> None:
     A fifth of the annotations is held out, and labels are inferred from the rest. McNemar's test
     compares how many held-out annotations equal the labels of each.
     """
-    held = deal(crowd, 5, seed) == 0
-    if held.all() or not held.any():
+    held_out = deal(crowd, 5, seed) == 0
+    if held_out.all() or not held_out.any():
         return
-    rest = crowd.select(~held)
-    left = crowd.select(held)
+    rest = crowd.select(~held_out)
+
+    def agrees(name: str) -> Mask:
+        labels = make_aggregator(name, seed).fit(rest).labels_
+        return labels[crowd.instances[held_out]] == crowd.labels[held_out]
+
     with quietly():
-        ours, votes = (
-            make_aggregator(name, seed).fit(rest).labels_[left.instances] == left.labels
-            for name in (method, "majority_vote")
-        )
-    better = int((ours & ~votes).sum())
-    worse = int((votes & ~ours).sum())
+        by_method = agrees(method)
+        by_majority = agrees("majority_vote")
+    better = int((by_method & ~by_majority).sum())
+    worse = int((by_majority & ~by_method).sum())
     if worse - better > SIGNIFICANT * np.sqrt(better + worse):
         warn(
             f"held-out annotations agree with majority vote more often than with {method}"

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import beta
 
-from neucrowd_tf.aggregation.families import named_models
+from neucrowd_tf.aggregation.families import labels_of, named_models
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.certainty.alternative_test import labels_of
+from neucrowd_tf.certainty.alternative_test import labels_by
 from neucrowd_tf.certainty.estimate import LEVEL, NOTHING, RESAMPLES, Estimate
 from neucrowd_tf.certainty.prediction_powered import prediction_powered_share
 from neucrowd_tf.declare.types import Floats, Indices
@@ -60,8 +60,7 @@ def judge(crowd: Annotations, annotator: int, reference: Floats, *, seed: int = 
         seed: of the resamples.
 
     Example:
-        >>> from neucrowd_tf.aggregation.families import named_models
-    from neucrowd_tf.annotations import Annotations
+        >>> from neucrowd_tf.annotations import Annotations
         >>> crowd = Annotations.from_dense([[0, 0], [1, 1], [1, 0], [-1, 1]])
         >>> judge(crowd, 1, np.array([[1, 0], [0, 1], [0, 1], [np.nan] * 2])).agreement.value
         0.6666666666666666
@@ -70,63 +69,55 @@ def judge(crowd: Annotations, annotator: int, reference: Floats, *, seed: int = 
         Angelopoulos, Duchi and Zrnic (2023), PPI++: efficient prediction-powered inference (the
         corrected shares, whose intervals hold if people's items were drawn at random).
     """
-    labels = labels_of(crowd, annotator)
+    labels = labels_by(crowd, annotator)
     size = crowd.num_classes
     labelled = labels >= 0
     checked = labelled & np.isfinite(reference[:, 0])
-    rows = np.flatnonzero(checked)
-    rest = np.flatnonzero(labelled & ~checked)
+    rest = labels[labelled & ~checked]
+    true = reference[checked]
+    named = np.eye(size)[labels[checked]]
     model_shares = np.zeros(size)
     if labelled.any():
         model_shares = np.eye(size)[labels[labelled]].mean(axis=0)
-    true = reference[rows]
+    total = len(true)
     counts = true.sum(axis=0)
-    if len(rows) < 2:  # resamples of one item are all alike
-        nothing = [NOTHING] * size
-        return Judge(
-            annotator=annotator,
-            items=len(rows),
-            others=len(rest),
-            agreement=NOTHING,
-            kappa=NOTHING,
-            counts=counts,
-            right=nothing,
-            shares=nothing,
-            model_shares=model_shares,
-        )
-    one_hot = np.eye(size)[labels[rows]]
-    weights = np.random.default_rng(seed).multinomial(
-        len(rows), np.full(len(rows), 1 / len(rows)), RESAMPLES
+    nothing = [NOTHING] * size
+    result = Judge(
+        annotator, total, len(rest), NOTHING, NOTHING, counts, nothing, nothing, model_shares
     )
-    both = np.vstack([np.ones(len(rows)), weights]) / len(rows)
-    agreed = both @ (true * one_hot)  # [1 + RESAMPLES, C]: the first row is of all items
-    classes = both @ true
-    answers = both @ one_hot
-    total = agreed.sum(axis=1)
-    chance = (classes * answers).sum(axis=1)
+    if total < 2:  # resamples of one item are all alike
+        return result
+    drawn = np.random.default_rng(seed).multinomial(total, np.full(total, 1 / total), RESAMPLES)
+    weights = np.vstack([np.ones(total), drawn]) / total  # the first row is of all items
+    agreed = weights @ (true * named)  # [1 + RESAMPLES, C]
+    all_agreed = agreed.sum(axis=1)
+    agreement = jeffreys(all_agreed[0] * total, total)
+    chance = ((weights @ true) * (weights @ named)).sum(axis=1)
+    right = []
+    shares = []
+    for code in range(size):
+        right.append(jeffreys(agreed[0, code] * total, counts[code]))
+        others = (rest == code).astype(float)
+        shares.append(prediction_powered_share(true[:, code], named[:, code], others))
+    kappa = _kappa(all_agreed, chance, agreement)
+    return result._replace(agreement=agreement, kappa=kappa, right=right, shares=shares)
+
+
+def _kappa(agreed: Floats, chance: Floats, agreement: Estimate) -> Estimate:
+    """Returns Cohen's kappa of all items, with the interval of resampled ones and of the ends.
+
+    Args:
+        agreed, chance: `[1 + S]` shares of items on which labels agree, and would by chance: of all
+            items, and of resampled ones.
+        agreement: the share of all items with its interval.
+    """
+    ends = np.repeat([agreement.low, agreement.high], len(agreed) - 1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        agreement = jeffreys(total[0] * len(rows), len(rows))
-        interval = np.array([agreement.low, agreement.high])
-        ends = (interval - chance[0]) / (1.0 - chance[0])
-        kappa = np.concatenate([(total - chance) / (1.0 - chance), np.repeat(ends, RESAMPLES)])
-    shares = [
-        prediction_powered_share(
-            true[:, code], one_hot[:, code], (labels[rest] == code).astype(float)
-        )
-        for code in range(size)
-    ]
-    right = [jeffreys(agreed[0, code] * len(rows), counts[code]) for code in range(size)]
-    return Judge(
-        annotator=annotator,
-        items=len(rows),
-        others=len(rest),
-        agreement=agreement,
-        kappa=_estimate(kappa),
-        counts=counts,
-        right=right,
-        shares=shares,
-        model_shares=model_shares,
-    )
+        kappas = (agreed - chance) / (1.0 - chance)
+        ends = (ends - chance[0]) / (1.0 - chance[0])
+    if not np.isfinite(kappas[0]):
+        return NOTHING
+    return Estimate.of(float(kappas[0]), np.concatenate([kappas[1:], ends]))
 
 
 def jeffreys(hits: float, total: float) -> Estimate:
@@ -137,13 +128,6 @@ def jeffreys(hits: float, total: float) -> Estimate:
     ends = beta.ppf([(1 - LEVEL) / 2, (1 + LEVEL) / 2], hits + 0.5, total - hits + 0.5)
     low, high = ends.tolist()
     return Estimate(share, min(low, share), max(high, share))
-
-
-def _estimate(values: Floats) -> Estimate:
-    """Returns the first value with the interval of the others; nothing if it is undefined."""
-    if np.isfinite(values[0]):
-        return Estimate.of(float(values[0]), values[1:])
-    return NOTHING
 
 
 def judges(
@@ -162,8 +146,8 @@ def judges(
         UsageError: a name or pattern that no annotator has.
     """
     names = crowd.annotator_names.astype(str)
-    inside = np.isin(names, named_models(models, names))
-    votes = crowd.select(~inside[crowd.annotators]).vote_counts().astype(np.float64)
+    is_model = np.isin(names, named_models(models, names))
+    votes = labels_of(crowd, ~is_model).vote_counts().astype(np.float64)
     total = votes.sum(axis=1, keepdims=True)
     shares = votes / np.maximum(total, 1)
     if people is not None and total.max(initial=0) >= 2:
@@ -171,4 +155,4 @@ def judges(
     reference = np.where(total > 0, shares, np.nan)
     if gold is not None:
         reference[gold >= 0] = np.eye(crowd.num_classes)[gold[gold >= 0]]
-    return [judge(crowd, code, reference) for code in np.flatnonzero(inside).tolist()]
+    return [judge(crowd, code, reference) for code in np.flatnonzero(is_model).tolist()]

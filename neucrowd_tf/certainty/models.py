@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from neucrowd_tf.aggregation.families import labels_of
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.certainty.alternative_test import AlternativeTest, alternative_test, labels_of
+from neucrowd_tf.certainty.alternative_test import AlternativeTest, alternative_test, labels_by
 from neucrowd_tf.certainty.estimate import NOTHING, RESAMPLES, Estimate
-from neucrowd_tf.declare.types import Floats
+from neucrowd_tf.declare.types import Floats, Indices, Mask
 from neucrowd_tf.errors import DataError
 
 REPLACEMENT = {
@@ -73,14 +73,14 @@ class SharedMistakes(NamedTuple):
     expected: float
 
 
-def model_annotators(crowd: Annotations, models: NDArray[np.bool_]) -> list[ModelAnnotator]:
+def model_annotators(crowd: Annotations, models: Mask) -> list[ModelAnnotator]:
     """Returns how each model compares with the people.
 
     Args:
         crowd: with identities.
         models: `[R]` which annotators are models.
     """
-    votes = crowd.select(~models[crowd.annotators]).vote_counts().astype(np.float64)
+    votes = labels_of(crowd, ~models).vote_counts().astype(np.float64)
     rows = []
     for code in np.flatnonzero(models).tolist():
         test = None
@@ -89,13 +89,13 @@ def model_annotators(crowd: Annotations, models: NDArray[np.bool_]) -> list[Mode
             test = alternative_test(crowd, code, models=models)
         except DataError as error:
             note = str(error)
-        worth = label_worth(votes, labels_of(crowd, code))
+        worth = label_worth(votes, labels_by(crowd, code))
         rows.append(ModelAnnotator(code, test, note, worth))
     return rows
 
 
 def compare_models(
-    crowd: Annotations, names: Sequence[str], consensus: NDArray[np.int64] | None
+    crowd: Annotations, names: Sequence[str], consensus: Indices | None
 ) -> tuple[list[ModelAnnotator], list[str]]:
     """Returns how models compare with the people, and lines that say it; nothing without models.
 
@@ -104,21 +104,21 @@ def compare_models(
         names: of the annotators that are models.
         consensus: `[N]` labels inferred from people's annotations; None without people.
     """
-    models = np.isin(list(map(str, crowd.annotator_names.tolist())), list(names))
+    models = np.isin(crowd.annotator_names.astype(str), names)
     rows = model_annotators(crowd, models)
     pairs = []
-    if len(rows) and consensus is None:
+    if rows and consensus is None:
         return rows, [
             f"all {len(rows)} annotators are models, and nothing compares them with people. Label"
             " some items: neucrowd gold draws them, and neucrowd report --gold compares."
         ]
     if len(rows) > 1 and consensus is not None:
-        annotated = crowd.select(~models[crowd.annotators]).annotated
+        annotated = labels_of(crowd, ~models).annotated
         pairs = shared_mistakes(crowd, models, np.where(annotated, consensus, -1))
     return rows, model_lines(crowd, rows, pairs)
 
 
-def label_worth(votes: Floats, labels: NDArray[np.int64]) -> Estimate:
+def label_worth(votes: Floats, labels: Indices) -> Estimate:
     """Returns how many labels of an average person one label of a model is worth.
 
     All people are as accurate as each other, and mistakes fall evenly on the other classes: this
@@ -138,59 +138,55 @@ def label_worth(votes: Floats, labels: NDArray[np.int64]) -> Estimate:
     size = votes.shape[1]
     total = votes.sum(axis=1)
     answered = labels >= 0
-    parts = np.stack(
-        [
-            (votes * (votes - 1)).sum(axis=1),
-            total * (total - 1),
-            np.where(answered, votes[np.arange(len(votes)), labels], 0.0),
-            np.where(answered, total, 0.0),
-        ],
-        axis=1,
-    )
-    if size < 2 or not parts[:, 1].any() or not parts[:, 3].any():
+    # Agreeing pairs and all pairs: of two people, and of the model and a person.
+    pairs = np.zeros((len(votes), 4))
+    pairs[:, 0] = (votes * (votes - 1)).sum(axis=1)
+    pairs[:, 1] = total * (total - 1)
+    pairs[answered, 2] = votes[answered, labels[answered]]
+    pairs[answered, 3] = total[answered]
+    if size < 2 or not pairs[:, 1].any() or not pairs[:, 3].any():
         return NOTHING
-    used = parts[parts[:, 1::2].any(axis=1)]
+    used = pairs[pairs[:, 1::2].any(axis=1)]
     rng = np.random.default_rng(0)
-    drawn = [
-        _worth(rng.multinomial(len(used), np.full(len(used), 1 / len(used))) @ used, size)
-        for _ in range(RESAMPLES)
-    ]
+    weights = rng.multinomial(len(used), np.full(len(used), 1 / len(used)), RESAMPLES)
+    drawn = [_worth(resampled, size) for resampled in weights @ used]
     sums = used.sum(axis=0)
     named = np.bincount(labels[answered], minlength=size) / answered.sum()
     by_people = votes[answered].sum(axis=0) / max(votes[answered].sum(), 1.0)
     lean = sums[3] * np.abs(named - by_people).sum() / 4
+    value, low, high = Estimate.of(_worth(sums, size), drawn)
     for away in (-lean, lean):
-        sides = sums.copy()
-        sides[2] = np.clip(sums[2] + away, 0.0, sums[3])
-        drawn.append(_worth(sides, size))
-    estimate = Estimate.of(_worth(sums, size), drawn[:-2])
-    ends = [end for end in drawn[-2:] if not np.isnan(end)]
-    low = min([estimate.low, *ends])
-    high = max([estimate.high, *ends])
-    return Estimate(estimate.value, low, high)
+        leaning = sums.copy()
+        leaning[2] = np.clip(sums[2] + away, 0.0, sums[3])
+        end = _worth(leaning, size)
+        if not np.isnan(end):
+            low = min(low, end)
+            high = max(high, end)
+    return Estimate(value, low, high)
 
 
 def _worth(sums: Floats, size: int) -> float:
-    """Returns the worth from agreeing pairs and all pairs of people, and of model and people."""
+    """Returns the worth by numbers of pairs `[4]`; NaN if they do not show it.
+
+    Args:
+        sums: agreeing pairs and all pairs of people, agreeing pairs and all pairs with the model.
+        size: C.
+    """
     if not sums[1] or not sums[3]:
         return float("nan")
     # Two labels agree with probability p = a b + (1 - a) (1 - b) / (C - 1), hence
     # (C a - 1) (C b - 1) = (C - 1) (C p - 1).
-    between, with_model = (
-        (size - 1) * (size * x - 1) for x in (sums[0] / sums[1], sums[2] / sums[3])
-    )
-    if between <= 0:
+    among_people, with_model = (size - 1) * (size * sums[::2] / sums[1::2] - 1)
+    if among_people <= 0:
         return float("nan")
-    person = np.sqrt(between)
+    person = np.sqrt(among_people)
     accuracies = (1 + np.array([person, with_model / person])) / size
     accuracies = np.clip(accuracies, 1 / size, 0.99)
     person_odds, model_odds = np.log((size - 1) * accuracies / (1 - accuracies))
     return float(model_odds / person_odds)
 
 
-def shared_mistakes(
-    crowd: Annotations, models: NDArray[np.bool_], consensus: NDArray[np.int64]
-) -> list[SharedMistakes]:
+def shared_mistakes(crowd: Annotations, models: Mask, consensus: Indices) -> list[SharedMistakes]:
     """Returns the shared mistakes of each pair of models.
 
     Args:
@@ -198,21 +194,20 @@ def shared_mistakes(
         models: `[R]` which annotators are models.
         consensus: `[N]` class codes inferred from people's labels alone, -1 if unknown.
     """
-    labels = {code: labels_of(crowd, code) for code in np.flatnonzero(models).tolist()}
+    size = crowd.num_classes
     pairs = []
-    for first, second in itertools.combinations(labels, 2):
-        rows = np.flatnonzero((labels[first] >= 0) & (labels[second] >= 0) & (consensus >= 0))
-        one = labels[first][rows]
-        two = labels[second][rows]
-        true = consensus[rows]
-        counts = np.zeros((2, crowd.num_classes, crowd.num_classes))
-        for table, answers in zip(counts, (one, two), strict=True):
-            np.add.at(table, (true, answers), 1.0)
-            np.fill_diagonal(table, 0.0)
-        each = np.bincount(true, minlength=crowd.num_classes)
-        expected = (counts[0] * counts[1]).sum(axis=1) / np.maximum(each, 1)
+    for first, second in itertools.combinations(np.flatnonzero(models).tolist(), 2):
+        labels = np.stack([labels_by(crowd, first), labels_by(crowd, second), consensus])
+        one, two, true = labels[:, (labels >= 0).all(axis=0)]
+        # `[true class, other class]` numbers of each model's mistakes.
+        mistakes = np.zeros((2, size, size))
+        np.add.at(mistakes[0], (true, one), 1.0)
+        np.add.at(mistakes[1], (true, two), 1.0)
+        mistakes *= 1.0 - np.eye(size)
+        total = np.bincount(true, minlength=size)
+        expected = mistakes.prod(axis=0).sum(axis=1) / np.maximum(total, 1)
         shared = int(((one == two) & (one != true)).sum())
-        pairs.append(SharedMistakes(first, second, len(rows), shared, float(expected.sum())))
+        pairs.append(SharedMistakes(first, second, len(true), shared, float(expected.sum())))
     return pairs
 
 
@@ -233,11 +228,10 @@ def model_lines(
         if row.test is None:
             text += f"{row.note} "
         else:
-            figures = (
-                f"alternative annotator test: winning rate {row.test.winning_rate:.2f}, advantage"
-                f" {row.test.advantage:.2f}"
+            text += (
+                f"{REPLACEMENT[row.may_replace]} (alternative annotator test: winning rate"
+                f" {row.test.winning_rate:.2f}, advantage {row.test.advantage:.2f}). "
             )
-            text += f"{REPLACEMENT[row.may_replace]} ({figures}). "
         if row.worth.low > 0:
             text += (
                 f"One label is worth {row.worth.value:.2f} [{row.worth.low:.2f},"
@@ -245,10 +239,10 @@ def model_lines(
                 f" less than {row.worth.low:.2f} times as much."
             )
         lines.append(text.rstrip())
-    lines += [
-        f"models {names[pair.first]!r} and {names[pair.second]!r}: the same label, unlike the"
-        f" people's, in {pair.shared:,} of {pair.items:,} items;"
-        f" {pair.expected:.1f} if independent."
-        for pair in pairs
-    ]
+    for pair in pairs:
+        lines.append(
+            f"models {names[pair.first]!r} and {names[pair.second]!r}: the same label, unlike the"
+            f" people's, in {pair.shared:,} of {pair.items:,} items;"
+            f" {pair.expected:.1f} if independent."
+        )
     return lines

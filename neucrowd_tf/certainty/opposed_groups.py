@@ -7,16 +7,14 @@ less, the groups differ in what they take for the truth, and votes do not show w
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-if TYPE_CHECKING:
-    from neucrowd_tf.annotations import Annotations
-
-    Array = NDArray[np.float64]
+from neucrowd_tf.aggregation.families import labels_of
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.types import Floats, Indices, Mask
 
 MOST_CELLS = 50_000_000  # annotators x annotators, or items x annotators
 FEWEST_ANNOTATORS = 4
@@ -40,41 +38,40 @@ class OpposedGroups(NamedTuple):
             these would have.
     """
 
-    members: NDArray[np.bool_]
+    members: Mask
     share: float
 
-    def majorities(self, crowd: Annotations) -> NDArray[np.int64]:
+    def majorities(self, crowd: Annotations) -> Indices:
         """Returns `[2, N]` the class that most of each group named, -1 if there is no such."""
-        labels = np.full((2, crowd.num_instances), -1)
-        for place, members in enumerate(self.members):
-            votes = crowd.select(members[crowd.annotators]).vote_counts()
+        labels = []
+        for members in self.members:
+            votes = labels_of(crowd, members).vote_counts()
             top = votes.max(axis=1, keepdims=True)
             single = (votes == top).sum(axis=1) == 1
-            labels[place, single] = votes.argmax(axis=1)[single]
-        return labels
+            labels.append(np.where(single, votes.argmax(axis=1), -1))
+        return np.stack(labels)
 
-    def differ(self, crowd: Annotations) -> NDArray[np.bool_]:
+    def differ(self, crowd: Annotations) -> Mask:
         """Returns `[N]` whether most of one group named another class than most of the other."""
         first, second = self.majorities(crowd)
         return (first >= 0) & (second >= 0) & (first != second)
 
-    def least_accuracy(self, crowd: Annotations, labels: NDArray[np.int64]) -> float:
+    def least_accuracy(self, crowd: Annotations, labels: Indices) -> float:
         """Returns the accuracy of labels `[N]` if the group that they follow less is right.
 
         Where the labels are that group's, they may be right by chance only.
         """
         majorities = self.majorities(crowd)
-        agreement = min(np.mean((one == labels)[one >= 0]) for one in majorities)
-        return float(agreement) / crowd.num_classes
+        agreed = ((majorities == labels) & (majorities >= 0)).sum(axis=1)
+        return float((agreed / (majorities >= 0).sum(axis=1)).min()) / crowd.num_classes
 
-    def skills(self, crowd: Annotations) -> Array:
+    def skills(self, crowd: Annotations) -> Floats:
         """Returns `[2, R]` how often each annotator's label is that of most of each group."""
-        people = crowd.num_annotators
+        size = crowd.num_annotators
         shares = []
-        for majority in self.majorities(crowd):
-            true = majority[crowd.instances]
-            hits = np.bincount(crowd.annotators, crowd.labels == true, minlength=people)
-            total = np.bincount(crowd.annotators, true >= 0, minlength=people)
+        for true in self.majorities(crowd)[:, crowd.instances]:
+            hits = np.bincount(crowd.annotators, crowd.labels == true, minlength=size)
+            total = np.bincount(crowd.annotators, true >= 0, minlength=size)
             shares.append(hits / np.maximum(total, 1))
         return np.stack(shares)
 
@@ -87,62 +84,61 @@ def opposed_groups(crowd: Annotations) -> OpposedGroups | None:
     Args:
         crowd: with identities.
     """
-    people = int((crowd.labels_per_annotator() > 0).sum())
-    items = int(crowd.annotated.sum())
+    active = (crowd.labels_per_annotator() > 0).sum()
     cells = crowd.num_annotators * max(crowd.num_annotators, crowd.num_instances)
-    if people < FEWEST_ANNOTATORS or items < FEWEST_ITEMS or cells > MOST_CELLS:
+    if active < FEWEST_ANNOTATORS or crowd.annotated.sum() < FEWEST_ITEMS or cells > MOST_CELLS:
         return None
     rng = np.random.default_rng(0)
     half = rng.random(crowd.num_instances) < 0.5
-    everyone = _split(crowd)
+    first = _split(crowd)
     rows = []
     for chosen in (half, ~half):
         side = _split(crowd.select(chosen[crowd.instances]))
         if not _large(crowd, side):
             return None
-        if not ((side == everyone).mean() >= 0.5):
+        if (side == first).mean() < 0.5:  # which of the groups comes first is chance
             side = ~side
         rows.append(_agreements(crowd.select(~chosen[crowd.instances]), side))
-    sums = np.concatenate(rows)
-    sums = sums[sums.any(axis=1)]
-    share = _figures(sums.sum(axis=0))[2]
-    if share > MOST_BETWEEN or not _large(crowd, everyone):
+    agreements = np.concatenate(rows)
+    agreements = agreements[agreements.any(axis=1)]
+    share = _figures(agreements.sum(axis=0))[2]
+    if share > MOST_BETWEEN or not _large(crowd, first):
         return None
-    weights = rng.multinomial(len(sums), np.full(len(sums), 1 / len(sums)), RESAMPLES)
-    drawn = np.array([_figures(drawn) for drawn in weights @ sums])
+    size = len(agreements)
+    weights = rng.multinomial(size, np.full(size, 1 / size), RESAMPLES)
+    drawn = np.array(list(map(_figures, weights @ agreements)))
     within = np.quantile(drawn[:, :2], TAIL, axis=0).min()
-    between = float(np.quantile(drawn[:, 2], 1.0 - TAIL))
-    if within < LEAST_WITHIN or between > MOST_BETWEEN:
+    if within < LEAST_WITHIN or np.quantile(drawn[:, 2], 1.0 - TAIL) > MOST_BETWEEN:
         return None
-    return OpposedGroups(np.stack([everyone, ~everyone]), share)
+    return OpposedGroups(np.stack([first, ~first]), share)
 
 
-def _large(crowd: Annotations, side: NDArray[np.bool_]) -> bool:
+def _large(crowd: Annotations, side: Mask) -> bool:
     """Returns whether each group has two annotators or more, and its share of the labels."""
     labels = crowd.labels_per_annotator()
-    several = min((labels[side] > 0).sum(), (labels[~side] > 0).sum()) > 1
+    several = min(np.count_nonzero(labels[side]), np.count_nonzero(labels[~side])) > 1
     share = labels[side].sum() / max(labels.sum(), 1)
     return bool(several and LEAST_SHARE <= share <= 1.0 - LEAST_SHARE)
 
 
-def _split(crowd: Annotations) -> NDArray[np.bool_]:
+def _split(crowd: Annotations) -> Mask:
     """Returns `[R]` who is in the first of two groups, which agree within more than between.
 
     References:
         Newman (2006), Modularity and community structure in networks, PNAS 103.
     """
-    people = crowd.num_annotators
+    num_annotators = crowd.num_annotators
     size = crowd.num_classes
     one_hot = crowd.one_hot().tocsc()
     places = (crowd.instances, crowd.annotators)
     ones = np.ones(len(crowd.labels))
-    labelled = sparse.csc_matrix((ones, places), (crowd.num_instances, people))
-    agreed = np.zeros((people, people))
+    labelled = sparse.csc_matrix((ones, places), (crowd.num_instances, num_annotators))
+    agreed = np.zeros((num_annotators, num_annotators))
     for code in range(size):
         named = one_hot[:, code::size]
         agreed += (named.T @ named).toarray()
     shared = (labelled.T @ labelled).toarray()
-    counts = np.zeros((people, size))
+    counts = np.zeros((num_annotators, size))
     np.add.at(counts, (crowd.annotators, crowd.labels), 1.0)
     counts += counts.sum(axis=0) / max(counts.sum(), 1.0)
     shares = counts / counts.sum(axis=1, keepdims=True)
@@ -162,28 +158,24 @@ def _split(crowd: Annotations) -> NDArray[np.bool_]:
     return side
 
 
-def _agreements(crowd: Annotations, side: NDArray[np.bool_]) -> Array:
+def _agreements(crowd: Annotations, side: Mask) -> Floats:
     """Returns `[N, 6]` agreement beyond chance and its most, within each group and between them."""
-    first, second = (
-        crowd.select(members[crowd.annotators]).vote_counts().astype(np.float64)
-        for members in (side, ~side)
-    )
+    first = labels_of(crowd, side).vote_counts().astype(np.float64)
+    second = labels_of(crowd, ~side).vote_counts().astype(np.float64)
     columns = []
     for one, other in ((first, first), (second, second), (first, second)):
-        # a label is no pair with itself
-        if one is other:
-            with_itself = one.sum(axis=1)
-        else:
-            with_itself = 0.0
-        pairs = one.sum(axis=1) * other.sum(axis=1) - with_itself
-        agreed = (one * other).sum(axis=1) - with_itself
+        pairs = one.sum(axis=1) * other.sum(axis=1)
+        agreed = (one * other).sum(axis=1)
+        if one is other:  # a label is no pair with itself
+            pairs -= one.sum(axis=1)
+            agreed -= one.sum(axis=1)
         totals = one.sum(axis=0), other.sum(axis=0)
         chance = totals[0] @ totals[1] / max(totals[0].sum() * totals[1].sum(), 1.0)
         columns += [agreed - pairs * chance, pairs * (1.0 - chance)]
     return np.stack(columns, axis=1)
 
 
-def _figures(sums: Array) -> tuple[float, float, float]:
+def _figures(sums: Floats) -> tuple[float, float, float]:
     """Returns agreement within each group, and between them as a part of what is expected."""
     first, second, between = sums[::2] / np.maximum(sums[1::2], 1e-9)
     expected = np.sqrt(max(first, 1e-3) * max(second, 1e-3))

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from neucrowd_tf.certainty.estimate import LEVEL, Estimate
+from neucrowd_tf.declare.types import Floats
 from neucrowd_tf.errors import DataError
 
 
@@ -46,7 +47,7 @@ def prediction_powered_mean(
         Angelopoulos, Duchi and Zrnic (2023), PPI++: efficient prediction-powered inference,
         example 1 with the weight of section 6.
     """
-    y, f, g = (np.asarray(each, dtype=np.float64) for each in (values, predicted, others))
+    y, f, g = map(_as_floats, (values, predicted, others))
     if y.shape != f.shape or y.ndim != 1 or len(y) < 2 or g.ndim != 1:
         raise DataError(
             "prediction-powered mean: expected two or more gold values and a prediction of each,"
@@ -62,9 +63,16 @@ def prediction_powered_mean(
         weight = float(np.clip(np.cov(y, f)[0, 1] / ((1 + n / m) * spread), 0.0, 1.0))
     value = float(y.mean() + weight * (g.mean() - f.mean()))
     unexplained = (y - weight * f).var(ddof=1)
-    variance = unexplained / n + (unexplained if of_others else weight**2 * spread) / m
-    half = float(ndtri(0.5 + level / 2)) * float(np.sqrt(variance))
+    if of_others:
+        of_prediction = unexplained
+    else:
+        of_prediction = weight**2 * spread
+    half = float(ndtri(0.5 + level / 2) * np.sqrt(unexplained / n + of_prediction / m))
     return Estimate(value, value - half, value + half)
+
+
+def _as_floats(values: ArrayLike) -> Floats:
+    return np.asarray(values, dtype=np.float64)
 
 
 def prediction_powered_share(
@@ -94,7 +102,7 @@ def prediction_powered_share(
         Agresti and Coull (1998), The American Statistician 52 (values that are added).
     """
     estimate = prediction_powered_mean(values, predicted, others, level=level, of_others=of_others)
-    middle = float(np.mean(np.asarray(predicted, dtype=np.float64)))
+    middle = _as_floats(predicted).mean()
     more = np.append(values, [0.0, 1.0]), np.append(predicted, [middle, middle])
     wider = prediction_powered_mean(*more, others, level=level, of_others=of_others)
     value = float(np.clip(estimate.value, 0.0, 1.0))

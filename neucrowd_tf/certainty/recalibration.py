@@ -20,13 +20,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from neucrowd_tf.aggregation.optimisation import minimize
 from neucrowd_tf.annotations.statistics import EQUAL, top_classes
 from neucrowd_tf.certainty.estimate import LEVEL, NOTHING, Estimate
-from neucrowd_tf.declare.types import Floats
+from neucrowd_tf.declare.types import Floats, Indices, Integers, Mask
 
 DRAWS = 200  # of a crowd's shift
 # Bins of equal width, in which a crowd's logits and shares count as their means.
@@ -48,7 +47,7 @@ def coefficients() -> dict[str, Any]:
     return values
 
 
-def sizes(votes: NDArray[np.integer[Any]]) -> dict[str, float]:
+def sizes(votes: Integers) -> dict[str, float]:
     """Returns a crowd's number of items with labels and of classes, and how it shares items.
 
     Args:
@@ -61,7 +60,7 @@ def sizes(votes: NDArray[np.integer[Any]]) -> dict[str, float]:
     return sizes_of(size_sums(votes))
 
 
-def size_sums(votes: NDArray[np.integer[Any]]) -> Floats:
+def size_sums(votes: Integers) -> Floats:
     """Returns `[4 + C]` sums over items, from which `sizes_of` follows; parts of a crowd add up.
 
     They are the numbers of items with labels, of labels and of items with two labels or more, the
@@ -91,15 +90,13 @@ def sizes_of(sums: Floats) -> dict[str, float]:
     }
 
 
-def spread_of(votes: NDArray[np.integer[Any]]) -> float:
+def spread_of(votes: Integers) -> float:
     """Returns the factor of the shift's variance: 1 if all annotators agree, e^2 by chance."""
     agreement = sizes(votes)["agreement"]
     return float(np.exp(2 * (1 - np.clip(np.nan_to_num(agreement), 0.0, 1.0))))
 
 
-def evidence(
-    probas: Floats, votes: NDArray[np.integer[Any]], size: Mapping[str, float] | None = None
-) -> Floats:
+def evidence(probas: Floats, votes: Integers, size: Mapping[str, float] | None = None) -> Floats:
     """Returns `[N, 5]` values that say how often labels are right.
 
     These are the logits of each label's posterior and smoothed vote share and, the same in all
@@ -113,16 +110,18 @@ def evidence(
     """
     size = size or sizes(votes)
     lack = min(np.nan_to_num(size["agreement"]) - LITTLE, 0.0)
-    each = np.log(np.nan_to_num(size["labels"], nan=1.0))
     rows = np.arange(len(probas))
     labels = probas.argmax(axis=1)
     shares = (votes[rows, labels] + 1.0 / probas.shape[1]) / (votes.sum(axis=1) + 1.0)
     scores = logit(np.clip(probas[rows, labels], 1e-12, 1 - 1e-12))
     bounded = np.clip(scores, -SURE, SURE)
-    posterior = bounded + LEAK * (scores - bounded)
-    share = logit(np.clip(shares, 0.02, 0.98))
-    chance = lack * np.log(probas.shape[1] / 2)
-    return np.stack([posterior, share, *np.tile([[lack], [each], [chance]], len(rows))], axis=1)
+    values = np.empty((len(probas), 5))
+    values[:, 0] = bounded + LEAK * (scores - bounded)
+    values[:, 1] = logit(np.clip(shares, 0.02, 0.98))
+    values[:, 2] = lack
+    values[:, 3] = np.log(np.nan_to_num(size["labels"], nan=1.0))
+    values[:, 4] = lack * np.log(probas.shape[1] / 2)
+    return values
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -166,7 +165,7 @@ class Calibration:
         covariance = np.array(values["covariance"])
         return cls(weights, np.zeros(2), covariance, coefficients()["ranges"])
 
-    def widened(self, votes: NDArray[np.integer[Any]]) -> Calibration:
+    def widened(self, votes: Integers) -> Calibration:
         """Returns the calibration with the spread of shifts of crowds that agree as this one does.
 
         It is doubled if the crowd is unlike those of the learning data.
@@ -176,22 +175,18 @@ class Calibration:
         """
         if self.fits:
             return self
-        factor = spread_of(votes) * (4.0 if unlike(votes, self.ranges) else 1.0)
+        factor = spread_of(votes)
+        if unlike(votes, self.ranges):
+            factor *= 4.0
         return dataclasses.replace(self, covariance=self.covariance * factor)
 
     def logits(
-        self,
-        probas: Floats,
-        votes: NDArray[np.integer[Any]],
-        size: Mapping[str, float] | None = None,
+        self, probas: Floats, votes: Integers, size: Mapping[str, float] | None = None
     ) -> Floats:
         """Returns `[N]` logits of being right, before the crowd's shift; see `evidence`."""
-        logits: Floats = self.weights[0] + evidence(probas, votes, size) @ self.weights[1:]
-        return logits
+        return self.weights[0] + evidence(probas, votes, size) @ self.weights[1:]
 
-    def fitted(
-        self, probas: Floats, votes: NDArray[np.integer[Any]], gold: NDArray[np.int64]
-    ) -> Calibration:
+    def fitted(self, probas: Floats, votes: Integers, gold: Indices) -> Calibration:
         """Returns the calibration with this crowd's shift estimated from gold labels.
 
         Args:
@@ -208,26 +203,26 @@ class Calibration:
         shift, covariance = start.shift_of(self.logits(probas, votes)[rows], right)
         return dataclasses.replace(self, shift=shift, covariance=covariance, fits=True)
 
-    def of_taught(self, draws: Sequence[Floats], gold: NDArray[np.int64]) -> Calibration:
+    def of_taught(self, draws: Floats, gold: Indices) -> Calibration:
         """Returns the calibration of probabilities that gold labels taught.
 
         They are calibrated but for a shift, which gold labels estimate.
 
         Args:
-            draws: `[N, C]`, by draws of gold items' labels; a gold item's do not depend on its own
-                gold label.
+            draws: `[D, N, C]`, by draws of gold items' labels; a gold item's do not depend on its
+                own gold label.
             gold: `[N]` class codes, -1 if unknown.
         """
         rows = np.flatnonzero(gold >= 0)
-        probas = np.concatenate([one[rows] for one in draws])
-        right = (probas.argmax(axis=1) == np.tile(gold[rows], len(draws))).astype(np.float64)
+        probas = draws[:, rows]
+        right = (probas.argmax(axis=2) == gold[rows]).astype(np.float64)
         weights = np.zeros_like(self.weights)
         weights[1] = 1.0  # of the posterior's logit
         start = dataclasses.replace(
             self, weights=weights, shift=np.zeros(2), covariance=np.diag(TAUGHT)
         )
-        posterior = logit(np.clip(probas.max(axis=1), 1e-3, 1.0 - 1e-3))
-        shift, covariance = start.shift_of(posterior, right, 1.0 / len(draws))
+        posterior = logit(np.clip(probas.max(axis=2), 1e-3, 1.0 - 1e-3))
+        shift, covariance = start.shift_of(posterior.ravel(), right.ravel(), 1.0 / len(draws))
         return dataclasses.replace(start, shift=shift, covariance=covariance, fits=True)
 
     def shift_of(self, logits: Floats, right: Floats, weight: float = 1.0) -> tuple[Floats, Floats]:
@@ -243,18 +238,16 @@ class Calibration:
 
         def loss(shift: Floats) -> tuple[float, Floats]:
             z = logits + design @ shift
-            apart = shift - self.shift
-            value = weight * (np.logaddexp(0, z) - right * z).sum() + apart @ precision @ apart / 2
-            return value, weight * design.T @ (expit(z) - right) + precision @ apart
+            away = shift - self.shift
+            value = weight * (np.logaddexp(0, z) - right * z).sum() + away @ precision @ away / 2
+            return value, weight * design.T @ (expit(z) - right) + precision @ away
 
         shift = minimize(loss, self.shift, jac=True, tol=1e-9).x
         mean = expit(logits + design @ shift)
         curvature = weight * (design * (mean * (1 - mean))[:, None]).T @ design + precision
         return shift, np.linalg.inv(curvature)
 
-    def apply(
-        self, probas: Floats, votes: NDArray[np.integer[Any]], gold: NDArray[np.int64] | None = None
-    ) -> Certainty:
+    def apply(self, probas: Floats, votes: Integers, gold: Indices | None = None) -> Certainty:
         """Returns how sure inferred labels are.
 
         Args:
@@ -286,8 +279,8 @@ class Certainty:
 
     calibration: Calibration
     posteriors: Floats
-    votes: NDArray[np.integer[Any]]
-    gold: NDArray[np.int64]
+    votes: Integers
+    gold: Indices
     notes: tuple[str, ...]
     ordered: bool = False
     size: Mapping[str, float] | None = None
@@ -304,18 +297,19 @@ class Certainty:
         normal = np.random.default_rng(0).standard_normal((DRAWS, 2))
         normal -= normal.mean(axis=0)
         root = np.linalg.cholesky(self.calibration.covariance)
-        return np.asarray(self.calibration.shift + normal @ root.T)
+        return self.calibration.shift + normal @ root.T
 
     @functools.cached_property
-    def tied(self) -> NDArray[np.bool_]:
+    def tied(self) -> Mask:
         """`[N, C]` see `top_classes`; with gold labels none ties."""
-        certain = np.arange(self.posteriors.shape[1]) == self.gold[:, None]
-        return np.where(self.gold[:, None] >= 0, certain, top_classes(self.posteriors, self.votes))
+        gold = self.gold[:, None]
+        certain = np.arange(self.posteriors.shape[1]) == gold
+        return np.where(gold >= 0, certain, top_classes(self.posteriors, self.votes))
 
     @functools.cached_property
-    def num_tied(self) -> NDArray[np.int64]:
+    def num_tied(self) -> Indices:
         """`[N]` how many classes tie for the label; 1 without a tie."""
-        return np.asarray(np.where(self.ordered, 1, self.tied.sum(axis=1)))
+        return np.where(self.ordered, 1, self.tied.sum(axis=1))
 
     def right(self, shift: Floats | None = None) -> Floats:
         """Returns `[N]` the probability that each inferred label is right.
@@ -326,13 +320,12 @@ class Certainty:
             shift: `[2]`; by default the crowd's expected one.
         """
         if shift is None:
-            a, b = self.calibration.shift
-        else:
-            a, b = shift
-        size = self.posteriors.shape[1]
+            shift = self.calibration.shift
+        a, b = shift
         most = 1.0 / self.tied.sum(axis=1)
-        chances = np.clip(expit(self.logits + a + b * self.logits), 1.0 / size, most)
-        return np.asarray(np.where(self.gold >= 0, 1.0, chances))
+        least = 1.0 / self.posteriors.shape[1]
+        chances = np.clip(expit(self.logits + a + b * self.logits), least, most)
+        return np.where(self.gold >= 0, 1.0, chances)
 
     @functools.cached_property
     def probas(self) -> Floats:
@@ -347,26 +340,20 @@ class Certainty:
         """
         if self.posteriors.shape[1] < 2:
             return np.ones_like(self.posteriors)
-        rows = np.arange(len(right))
-        labels = self.posteriors.argmax(axis=1)
-        others = np.maximum(self.posteriors, 1e-9)
-        tied = self.tied
-        left = ~self.tied
-        others[tied] = 0.0
+        probas = np.where(self.tied, 0.0, np.maximum(self.posteriors, 1e-9))
         rest = np.maximum(1.0 - self.num_tied * right, 0.0)
-        others *= (rest / np.maximum(others.sum(axis=1), 1e-12))[:, None]
-        excess = others.max(axis=1) > right
-        if excess.any():  # an even spread keeps the label on top
-            others[excess] = (rest / np.maximum(left.sum(axis=1), 1))[excess, None]
+        probas *= (rest / np.maximum(probas.sum(axis=1), 1e-12))[:, None]
+        excess = probas.max(axis=1) > right  # an even spread keeps the label on top
+        probas[excess] = (rest / np.maximum((~self.tied).sum(axis=1), 1))[excess, None]
         most = (right * (1 - EQUAL))[:, None]  # so that the label is the most probable class
-        others = np.where(tied, most, np.minimum(others, most))
-        others[rows, labels] = right
+        probas = np.where(self.tied, most, np.minimum(probas, most))
+        probas[np.arange(len(right)), self.posteriors.argmax(axis=1)] = right
         certain = np.flatnonzero(self.gold >= 0)
-        others[certain] = 0.0
-        others[certain, self.gold[certain]] = 1.0
-        return others
+        probas[certain] = 0.0
+        probas[certain, self.gold[certain]] = 1.0
+        return probas
 
-    def accuracy(self, rows: NDArray[np.int64] | None = None) -> Estimate:
+    def accuracy(self, rows: Indices | None = None) -> Estimate:
         """Returns the expected share of right labels among instances, with its 80% interval.
 
         The interval holds the crowd's unknown shift and the chance of each label.
@@ -394,27 +381,25 @@ class Certainty:
     def shares(self) -> Floats:
         """`[N, C]` each class's share of what is left beside the label; 0 if it ties with it."""
         others = np.where(self.tied, 0.0, np.maximum(self.posteriors, 1e-9))
-        return np.asarray(others / np.maximum(others.sum(axis=1), 1e-12)[:, None])
+        return others / np.maximum(others.sum(axis=1), 1e-12)[:, None]
 
     @functools.cached_property
     def bins(self) -> Bins:
         """Groups of items whose labels are right about equally often, whatever the shift."""
-        num_tied = self.tied.sum(axis=1)
         most = self.shares.max(axis=1)
         low = self.logits.min(initial=0.0)
         width = max((self.logits.max(initial=0.0) - low) / LOGIT_BINS, 1e-9)
-        place = np.minimum((self.logits - low) / width, LOGIT_BINS - 1).astype(np.int64)
-        place += LOGIT_BINS * np.minimum(most * SHARE_BINS, SHARE_BINS - 1).astype(np.int64)
-        place += LOGIT_BINS * SHARE_BINS * num_tied
-        sizes = np.bincount(place)
-        used = np.flatnonzero(sizes)
-        of_items = np.cumsum(sizes > 0)[place] - 1
-
-        def mean(values: Floats) -> Floats:
-            return np.asarray(np.bincount(place, values)[used] / sizes[used])
-
-        ties = used // (LOGIT_BINS * SHARE_BINS)
-        return Bins(of_items, mean(self.logits), mean(most), ties, self.posteriors.shape[1])
+        cell = np.minimum((self.logits - low) / width, LOGIT_BINS - 1).astype(np.int64)
+        cell += LOGIT_BINS * np.minimum(most * SHARE_BINS, SHARE_BINS - 1).astype(np.int64)
+        cell += LOGIT_BINS * SHARE_BINS * self.tied.sum(axis=1)
+        used, of_items, counts = np.unique(cell, return_inverse=True, return_counts=True)
+        return Bins(
+            of_items,
+            np.bincount(of_items, self.logits) / counts,
+            np.bincount(of_items, most) / counts,
+            used // (LOGIT_BINS * SHARE_BINS),
+            self.posteriors.shape[1],
+        )
 
 
 class Bins(NamedTuple):
@@ -428,17 +413,17 @@ class Bins(NamedTuple):
         classes: C.
     """
 
-    of_items: NDArray[np.int64]
+    of_items: Indices
     logits: Floats
     most: Floats
-    ties: NDArray[np.int64]
+    ties: Indices
     classes: int
 
     def right(self, shifts: Floats) -> Floats:
         """Returns `[B, S]` the probability that labels are right under shifts `[S, 2]`."""
         logits = self.logits[:, None]
         chances = expit(logits + shifts[:, 0] + shifts[:, 1] * logits)
-        return np.asarray(np.clip(chances, 1.0 / self.classes, 1.0 / self.ties[:, None]))
+        return np.clip(chances, 1.0 / self.classes, 1.0 / self.ties[:, None])
 
     def others(self, right: Floats) -> tuple[Floats, Floats]:
         """Returns `[B, S]` the probability per share of another class, and of each if even.
@@ -451,8 +436,8 @@ class Bins(NamedTuple):
         """
         rest = np.maximum(1.0 - self.ties[:, None] * right, 0.0)
         excess = self.most[:, None] * rest > right
-        each = rest / np.maximum(self.classes - self.ties, 1)[:, None]
-        return np.where(excess, 0.0, rest), np.where(excess, each, 0.0)
+        evenly = rest / np.maximum(self.classes - self.ties, 1)[:, None]
+        return np.where(excess, 0.0, rest), np.where(excess, evenly, 0.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -465,13 +450,11 @@ class CalibrationByParts:
 
     method: str
 
-    def sums(self, votes: NDArray[np.integer[Any]]) -> Floats:
+    def sums(self, votes: Integers) -> Floats:
         """Returns what has to be known of each part, `[N, C]` vote counts; parts add up."""
         return size_sums(votes)
 
-    def apply(
-        self, probas: Floats, votes: NDArray[np.integer[Any]], sums: Floats
-    ) -> tuple[Floats, NDArray[np.int64]]:
+    def apply(self, probas: Floats, votes: Integers, sums: Floats) -> tuple[Floats, Indices]:
         """Returns `[N, C]` calibrated probabilities of a part, and `[N]` how many classes tie.
 
         Args:
@@ -490,9 +473,7 @@ def draws_for(size: int) -> int:
     return int(np.clip(2e6 / max(size, 1), 40, DRAWS))
 
 
-def unlike(
-    votes: NDArray[np.integer[Any]], ranges: Mapping[str, Sequence[float]] | None = None
-) -> list[str]:
+def unlike(votes: Integers, ranges: Mapping[str, Sequence[float]] | None = None) -> list[str]:
     """Returns how a crowd is unlike those that the calibration was learned on.
 
     Args:
@@ -511,16 +492,14 @@ def unlike(
         "shared": "{:.0%} of items with two labels or more",
         "agreement": "a Krippendorff's alpha of {:.2f}",
     }
-    return [
-        words[name].format(measured[name])
-        for name, (low, high) in ranges.items()
-        if measured[name] < low or measured[name] > high
-    ]
+    notes = []
+    for name, (low, high) in ranges.items():
+        if measured[name] < low or measured[name] > high:
+            notes.append(words[name].format(measured[name]))
+    return notes
 
 
-def gold_agreement(
-    probas: Floats, votes: NDArray[np.integer[Any]], gold: NDArray[np.int64]
-) -> tuple[int, int, Estimate]:
+def gold_agreement(probas: Floats, votes: Integers, gold: Indices) -> tuple[int, int, Estimate]:
     """Returns how many gold labels inferred labels agree with, of how many, and the share.
 
     Args:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.recalibration import Certainty, draws_for
-from neucrowd_tf.declare.types import Floats
+from neucrowd_tf.declare.types import Array, Floats, Indices, Mask
 
 # Quantiles this far apart cover 83% of annotators' accuracies on public crowds
 # (results/calibration.csv): inferred labels and annotators share mistakes.
@@ -32,7 +31,6 @@ CHANCE_LABELS = 20
 CHANCE_SHARE = 0.5
 # Least probability of the verdict on annotators near chance: the two reasons have little in common.
 UNRELIABLE_BY_CHANCE = 0.7
-
 # Power of the verdict: the share of annotators who label at random that it has to find.
 POWER = 0.8
 
@@ -62,23 +60,23 @@ class Skills:
     low: Floats
     high: Floats
     unreliable: Floats
-    note: NDArray[np.object_]
+    note: Array
     average: float
 
-    def containing(self, own: Skills, alone: Skills, people: NDArray[np.bool_]) -> Skills:
+    def containing(self, together: Skills, alone: Skills, people: Mask) -> Skills:
         """Returns these skills with people's own, in intervals that contain those of people alone.
 
         Args:
-            own: of people among people, by labels of people and models.
+            together: of people among people, by labels of people and models.
             alone: of people, by their labels alone.
             people: `[R]` which annotators they are.
         """
         return Skills(
-            skill=np.where(people, own.skill, self.skill),
-            low=np.where(people, np.minimum(own.low, alone.low), self.low),
-            high=np.where(people, np.maximum(own.high, alone.high), self.high),
-            unreliable=np.where(people, own.unreliable, self.unreliable),
-            note=np.where(people, own.note, self.note),
+            skill=np.where(people, together.skill, self.skill),
+            low=np.where(people, np.minimum(together.low, alone.low), self.low),
+            high=np.where(people, np.maximum(together.high, alone.high), self.high),
+            unreliable=np.where(people, together.unreliable, self.unreliable),
+            note=np.where(people, together.note, self.note),
             average=self.average,
         )
 
@@ -111,9 +109,9 @@ def annotator_skills(crowd: Annotations, certainty: Certainty) -> Skills:
     """
     size = crowd.num_annotators
     counts = crowd.labels_per_annotator().astype(np.float64)
-    total = np.maximum(counts, 1.0)
+    total = max(counts.sum(), 1.0)
     rng = np.random.default_rng(2)
-    shares = []
+    right = []
     skills = []
     below = []
     common = 0.0 * counts
@@ -123,25 +121,30 @@ def annotator_skills(crowd: Annotations, certainty: Certainty) -> Skills:
     for expected, variance in zip(sums.T, variances.T, strict=True):
         spread = np.sqrt(np.maximum(variance, 0.0) + common**2)
         count = np.clip(expected + spread * rng.standard_normal(size), 0.0, counts)
-        mean = expected.sum() / max(counts.sum(), 1.0)
-        mean = float(np.clip(mean, 1e-6, 1 - 1e-6))  # a beta needs both above 0
+        mean = _mean_accuracy(expected, total)
         pseudo = pseudo_labels(count, counts, mean)
-        shares.append(count / total)
+        right.append(count)
         skills.append(rng.beta(pseudo * mean + count, pseudo * (1 - mean) + counts - count))
         below.append(skills[-1] < (1.0 / crowd.num_classes + mean) / 2)
-    drawn = np.array(skills)
-    share = np.array(shares)
-    low, high = np.quantile(share, [(1 - SPREAD) / 2, (1 + SPREAD) / 2], axis=0)
-    skill = drawn.mean(axis=0)
-    average = float((share.mean(axis=0) * counts).sum() / max(counts.sum(), 1.0))
-    unreliable = np.mean(below, axis=0)
-    low = np.minimum(low, skill)
-    high = np.maximum(high, skill)
-    none = counts == 0
-    for values, absent in ((skill, np.nan), (low, 0.0), (high, 1.0), (unreliable, np.nan)):
-        values[none] = absent
-    note = notes(crowd, certainty, unreliable)
-    return Skills(skill, low, high, unreliable, note, average)
+    shares = np.array(right) / np.maximum(counts, 1.0)
+    low, high = np.quantile(shares, [(1 - SPREAD) / 2, (1 + SPREAD) / 2], axis=0)
+    skill = np.mean(skills, axis=0)
+    unlabelled = counts == 0
+    skill[unlabelled] = np.nan
+    unreliable = np.where(unlabelled, np.nan, np.mean(below, axis=0))
+    return Skills(
+        skill,
+        np.where(unlabelled, 0.0, np.minimum(low, skill)),
+        np.where(unlabelled, 1.0, np.maximum(high, skill)),
+        unreliable,
+        notes(crowd, certainty, unreliable),
+        float((shares.mean(axis=0) * counts).sum() / total),
+    )
+
+
+def _mean_accuracy(right: Floats, total: float) -> float:
+    """Returns the share of right labels, within (0, 1), as a beta distribution needs it."""
+    return float(np.clip(right.sum() / total, 1e-6, 1 - 1e-6))
 
 
 def right_sums(crowd: Annotations, certainty: Certainty, shifts: Floats) -> tuple[Floats, Floats]:
@@ -159,17 +162,21 @@ def right_sums(crowd: Annotations, certainty: Certainty, shifts: Floats) -> tupl
     items = crowd.instances
     labels = crowd.labels
     bins = certainty.bins
-    certain = certainty.gold[items] >= 0
-    fixed = np.bincount(
-        crowd.annotators, certain & (labels == certainty.gold[items]), crowd.num_annotators
-    )
-    agrees = certainty.tied[items, labels] & ~certain
+    gold = certainty.gold[items]
+    certain = gold >= 0
+    fixed = np.bincount(crowd.annotators, certain & (labels == gold), crowd.num_annotators)
     share = np.where(certain, 0.0, certainty.shares[items, labels])
-    groups = crowd.annotators, bins.of_items[items]
-    agreeing, others, shares, squares = (
-        sparse.coo_matrix((weights, groups), (crowd.num_annotators, len(bins.logits))).tocsr()
-        for weights in (1.0 * agrees, 1.0 * (share > 0), share, share**2)
-    )
+    cells = crowd.annotators, bins.of_items[items]
+    shape = (crowd.num_annotators, len(bins.logits))
+
+    def sums(weights: Array) -> sparse.csr_matrix:
+        """Returns `[R, B]` the sums of labels' weights `[A]`."""
+        return sparse.coo_matrix((weights, cells), shape).tocsr()
+
+    agreeing = sums(1.0 * (certainty.tied[items, labels] & ~certain))
+    others = sums(1.0 * (share > 0))
+    shares = sums(share)
+    squares = sums(share**2)
     right = bins.right(shifts)
     rest, each = bins.others(right)
     expected = agreeing @ right + shares @ rest + others @ each
@@ -177,7 +184,7 @@ def right_sums(crowd: Annotations, certainty: Certainty, shifts: Floats) -> tupl
     return fixed[:, None] + expected, variances
 
 
-def notes(crowd: Annotations, certainty: Certainty, unreliable: Floats) -> NDArray[np.object_]:
+def notes(crowd: Annotations, certainty: Certainty, unreliable: Floats) -> Array:
     """Returns `[R]` the verdict on each annotator, or why it is missing.
 
     Args:
@@ -185,28 +192,31 @@ def notes(crowd: Annotations, certainty: Certainty, unreliable: Floats) -> NDArr
         certainty: of its inferred labels.
         unreliable: `[R]` probability of being unreliable.
     """
-    size = crowd.num_annotators
     inferred = certainty.posteriors.argmax(axis=1)
-    shared = certainty.votes.sum(axis=1)[crowd.instances] > 1
-    overlap = np.bincount(crowd.annotators, shared, minlength=size)
-    seen = np.zeros((size, crowd.num_classes), dtype=bool)
+    overlap = _shared_labels(crowd, certainty)
+    seen = np.zeros((crowd.num_annotators, crowd.num_classes), dtype=bool)
     seen[crowd.annotators, inferred[crowd.instances]] = True
-    weak = is_weak(crowd, certainty)
-    poor = unreliable > UNRELIABLE
-    chancy = near_chance(crowd)
-    both = chancy & (unreliable > UNRELIABLE_BY_CHANCE)
+    is_poor = unreliable > UNRELIABLE
+    is_chancy = near_chance(crowd)
+    both = is_chancy & (unreliable > UNRELIABLE_BY_CHANCE)
     reasons = {
         ALONE_NOTE: overlap == 0,
         FEW_NOTE: overlap < FEW_LABELS,
         ONE_CLASS_NOTE: seen.sum(axis=1) < 2,
-        UNRELIABLE_NOTE: (poor & (not weak)) | both,
-        CHANCE_NOTE: chancy,
-        WEAK_NOTE: poor,
+        UNRELIABLE_NOTE: (is_poor & (not is_weak(crowd, certainty))) | both,
+        CHANCE_NOTE: is_chancy,
+        WEAK_NOTE: is_poor,
     }
     return np.select(list(reasons.values()), list(reasons), "").astype(object)
 
 
-def random_labels_show(crowd: Annotations, certainty: Certainty) -> NDArray[np.bool_]:
+def _shared_labels(crowd: Annotations, certainty: Certainty) -> Indices:
+    """Returns `[R]` numbers of labels of items that have other labels."""
+    is_shared = certainty.votes.sum(axis=1)[crowd.instances] > 1
+    return np.bincount(crowd.annotators, is_shared, minlength=crowd.num_annotators)
+
+
+def random_labels_show(crowd: Annotations, certainty: Certainty) -> Mask:
     """Returns `[R]` for whom the verdict "unreliable" would be likely if they labelled at random.
 
     "Likely" means a probability of at least `POWER`. An annotator's number of labels and the
@@ -219,26 +229,24 @@ def random_labels_show(crowd: Annotations, certainty: Certainty) -> NDArray[np.b
     """
     from scipy.stats import beta, binom  # slow to load, and `aggregate` does without skills
 
-    size = crowd.num_annotators
     chance = 1.0 / crowd.num_classes
     counts = crowd.labels_per_annotator().astype(np.float64)
-    shared = certainty.votes.sum(axis=1)[crowd.instances] > 1
-    overlap = np.bincount(crowd.annotators, shared, minlength=size)
+    overlap = _shared_labels(crowd, certainty)
     # With these totals so many random labels are right at most, with the probability `POWER`.
     totals, places = np.unique(counts, return_inverse=True)
     right = binom.ppf(POWER, totals, chance)
     below = []
-    sums, _ = right_sums(crowd, certainty, certainty.shifts[: draws_for(size)])
+    sums, _ = right_sums(crowd, certainty, certainty.shifts[: draws_for(len(counts))])
     for expected in sums.T:
-        mean = float(np.clip(expected.sum() / max(counts.sum(), 1.0), 1e-6, 1 - 1e-6))
+        mean = _mean_accuracy(expected, max(counts.sum(), 1.0))
         pseudo = pseudo_labels(expected, counts, mean)
         limit = (chance + mean) / 2
         hits = pseudo * mean + right
         below.append(beta.cdf(limit, hits, pseudo * (1 - mean) + totals - right))
     unreliable = np.mean(below, axis=0)[places]
-    chancy = (overlap >= CHANCE_LABELS) & (unreliable > UNRELIABLE_BY_CHANCE)
-    poor = (unreliable > UNRELIABLE) & (not is_weak(crowd, certainty))
-    return np.asarray((overlap >= FEW_LABELS) & (poor | chancy))
+    is_chancy = (overlap >= CHANCE_LABELS) & (unreliable > UNRELIABLE_BY_CHANCE)
+    is_poor = (unreliable > UNRELIABLE) & (not is_weak(crowd, certainty))
+    return (overlap >= FEW_LABELS) & (is_poor | is_chancy)
 
 
 def is_weak(crowd: Annotations, certainty: Certainty) -> bool:
@@ -247,14 +255,14 @@ def is_weak(crowd: Annotations, certainty: Certainty) -> bool:
     return bool(certainty.accuracy().low - chance < WEAK * (1.0 - chance))
 
 
-def near_chance(crowd: Annotations) -> NDArray[np.bool_]:
+def near_chance(crowd: Annotations) -> Mask:
     """Returns `[R]` whether labels hardly depend on what the other annotators say.
 
     Args:
         crowd: with identities.
     """
     relative, shared = relative_agreement(crowd)
-    return np.asarray((relative < CHANCE_SHARE) & (shared >= CHANCE_LABELS))
+    return (relative < CHANCE_SHARE) & (shared >= CHANCE_LABELS)
 
 
 def relative_agreement(crowd: Annotations) -> tuple[Floats, Floats]:
@@ -295,7 +303,6 @@ def agreement_beyond_chance(crowd: Annotations, weights: Floats) -> tuple[Floats
     """
     size = crowd.num_annotators
     classes = crowd.num_classes
-    rows = np.arange(len(crowd.labels))
     annotators = crowd.annotators
     labels = crowd.labels
     votes = np.zeros((crowd.num_instances, classes))
@@ -311,7 +318,7 @@ def agreement_beyond_chance(crowd: Annotations, weights: Floats) -> tuple[Floats
     shares = np.where(several[:, None], others / np.maximum(others.sum(axis=1), 1e-9)[:, None], 0.0)
     shared = np.bincount(annotators, several, minlength=size)
     total = np.maximum(shared, 1.0)
-    agreed = np.bincount(annotators, shares[rows, labels], minlength=size) / total
+    agreed = np.bincount(annotators, shares[np.arange(len(labels)), labels], minlength=size) / total
     chance = np.zeros(size)
     for code in range(classes):
         times = np.bincount(annotators, several & (labels == code), minlength=size)

@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
 
 from neucrowd_tf.aggregation.base import Codes, apply_gold
+from neucrowd_tf.aggregation.families import labels_of
 from neucrowd_tf.aggregation.optimisation import minimize
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare.types import Floats as Array
+from neucrowd_tf.declare.types import Floats, Integers, Mask
 
 FOLDS = 10  # in which gold labels are left out
 # Labels by chance that are added to each annotator's on gold items, and labels of an annotator who
@@ -44,28 +44,25 @@ class Taught:
 
     Attributes:
         probas: `[N, C]`; gold labels are certain.
-        blind: for each draw of gold items' labels, `[N, C]` the same, but those of gold items do
+        blind: `[D, N, C]` the same for each draw of gold items' labels, but those of gold items do
             not depend on their own gold labels.
         weights: of the consensus and, for each group, of even votes and of own accuracies.
     """
 
-    probas: Array
-    blind: Sequence[Array]
-    weights: Array
+    probas: Floats
+    blind: Floats
+    weights: Floats
 
 
 class Evidence(NamedTuple):
     """Annotations and the consensus `[N, C]` that follows from them, calibrated."""
 
     crowd: Annotations
-    consensus: Array
+    consensus: Floats
 
 
 def teach(
-    every: Evidence,
-    gold: Codes,
-    groups: Sequence[NDArray[np.bool_]] = (),
-    draws: Sequence[Evidence] = (),
+    every: Evidence, gold: Codes, groups: Sequence[Mask] = (), draws: Sequence[Evidence] = ()
 ) -> Taught:
     """Returns probabilities that follow from the consensus and from gold labels.
 
@@ -89,29 +86,29 @@ def teach(
     features = _features(every, gold, families, crowd)
     # Weights hold for as many votes as gold items have: those of items with more count as so many.
     for place, members in enumerate(families):
-        most = max(_votes_of(one.crowd, members)[rows].max() for one in draws)
+        most = max(_votes_of(draw.crowd, members)[rows].max() for draw in draws)
         many = np.maximum(_votes_of(crowd, members) / max(most, 1), 1.0)
         features[2 * place + 1 : 2 * place + 3] /= many[:, None]
     probas = _combine(features, weights, log_odds)
-    blind = [probas.copy() for _ in draws]
-    order = np.random.default_rng(0).permutation(len(rows))
-    folds = min(FOLDS, len(rows))
-    for fold in range(folds if len(rows) > 1 else 0):
-        held = order[fold::folds]
-        others = np.setdiff1d(order, held)
-        remaining = gold.copy()
-        remaining[rows[held]] = -1
-        examples = _examples(draws, remaining, families, crowd, rows)
-        learned = _fit(examples[:, :, others], gold[rows[others]])
-        for into, features in zip(blind, examples.swapaxes(0, 1), strict=True):
-            into[rows[held]] = _combine(features[:, held], *learned)
+    blind = np.repeat(probas[None], len(draws), axis=0)
     if len(rows) == 1:
-        for into, one in zip(blind, draws, strict=True):
-            into[rows] = one.consensus[rows]
+        blind[:, rows] = [draw.consensus[rows] for draw in draws]
+    else:
+        order = np.random.default_rng(0).permutation(len(rows))
+        folds = min(FOLDS, len(rows))
+        for fold in range(folds):
+            held_out = order[fold::folds]
+            others = np.setdiff1d(order, held_out)
+            remaining = gold.copy()
+            remaining[rows[held_out]] = -1
+            examples = _examples(draws, remaining, families, crowd, rows)
+            learned = _fit(examples[:, :, others], gold[rows[others]])
+            for probabilities, features in zip(blind, examples.swapaxes(0, 1), strict=True):
+                probabilities[rows[held_out]] = _combine(features[:, held_out], *learned)
     return Taught(apply_gold(probas, gold), blind, weights)
 
 
-def gold_votes(crowd: Annotations, gold: Codes, records: Annotations | None = None) -> Array:
+def gold_votes(crowd: Annotations, gold: Codes, records: Annotations | None = None) -> Floats:
     """Returns `[N, C]` log likelihoods of each item's labels by annotators' labels of gold items.
 
     An annotator's confusion matrix is counted on gold items, and drawn towards that of one who errs
@@ -124,34 +121,29 @@ def gold_votes(crowd: Annotations, gold: Codes, records: Annotations | None = No
     """
     records = records or crowd
     size = crowd.num_classes
-    people = crowd.num_annotators
-    true = gold[records.instances]
-    marked = true >= 0
-    counts = np.zeros((people, size, size))
-    cells = records.annotators[marked], true[marked], records.labels[marked]
-    np.add.at(counts, cells, 1.0)
-    each = counts.sum(axis=2)
-    items = crowd.instances
+    on_gold = records.select(gold[records.instances] >= 0)
+    counts = np.zeros((crowd.num_annotators, size, size))
+    np.add.at(counts, (on_gold.annotators, gold[on_gold.instances], on_gold.labels), 1.0)
+    by_class = counts.sum(axis=2)
     annotators = crowd.annotators
     labels = crowd.labels
-    true = gold[items]
-    marked = true >= 0
-    right = np.einsum("rcc->r", counts)[annotators] - (marked & (labels == true))
-    total = each.sum(axis=1)[annotators] - marked
+    true = gold[crowd.instances]
+    right = np.einsum("rcc->r", counts)[annotators] - (labels == true)
+    total = by_class.sum(axis=1)[annotators] - (true >= 0)
     accuracy = (right + CHANCE_LABELS / size) / (total + CHANCE_LABELS)
+    others = max(size - 1, 1)
     scores = np.zeros((crowd.num_instances, size))
     for code in range(size):
-        itself = marked & (true == code)  # its own count in `counts`
-        even = np.where(labels == code, accuracy, (1.0 - accuracy) / max(size - 1, 1))
-        likely = counts[annotators, code, labels] - itself + EVEN_LABELS * even
-        likely /= each[annotators, code] - itself + EVEN_LABELS
-        least = LEAST_CHANCE / max(size - 1, 1)
-        logs = np.log(np.clip(likely, least, 1.0 - LEAST_CHANCE))
-        scores[:, code] = np.bincount(items, logs, minlength=len(scores))
+        itself = true == code  # its own count in `counts`
+        even = np.where(labels == code, accuracy, (1.0 - accuracy) / others)
+        chances = counts[annotators, code, labels] - itself + EVEN_LABELS * even
+        chances /= by_class[annotators, code] - itself + EVEN_LABELS
+        logs = np.log(np.clip(chances, LEAST_CHANCE / others, 1.0 - LEAST_CHANCE))
+        scores[:, code] = np.bincount(crowd.instances, logs, minlength=len(scores))
     return scores
 
 
-def even_votes(crowd: Annotations, gold: Codes) -> Array:
+def even_votes(crowd: Annotations, gold: Codes) -> Floats:
     """Returns `[N, C]` log likelihoods of labels, less their means, if all annotators are alike.
 
     Their accuracy is that of the labels of other gold items.
@@ -160,17 +152,16 @@ def even_votes(crowd: Annotations, gold: Codes) -> Array:
         crowd, gold: see `gold_votes`.
     """
     size = crowd.num_classes
-    marked = gold[crowd.instances] >= 0
-    hits = marked & (crowd.labels == gold[crowd.instances])
-    right = hits.sum() - np.bincount(crowd.instances, hits, minlength=crowd.num_instances)
-    total = marked.sum() - np.bincount(crowd.instances, marked, minlength=crowd.num_instances)
-    accuracy = np.clip((right + 1.0) / (total + size), 0.05, 0.95)
-    votes = crowd.vote_counts() - crowd.vote_counts().mean(axis=1, keepdims=True)
+    votes = crowd.vote_counts().astype(np.float64)
+    on_gold = np.where(gold >= 0, votes.sum(axis=1), 0)
+    hits = np.where(gold >= 0, votes[np.arange(len(votes)), gold], 0)
+    accuracy = (hits.sum() - hits + 1.0) / (on_gold.sum() - on_gold + size)
+    accuracy = np.clip(accuracy, 0.05, 0.95)
     weight = np.log(max(size - 1, 1) * accuracy / (1.0 - accuracy))
-    return np.asarray(votes * weight[:, None])
+    return (votes - votes.mean(axis=1, keepdims=True)) * weight[:, None]
 
 
-def _families(crowd: Annotations, groups: Sequence[NDArray[np.bool_]]) -> list[NDArray[np.bool_]]:
+def _families(crowd: Annotations, groups: Sequence[Mask]) -> list[Mask]:
     """Returns `[R]` members of groups whose votes have a weight of their own."""
     if not crowd.has_identities:
         return []
@@ -178,25 +169,24 @@ def _families(crowd: Annotations, groups: Sequence[NDArray[np.bool_]]) -> list[N
     return [members for members in (rest, *groups) if members.any()]
 
 
-def _votes_of(crowd: Annotations, members: NDArray[np.bool_]) -> Array:
-    """Returns `[N]` numbers of labels."""
-    inside = members[crowd.annotators].astype(np.float64)
-    return np.asarray(np.bincount(crowd.instances, inside, crowd.num_instances), np.float64)
+def _votes_of(crowd: Annotations, members: Mask) -> Integers:
+    """Returns `[N]` numbers of labels by members `[R]`."""
+    return labels_of(crowd, members).vote_counts().sum(axis=1)
 
 
 def _features(
-    one: Evidence, gold: Codes, families: Sequence[NDArray[np.bool_]], records: Annotations
-) -> Array:
+    evidence: Evidence, gold: Codes, families: Sequence[Mask], records: Annotations
+) -> Floats:
     """Returns `[K, N, C]` log probabilities of the consensus and, by group, what votes add to it.
 
     These are the votes if all annotators are alike, and by how much annotators' own accuracies
     change them: with few gold labels the first are better known.
     """
-    features = [np.log(np.maximum(one.consensus, 1e-6))]
+    features = [np.log(np.maximum(evidence.consensus, 1e-6))]
     for members in families:
-        votes = one.crowd.select(members[one.crowd.annotators])
-        even = even_votes(votes, gold)
-        scores = gold_votes(votes, gold, records)
+        labels = labels_of(evidence.crowd, members)
+        even = even_votes(labels, gold)
+        scores = gold_votes(labels, gold, records)
         features += [even, scores - scores.mean(axis=1, keepdims=True) - even]
     return np.stack(features)
 
@@ -204,15 +194,15 @@ def _features(
 def _examples(
     draws: Sequence[Evidence],
     gold: Codes,
-    families: Sequence[NDArray[np.bool_]],
+    families: Sequence[Mask],
     records: Annotations,
     rows: Codes,
-) -> Array:
+) -> Floats:
     """Returns `[K, D, n, C]` features of some items, by each draw."""
-    return np.stack([_features(one, gold, families, records)[:, rows] for one in draws], axis=1)
+    return np.stack([_features(draw, gold, families, records)[:, rows] for draw in draws], axis=1)
 
 
-def _fit(features: Array, true: Codes) -> tuple[Array, Array]:
+def _fit(features: Floats, true: Codes) -> tuple[Floats, Floats]:
     """Returns the weights `[K]` and log odds of classes `[C]` that are most probable a posteriori.
 
     Args:
@@ -228,18 +218,19 @@ def _fit(features: Array, true: Codes) -> tuple[Array, Array]:
     usual[0] = 1.0
     right = np.eye(size)[true]
 
-    def loss(values: Array) -> tuple[float, Array]:
+    def loss(values: Floats) -> tuple[float, Floats]:
         logs = log_softmax(np.tensordot(values[:parts], features, 1) + values[parts:], axis=2)
-        away = (np.exp(logs) - right) / draws
-        slope = np.concatenate([(features * away).sum(axis=(1, 2, 3)), away.sum(axis=(0, 1))])
-        apart = (values - usual) / spread
-        value = apart @ apart / 2 - (logs * right).sum() / draws
-        return float(value), slope + apart / spread
+        surplus = (np.exp(logs) - right) / draws
+        slope = np.concatenate([(features * surplus).sum(axis=(1, 2, 3)), surplus.sum(axis=(0, 1))])
+        away = (values - usual) / spread
+        value = away @ away / 2 - (logs * right).sum() / draws
+        return float(value), slope + away / spread
 
     bounds = [(0.0, MOST_WEIGHT)] * parts + [(-MOST_LOG_ODDS, MOST_LOG_ODDS)] * size
     values = minimize(loss, usual, jac=True, method="L-BFGS-B", bounds=bounds).x
     return values[:parts], values[parts:]
 
 
-def _combine(features: Array, weights: Array, log_odds: Array) -> Array:
-    return np.asarray(softmax(np.tensordot(weights, features, 1) + log_odds, axis=1))
+def _combine(features: Floats, weights: Floats, log_odds: Floats) -> Floats:
+    """Returns probabilities `[n, C]` of features `[K, n, C]`."""
+    return softmax(np.tensordot(weights, features, 1) + log_odds, axis=1)

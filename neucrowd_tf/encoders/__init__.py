@@ -8,5 +8,11 @@ __all__ = ["Encoder", "ImageEncoder", "SentenceEncoder", "make_encoder"]
 
 
 def make_encoder(source: str) -> Encoder:
-    """Returns the unfitted encoder that `--encoder` names."""
-    return (ImageEncoder if source.startswith(APPLICATION) else SentenceEncoder)(source)
+    """Returns the unfitted encoder that `--encoder` names.
+
+    Args:
+        source: of an `ImageEncoder` if it begins with "keras:", else of a `SentenceEncoder`.
+    """
+    if source.startswith(APPLICATION):
+        return ImageEncoder(source)
+    return SentenceEncoder(source)

@@ -16,7 +16,7 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.cache import cache_dir
 from neucrowd_tf.saving.persistent import Persistent
 
-AT_ONCE = 256  # vectors that are stored, or looked up, together
+AT_ONCE = 256  # vectors that are written or looked up together
 
 
 class Encoder(Persistent, BaseEstimator):
@@ -32,7 +32,7 @@ class Encoder(Persistent, BaseEstimator):
     _vectors: dict[bytes, bytes]
 
     def fit(self, items: object = None) -> Any:
-        """Finds the network and takes its digest; nothing is learned."""
+        """Finds the network and computes its digest; nothing is learned."""
         raise NotImplementedError
 
     def _find_network(self, items: object) -> None:
@@ -40,7 +40,10 @@ class Encoder(Persistent, BaseEstimator):
         if not hasattr(self, "_vectors"):
             before = getattr(self, "digest_", None)
             if before not in (None, self.fit(items).digest_):
-                raise DataError(f"{self.source}: another encoder than the model was trained with.")
+                raise DataError(
+                    f"{self.source}: not the encoder that the model was trained with. Restore that"
+                    " one, or fit again."
+                )
 
     def _encoded(self, items: list[Any]) -> Iterator[Floats32]:
         """Yields the vectors of items that are in no cache, with progress."""
@@ -54,21 +57,20 @@ class Encoder(Persistent, BaseEstimator):
         """
         self._find_network(items)
         vectors = self._vectors
-        new = {key: item for key, item in zip(keys, items, strict=True) if key not in vectors}
+        item_of = dict(zip(keys, items, strict=True))
+        new = [key for key in item_of if key not in vectors]
         if new:
-            vectors |= self._stored(list(new))
-            missing = [key for key in new if key not in vectors]
-            if missing:
-                fresh = self._encoded([new[key] for key in missing])
-            else:
-                fresh = iter(())
-            pairs = ((key, next(fresh).tobytes()) for key in missing)
+            vectors |= self._stored(new)
+        missing = [key for key in new if key not in vectors]
+        if missing:
+            encoded = map(np.ndarray.tobytes, self._encoded([item_of[key] for key in missing]))
+            pairs = zip(missing, encoded, strict=True)
             while block := dict(itertools.islice(pairs, AT_ONCE)):
                 self._store(block)
                 vectors |= block
         return np.stack([np.frombuffer(vectors[key], np.float32) for key in keys])
 
-    # A file that cannot be read or written is treated as empty: vectors are then computed again.
+    # A cache file that cannot be read or written is treated as empty; its vectors are recomputed.
 
     def _stored(self, keys: list[bytes]) -> dict[bytes, bytes]:
         """Returns the vectors on disk among those with these keys."""
@@ -82,6 +84,7 @@ class Encoder(Persistent, BaseEstimator):
         return rows
 
     def _store(self, vectors: Mapping[bytes, bytes]) -> None:
+        """Writes vectors by digest to the file on disk."""
         with contextlib.suppress(sqlite3.Error, OSError), self._database() as database:
             database.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", vectors.items())
 

@@ -50,7 +50,7 @@ class ImageEncoder(Encoder):
     shape_: tuple[int, ...] = fitted()
 
     def fit(self, images: Any = None) -> ImageEncoder:
-        """Loads the network and takes its digest; nothing is learned.
+        """Loads the network and computes its digest; nothing is learned.
 
         Args:
             images: `[M, height, width, 3]` from 0 to 1, whose size later images must have.
@@ -61,29 +61,39 @@ class ImageEncoder(Encoder):
         """
         check_arguments(self)
         if np.ndim(images) != 4 or np.shape(images)[3] != 3:
-            raise DataError(f"--encoder={self.source}: features are no colour images. Remove it.")
+            raise DataError(
+                f"--encoder={self.source}: expected colour images [items, height, width, 3],"
+                f" received shape {np.shape(images)}. Remove the encoder or pass images."
+            )
         with transaction(self):
             self.shape_ = tuple(np.shape(images)[1:])
             self._vectors: dict[bytes, bytes] = {}
             network, self._model = _application(self.source, self.shape_)
-            total = hashlib.sha256(f"{network.name} {SIDE} {self.shape_}".encode())
+            digest = hashlib.sha256(f"{network.name} {SIDE} {self.shape_}".encode())
             for weights in network.get_weights():
-                total.update(np.ascontiguousarray(weights).tobytes())
-            self.digest_ = total.hexdigest()
+                digest.update(np.ascontiguousarray(weights).tobytes())
+            self.digest_ = digest.hexdigest()
         return self
 
     def transform(self, images: Array) -> Floats32:
-        """Returns vectors `[M, d]` of images of one size, from the cache if they are there.
+        """Returns the vectors of images, from the cache if they are there.
+
+        Args:
+            images: `[M, height, width, 3]` from 0 to 1, of the size that was fitted.
+
+        Returns:
+            `[M, d]`.
 
         Raises:
             DataError: the network is another one than before, or the images have another size.
         """
+        images = np.asarray(images, np.float32)
         if images.shape[1:] != self.shape_:
             raise DataError(
                 f"features: expected images of shape {self.shape_}, received {images.shape[1:]}"
             )
-        images = np.asarray(images, np.float32)
-        return self._cached([hashlib.sha256(image.tobytes()).digest() for image in images], images)
+        keys = [hashlib.sha256(image.tobytes()).digest() for image in images]
+        return self._cached(keys, images)
 
     def layer(self) -> Layer:
         """Returns the Keras model from images to their vectors."""
@@ -104,22 +114,26 @@ def _application(source: str, shape: tuple[int, ...]) -> tuple[Network, Network]
     import keras
 
     name, _, weights = source.removeprefix(APPLICATION).partition(":")
-    make = getattr(keras.applications, name, None)
-    if not source.startswith(APPLICATION) or not name[:1].isupper() or make is None:
+    build = getattr(keras.applications, name, None)
+    if not source.startswith(APPLICATION) or not name[:1].isupper() or build is None:
         raise UsageError(
             f"--encoder={source}: Keras has no such network. Use for example"
             f" {APPLICATION}MobileNetV3Small."
         )
     try:
-        options = {"include_top": False, "weights": weights or "imagenet", "pooling": "avg"}
-        network = make(input_shape=(SIDE, SIDE, 3), **options)
+        network = build(
+            include_top=False,
+            weights=weights or "imagenet",
+            pooling="avg",
+            input_shape=(SIDE, SIDE, 3),
+        )
     except Exception as error:  # of the download, of HDF5 and of the network
         raise DataError(
             f"--encoder={source}: no weights ({one_line(error)[:200]}). Name a file with"
-            f" {APPLICATION}{name}:FILE; Keras looks for ImageNet's in ~/.keras/models."
+            f" {APPLICATION}{name}:FILE; Keras looks for ImageNet weights in ~/.keras/models."
         ) from None
     inputs = keras.Input(shape, dtype="float32", name="images")
     scaled = keras.layers.Resizing(SIDE, SIDE, dtype="float32")(inputs)
     scaled = keras.layers.Rescaling(255.0, dtype="float32")(scaled)
-    prepared = sys.modules[make.__module__].preprocess_input(scaled)
+    prepared = sys.modules[build.__module__].preprocess_input(scaled)
     return network, keras.Model(inputs, network(prepared, training=False))

@@ -15,6 +15,7 @@ import numpy as np
 from tqdm import tqdm
 
 from neucrowd_tf.aggregation.blas import one_blas_thread
+from neucrowd_tf.annotations.tables import check_texts
 from neucrowd_tf.declare.declarations import check_arguments, estimator, fitted, text
 from neucrowd_tf.declare.types import Array, Fields, Floats32
 from neucrowd_tf.encoders.base import Encoder
@@ -28,6 +29,12 @@ TOKENIZER = "tokenizer.json"
 # Where Hugging Face and sentence-transformers write how token vectors are pooled, and the length.
 CONFIGS = ("config.json", "sentence_bert_config.json", "1_Pooling/config.json")
 LONGEST = 512  # tokens, if no file says
+# What tokenizers know of a text, by the names that networks give their inputs.
+TOKEN_FIELDS = {
+    "input_ids": "ids",
+    "attention_mask": "attention_mask",
+    "token_type_ids": "type_ids",
+}
 Encode = Callable[[str], "Floats32"]
 
 
@@ -58,7 +65,7 @@ class SentenceEncoder(Encoder):
     digest_: str = fitted()
 
     def fit(self, texts: object = None) -> SentenceEncoder:
-        """Finds the network and takes its digest; nothing is learned.
+        """Finds the network and computes its digest; nothing is learned.
 
         Raises:
             UsageError: no such folder or file, or a package that is not installed.
@@ -69,34 +76,41 @@ class SentenceEncoder(Encoder):
         return self
 
     def _find(self) -> None:
-        """Finds the network and takes its digest."""
+        """Finds the network and computes its digest."""
         self._vectors: dict[bytes, bytes] = {}
         self._encode: Encode | None = None
         if self.source.startswith(PACKAGE):
             self._encode, self.digest_ = _of_package(self.source.removeprefix(PACKAGE))
             return
-        folder = Path(self.source)
-        for name in (MODEL, TOKENIZER):
-            if not (folder / name).is_file():
+        digests = ""
+        for name in (MODEL, TOKENIZER, *CONFIGS):
+            path = Path(self.source, name)
+            if path.is_file():
+                digests += digest(path)
+            elif name in CONFIGS:
+                digests += "-"
+            else:
                 raise UsageError(
                     f"--encoder={self.source}: {name} is missing. Name a folder with {MODEL} and"
                     f" {TOKENIZER}, or {PACKAGE}NAME."
                 )
-        files = [folder / name for name in (MODEL, TOKENIZER, *CONFIGS)]
-        digests = "".join(digest(path) if path.is_file() else "-" for path in files)
         self.digest_ = hashlib.sha256(digests.encode()).hexdigest()
 
     def transform(self, texts: Sequence[str] | Array) -> Floats32:
-        """Returns vectors `[M, d]`, from the cache if they are there.
+        """Returns the vectors of texts `[M]`, from the cache if they are there.
+
+        Returns:
+            `[M, d]`, each of length 1.
 
         Raises:
-            DataError: the network cannot be read, or it is another one than before.
+            DataError: not texts, or the network cannot be read or is another one than before.
         """
-        keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts]
-        return self._cached(keys, texts)
+        checked = check_texts(texts).tolist()
+        keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in checked]
+        return self._cached(keys, checked)
 
     def layer(self) -> None:
-        """Returns None: the network is no part of an exported model, which takes vectors."""
+        """Returns None: an exported model takes vectors and does not contain the network."""
 
     def _encoded(self, texts: list[str]) -> Iterator[Floats32]:
         if self._encode is None:
@@ -114,11 +128,11 @@ def _unit(vector: Array) -> Floats32:
 
 
 def _of_folder(folder: Path) -> Encode:
-    """Returns the function from a text to its vector of a folder's ONNX network.
+    """Returns the function from a text to its vector, by the ONNX network in a folder.
 
     Raises:
         UsageError: onnxruntime or tokenizers is not installed.
-        DataError: a file that cannot be read.
+        DataError: a file that cannot be read, or a network that takes more than tokens.
     """
     try:
         import onnxruntime
@@ -129,46 +143,51 @@ def _of_folder(folder: Path) -> Encode:
         ) from None
     config: Fields = {}
     try:
-        for path in (folder / name for name in CONFIGS):
-            if path.is_file():
-                config |= json.loads(path.read_text("utf-8"))
+        for name in CONFIGS:
+            if (folder / name).is_file():
+                config |= json.loads((folder / name).read_text("utf-8"))
         tokenizer = tokenizers.Tokenizer.from_file(str(folder / TOKENIZER))
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.intra_op_num_threads = 1
+        options.inter_op_num_threads = 1
         session = onnxruntime.InferenceSession(
             str(folder / MODEL), options, providers=["CPUExecutionProvider"]
         )
-    except Exception as error:  # of the tokenizer, JSON and ONNX
+        tokenizer.no_padding()
+        if tokenizer.truncation is None or "max_seq_length" in config:
+            most = config.get("max_seq_length") or config.get("max_position_embeddings") or LONGEST
+            tokenizer.enable_truncation(int(most))
+        fields = {node.name: TOKEN_FIELDS[node.name] for node in session.get_inputs()}
+    except Exception as error:  # of the tokenizer, JSON and ONNX, or of an input that is no token's
         raise DataError(
             f"{folder}: not an encoder ({one_line(error)[:200]}). Export it again."
         ) from None
-    tokenizer.no_padding()
-    if tokenizer.truncation is None or "max_seq_length" in config:
-        longest = config.get("max_seq_length") or config.get("max_position_embeddings") or LONGEST
-        tokenizer.enable_truncation(int(longest))
-    first = bool(config.get("pooling_mode_cls_token"))
-    wanted = [node.name for node in session.get_inputs()]
+    pools_first_token = bool(config.get("pooling_mode_cls_token"))
 
     def encode(text: str) -> Floats32:
         tokens = tokenizer.encode(text)
-        arrays = {
-            "input_ids": tokens.ids,
-            "attention_mask": tokens.attention_mask,
-            "token_type_ids": tokens.type_ids,
-        }
-        inputs = {name: np.array([arrays[name]], np.int64) for name in wanted if name in arrays}
+        inputs = {}
+        for name, field in fields.items():
+            inputs[name] = np.array([getattr(tokens, field)], np.int64)
         output = np.asarray(session.run(None, inputs)[0][0], np.float32)
         if output.ndim == 1:  # pooled by the network
             return output
         if not len(output):  # a text without a token
             return np.zeros(output.shape[1], np.float32)
-        return np.asarray(output[0] if first else output.mean(axis=0))
+        if pools_first_token:
+            return output[0]
+        return output.mean(axis=0)
 
     return encode
 
 
 def _of_package(name: str) -> tuple[Encode, str]:
-    """Returns the function from a text to its vector of sentence-transformers, and its digest."""
+    """Returns sentence-transformers' function from a text to its vector, and its digest.
+
+    Raises:
+        UsageError: sentence-transformers is not installed.
+        DataError: the model cannot be loaded.
+    """
     try:
         from sentence_transformers import SentenceTransformer
     except ImportError:
@@ -176,8 +195,18 @@ def _of_package(name: str) -> tuple[Encode, str]:
             f"--encoder={PACKAGE}{name}: needs sentence-transformers. Install it, or name a folder"
             f" with {MODEL} and {TOKENIZER}."
         ) from None
-    model = SentenceTransformer(name)
-    total = hashlib.sha256(name.encode())
+    try:
+        model = SentenceTransformer(name)
+    except Exception as error:  # of the download, and of the files
+        raise DataError(
+            f"--encoder={PACKAGE}{name}: cannot be loaded ({one_line(error)[:200]}). Check the name"
+            " and the connection."
+        ) from None
+    checksum = hashlib.sha256(name.encode())
     for weights in model.state_dict().values():
-        total.update(np.ascontiguousarray(weights.cpu().numpy()).tobytes())
-    return lambda text: np.asarray(model.encode(text, show_progress_bar=False)), total.hexdigest()
+        checksum.update(np.ascontiguousarray(weights.cpu().numpy()).tobytes())
+
+    def encode(text: str) -> Floats32:
+        return model.encode(text, show_progress_bar=False)
+
+    return encode, checksum.hexdigest()

@@ -22,17 +22,19 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from neucrowd_tf.annotations.tables import check_texts
 from neucrowd_tf.declare.declarations import check_arguments, estimator, fitted, none, whole
 from neucrowd_tf.declare.types import Array, Fields, Floats, Floats32, Layer, NamedValues
-from neucrowd_tf.errors import DataError, one_at_a_time
+from neucrowd_tf.errors import DataError, UsageError, one_at_a_time
 from neucrowd_tf.saving.persistent import Persistent
 from neucrowd_tf.saving.transaction import transaction
 
-KINDS = ("word", "character")
-WORDS = (1, 2)  # the lengths of n-grams
-CHARACTERS = (3, 5)
-# Of an n-gram that one text alone has nothing can be learned; beyond this many texts.
+# How scikit-learn's vectoriser takes the n-grams of words, and of the characters within words.
+NGRAMS: dict[str, Fields] = {
+    "word": {"analyzer": "word", "token_pattern": r"\S+", "ngram_range": (1, 2)},
+    "character": {"analyzer": "char_wb", "ngram_range": (3, 5)},
+}
+# With more texts, n-grams that only one text has are left out: nothing can be learned from them.
 FEW_TEXTS = 50
-LEAST = 0.01  # of the largest singular value: components below are rounding
-# Letters are looked up up to here, the end of the Chinese characters; the rest is no text.
+LEAST = 0.01  # of the largest singular value; smaller components are rounding errors
+# Code points from here on, after the Chinese characters, are treated as spaces.
 TABLE = 0x34000
 _SPACE = 32
 
@@ -40,16 +42,16 @@ _SPACE = 32
 def fold(code: int) -> int:
     """Returns the code point that stands for another one in an n-gram.
 
-    Letters (small ones if there is one small letter), digits, marks and underscores stand for
-    themselves; all else is a space.
+    Letters become lower case, if that is one letter. Digits, marks and underscores stay. Everything
+    else becomes a space.
     """
     if code >= TABLE:
         return _SPACE
-    small = chr(code).lower()
-    if len(small) == 1:
-        code = ord(small)
-    kind = unicodedata.category(chr(code))
-    if kind[0] in "LNM" or kind == "Pc":
+    lower = chr(code).lower()
+    if len(lower) == 1:
+        code = ord(lower)
+    category = unicodedata.category(chr(code))
+    if category[0] in "LNM" or category == "Pc":
         return code
     return _SPACE
 
@@ -70,52 +72,43 @@ def normalise(text: str) -> str:
     return " ".join(text.translate(_FOLDED).split())
 
 
-# The methods that are tried on a fold share its texts, and counting n-grams is most of the work.
-_REMEMBERED: OrderedDict[Hashable, Fields] = OrderedDict()
+# Results by what they were computed from, the latest last. The methods that are tried on a fold
+# share its texts, and counting n-grams is most of the work.
+_CACHE: OrderedDict[Hashable, Fields] = OrderedDict()
 _MOST = 16
 _MOST_BYTES = 1 << 28
 _LOCK = threading.RLock()
 
 
-def _remembered(key: Hashable, make: Callable[[], Fields]) -> Fields:
-    """Returns the arrays that `make` makes of what the key names: the last ones are kept."""
-    with _LOCK:  # threads that need the same arrays wait for the one that makes them
-        result = _REMEMBERED[key] = _REMEMBERED.pop(key, {}) or make()
-        while len(_REMEMBERED) > _MOST or sum(map(_bytes, _REMEMBERED.values())) > _MOST_BYTES:
-            _REMEMBERED.popitem(last=False)
-    return result
+def _cached(key: Hashable, compute: Callable[[], Fields]) -> Fields:
+    """Returns the arrays that `compute` makes of what the key names, from the cache if possible."""
+    with _LOCK:  # threads that need the same arrays wait for the one that computes them
+        if key not in _CACHE:
+            _CACHE[key] = compute()
+        _CACHE.move_to_end(key)
+        arrays = _CACHE[key]
+        while len(_CACHE) > _MOST or sum(map(_bytes, _CACHE.values())) > _MOST_BYTES:
+            _CACHE.popitem(last=False)
+    return arrays
 
 
 def _bytes(arrays: NamedValues) -> int:
     """Returns the size of arrays and of sparse matrices' values."""
-    size = 0
-    for array in arrays.values():
-        if isinstance(array, csr_matrix):
-            array = array.data
-        size += array.nbytes
-    return size
+    return sum(array.data.nbytes for array in arrays.values())
 
 
-def _vectoriser(kind: str, most: int | None = None, least: int = 1) -> TfidfVectorizer:
+def _vectoriser(kind: str, **options: object) -> TfidfVectorizer:
     """Returns scikit-learn's vectoriser of words, or of the characters within words."""
-    chosen: Fields = (
-        {"analyzer": "word", "token_pattern": r"\S+", "ngram_range": WORDS}
-        if kind == "word"
-        else {"analyzer": "char_wb", "ngram_range": CHARACTERS}
-    )
-    return TfidfVectorizer(
-        preprocessor=normalise, sublinear_tf=True, max_features=most, min_df=least, **chosen
-    )
+    return TfidfVectorizer(preprocessor=normalise, sublinear_tf=True, **NGRAMS[kind], **options)
 
 
 @one_at_a_time()
-def _weighted(fitted: NamedValues, texts: Sequence[str]) -> csr_matrix:
+def _weighted(results: NamedValues, texts: Sequence[str]) -> csr_matrix:
     """Returns TF-IDF `[N, V + W]`, both halves of length 1, by the results of a fit."""
     blocks = []
-    for kind in KINDS:
-        vectoriser = _vectoriser(kind)
-        vectoriser.set_params(vocabulary=fitted[f"{kind}_terms_"].tolist())
-        vectoriser.idf_ = fitted[f"{kind}_weights_"]
+    for kind in NGRAMS:
+        vectoriser = _vectoriser(kind, vocabulary=results[f"{kind}_terms_"].tolist())
+        vectoriser.idf_ = results[f"{kind}_weights_"]
         blocks.append(vectoriser.transform(texts))
     return hstack(blocks, format="csr")
 
@@ -126,6 +119,9 @@ class TextFeatures(Persistent, BaseEstimator):
 
     Terms are one or two words, and three to five characters within words. Each kind is scaled to
     length 1. Linear models take it without the reduction (`size=None`), as a sparse matrix.
+
+    Example:
+        >>> features = TextFeatures(size=2).fit(texts).transform(texts)  # doctest: +SKIP
 
     Attributes:
         word_terms_, character_terms_: the n-grams, in the order of their columns.
@@ -158,32 +154,31 @@ class TextFeatures(Persistent, BaseEstimator):
         check_arguments(self)
         checked = check_texts(texts).tolist()
         with transaction(self):
-            results = _remembered((*checked, "terms", self.terms), lambda: self._terms(checked))
+            results = _cached((*checked, "terms", self.terms), lambda: self._terms(checked))
             for name, values in results.items():
                 setattr(self, name, values)
             self.components_ = None
             if self.size is not None:
                 key = (*checked, *self.get_params().items())
-                reduced = _remembered(key, lambda: self._reduction(checked))
+                reduced = _cached(key, lambda: self._reduction(checked))
                 self.components_ = reduced["components_"]
         return self
 
     @one_at_a_time()
     def _terms(self, texts: list[str]) -> Fields:
         """Returns the n-grams and their weights."""
+        least = 1
         if len(texts) > FEW_TEXTS:
             least = 2
-        else:
-            least = 1
         if not any(map(normalise, texts)):
             raise DataError("texts: expected letters or digits in one of them, received none")
         results: Fields = {}
-        for kind in KINDS:
-            vectoriser = _vectoriser(kind, self.terms, least)
+        for kind in NGRAMS:
+            vectoriser = _vectoriser(kind, max_features=self.terms, min_df=least)
             try:
                 vectoriser.fit(texts)
-            except ValueError:  # nothing stands in two texts
-                vectoriser = _vectoriser(kind, self.terms).fit(texts)
+            except ValueError:  # no n-gram occurs in two texts
+                vectoriser.set_params(min_df=1).fit(texts)
             results[f"{kind}_terms_"] = np.array(vectoriser.get_feature_names_out(), dtype=object)
             results[f"{kind}_weights_"] = vectoriser.idf_
         return results
@@ -191,12 +186,14 @@ class TextFeatures(Persistent, BaseEstimator):
     def _weights(self, texts: list[str]) -> csr_matrix:
         """Returns TF-IDF `[M, V + W]`."""
         terms = "\0".join((*self.word_terms_, "", *self.character_terms_)).encode()
-        ends = self.word_weights_.tobytes(), self.character_weights_.tobytes()
-        key = (*texts, hashlib.sha256(b"".join((terms, *ends))).hexdigest())
-        return _remembered(key, lambda: {"weights": _weighted(vars(self), texts)})["weights"]
+        digest = hashlib.sha256(terms)
+        digest.update(self.word_weights_.tobytes())
+        digest.update(self.character_weights_.tobytes())
+        key = (*texts, digest.hexdigest())
+        return _cached(key, lambda: {"weights": _weighted(vars(self), texts)})["weights"]
 
     def _reduction(self, texts: list[str]) -> Fields:
-        """Returns the components."""
+        """Returns `components_` of the reduction."""
         weighted = self._weights(texts)
         size = min(self.size, weighted.shape[1], max(1, weighted.shape[0] - 1))
         with one_at_a_time():
@@ -219,12 +216,23 @@ class TextFeatures(Persistent, BaseEstimator):
     def layer(self, components: Floats32 | None = None) -> Layer:
         """Returns a Keras layer from a string tensor `[M]` to features `[M, k]`.
 
-        It computes what `transform` does, or multiplies TF-IDF by other components `[V + W, k]`.
+        It computes what `transform` does, or multiplies TF-IDF by other components.
+
+        Args:
+            components: `[V + W, k]`; None for `components_`.
+
+        Raises:
+            UsageError: no components: the fit made no reduction (`size=None`).
         """
         from neucrowd_tf.nn.tfidf_layer import TextVectors
 
+        if components is None:
+            components = self.components_
+        if components is None:
+            raise UsageError("components: TextFeatures(size=None) has none; pass a matrix")
+        kinds = []
+        for kind, options in NGRAMS.items():
+            terms = getattr(self, f"{kind}_terms_").tolist()
+            kinds.append((options["ngram_range"], terms, getattr(self, f"{kind}_weights_")))
         letters = np.array(list(map(fold, range(TABLE))), dtype=np.int32)
-        word_terms = WORDS, self.word_terms_.tolist(), self.word_weights_
-        characters = CHARACTERS, self.character_terms_.tolist(), self.character_weights_
-        chosen: Any = self.components_ if components is None else components
-        return TextVectors(letters, [word_terms, characters], chosen)
+        return TextVectors(letters, kinds, components)

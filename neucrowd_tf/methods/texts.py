@@ -9,9 +9,7 @@ import functools
 from contextlib import AbstractContextManager
 from typing import Annotated, Any, ClassVar
 
-import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import issparse
 from sklearn.base import clone
 
 from neucrowd_tf.annotations.votes import Scale, scale_of
@@ -33,12 +31,17 @@ from neucrowd_tf.training.run import Run
 ENCODER = none | Constraint(
     "an encoder, such as a SentenceEncoder", lambda value: hasattr(value, "transform")
 )
-# What fitted estimators have that takes features.
+# Methods of fitted estimators that take features.
 _OF_FEATURES = ("predict_annotators", "transform", "staged_predict_proba", "generate")
 
 
+def _makes_sparse(encoder: object) -> bool:
+    """Returns whether a fitted encoder makes sparse vectors: `TextFeatures` without a reduction."""
+    return getattr(encoder, "components_", ()) is None
+
+
 def fitted_encoder(encoder: object, items: Array) -> Any:
-    """Returns a fitted encoder as it is, else a copy of it that is fitted to texts or images."""
+    """Returns an encoder that is already fitted, else a copy of it that is fitted to the items."""
     if hasattr(encoder, "digest_"):
         return encoder
     return clone(encoder).fit(items)
@@ -80,7 +83,7 @@ class TextClassifier(CrowdEstimator):
     encoder_: Any = fitted()
     estimator_: Estimator = fitted()
 
-    # Whose networks the estimator's fits share within `reused()`.
+    # The networks that the estimator's fits share within `reused()`.
     _networks = _network = UNSET
 
     def reused(self, cache: NetworkCache | None = None) -> AbstractContextManager[None]:
@@ -90,12 +93,12 @@ class TextClassifier(CrowdEstimator):
     @property
     def distributed(self) -> bool:  # type: ignore[override]
         """Whether the estimator trains on all devices of a strategy."""
-        return bool(getattr(self.estimator, "distributed", False))
+        return getattr(self.estimator, "distributed", False)
 
     @property
     def trains_network(self) -> bool:  # type: ignore[override]
         """Whether the estimator calls callbacks."""
-        return bool(getattr(self.estimator, "trains_network", True))
+        return getattr(self.estimator, "trains_network", True)
 
     @property
     def scale(self) -> Scale:
@@ -111,7 +114,7 @@ class TextClassifier(CrowdEstimator):
             if takes_sparse:
                 encoder.set_params(size=None)
         self.encoder_ = fitted_encoder(encoder, data.features)
-        if getattr(self.encoder_, "components_", ()) is None and not takes_sparse:
+        if _makes_sparse(self.encoder_) and not takes_sparse:
             raise UsageError(
                 f"encoder: TextFeatures(size=None) is sparse, and {type(self.estimator).__name__}"
                 " takes dense vectors. Give it a size, such as 100."
@@ -126,7 +129,7 @@ class TextClassifier(CrowdEstimator):
             return self._fit_sparse(data, run)
         validation = data.named_validation
         if validation is not None:
-            validation = self.encoder_.transform(validation[0]), *validation[1:]
+            validation = (self.encoder_.transform(validation[0]), *validation[1:])
         vectors = self.encoder_.transform(data.features)
         shared = contextlib.nullcontext()
         if self._networks is not None and hasattr(model, "reused"):
@@ -138,8 +141,7 @@ class TextClassifier(CrowdEstimator):
     @property
     def _sparse(self) -> bool:
         """Whether the estimator takes TF-IDF as a sparse matrix."""
-        without = getattr(self.encoder_, "components_", ()) is None
-        return without and getattr(self.estimator_, "takes_sparse", False)
+        return _makes_sparse(self.encoder_) and getattr(self.estimator_, "takes_sparse", False)
 
     def _fit_sparse(self, data: TrainingData, run: Run) -> None:
         """Fits the estimator; other estimators' `fit` makes sparse features dense."""
@@ -153,8 +155,10 @@ class TextClassifier(CrowdEstimator):
         model.rescaling_ = None
         model.feature_shape_ = vectors.shape[1:]
         model.n_features_in_ = vectors.shape[1]
-        pair = data.validation and (encode(data.validation[0]), data.validation[1])
-        model._fit(dataclasses.replace(data, features=vectors, validation=pair), run)
+        validation = data.validation
+        if validation is not None:
+            validation = (encode(validation[0]), validation[1])
+        model._fit(dataclasses.replace(data, features=vectors, validation=validation), run)
         self.rows_ = data.rows
 
     def projection(self) -> Array:
@@ -165,9 +169,9 @@ class TextClassifier(CrowdEstimator):
 
     def _predict_proba(self, features: Array) -> Array:
         vectors = self.encoder_.transform(features)
-        if issparse(vectors) and self._sparse:
-            return np.asarray(self.estimator_.head_.predict_proba(vectors))
-        return np.asarray(self.estimator_.predict_proba(vectors))
+        if self._sparse:
+            return self.estimator_.head_.predict_proba(vectors)
+        return self.estimator_.predict_proba(vectors)
 
     def _of_features(self, name: str, features: ArrayLike) -> Any:
         vectors = self.encoder_.transform(self._check_fitted(features))
@@ -186,9 +190,9 @@ class TextClassifier(CrowdEstimator):
         """Returns what the estimator's `evaluation` says of a `CrowdDataset` of texts."""
         if not hasattr(self.estimator_, "evaluation"):
             return {}
-        vectors, test = map(self.encoder_.transform, (dataset.features, dataset.test.features))
-        test = dataclasses.replace(dataset.test, features=test)
-        encoded = dataset.replace(features=vectors, test=test, validation=None)
+        encode = self.encoder_.transform
+        test = dataclasses.replace(dataset.test, features=encode(dataset.test.features))
+        encoded = dataset.replace(features=encode(dataset.features), test=test, validation=None)
         return dict(self.estimator_.evaluation(encoded))
 
     def _inference_model(self) -> Network:
@@ -201,4 +205,6 @@ class TextClassifier(CrowdEstimator):
 
     def text_layer(self) -> Layer:
         """Returns the layer from texts or images to vectors; None of a `SentenceEncoder`."""
-        return self.encoder_.layer(*([self.projection()] if self._sparse else []))
+        if self._sparse:
+            return self.encoder_.layer(self.projection())
+        return self.encoder_.layer()

@@ -14,9 +14,9 @@ from neucrowd_tf.nn.optimizers import FusedAdam
 from neucrowd_tf.nn.standardise import constants
 
 # Layer i of a network with seed s draws its kernel from 1013 s + i and its masks from 1009 s + i.
-# Primes above any number of layers: no two layers of neighbouring seeds share one, and except for
-# seed 0 a kernel's is not that of the masks beside it.
-_KERNEL_STRIDE = 1013
+# These are primes above any number of layers, so that layers of neighbouring seeds draw
+# differently, and a kernel differently from the masks beside it (except for seed 0).
+KERNEL_STRIDE = 1013
 DROPOUT_STRIDE = 1009
 
 
@@ -29,7 +29,7 @@ def make_optimizer(
         optimizer: a name ("adam", "adadelta", "sgd", ...), an optimizer, its configuration, or a
             function that makes one.
         learning_rate: of an optimizer by name: a number, a schedule, or its configuration.
-        always: whether it replaces the learning rate of other optimizers, too.
+        always: whether it also replaces the learning rate of an optimizer that has its own.
 
     Raises:
         UsageError: a name or a configuration that Keras does not know.
@@ -39,8 +39,9 @@ def make_optimizer(
         if optimizer == "adam":
             return FusedAdam(rate)
         if isinstance(optimizer, str):
-            config = {"class_name": optimizer, "config": {"learning_rate": rate}}
-            return keras.optimizers.get(config)
+            return keras.optimizers.get(
+                {"class_name": optimizer, "config": {"learning_rate": rate}}
+            )
         if isinstance(optimizer, Mapping):
             config = dict(optimizer.get("config", {}))
             if "learning_rate" in config:
@@ -49,7 +50,7 @@ def make_optimizer(
         elif not isinstance(optimizer, keras.optimizers.Optimizer):
             optimizer = optimizer()
         config = optimizer.get_config()
-        if always:  # of one that scales losses, the inner one's
+        if always:  # the rate of an optimizer that scales losses is that of its inner one
             config.get("inner_optimizer", {"config": config})["config"]["learning_rate"] = rate
         copy = type(optimizer).from_config(config)
         copy_decay(optimizer, copy)
@@ -62,7 +63,7 @@ def make_optimizer(
 
 
 def _schedule(rate: Tensor) -> Tensor:
-    """Returns a learning rate as Keras takes it; of a configuration the schedule."""
+    """Returns a learning rate as Keras takes it: a float, or a schedule in place of its config."""
     if isinstance(rate, Mapping):
         return keras.optimizers.schedules.deserialize({"config": {}, **rate})
     if isinstance(rate, int):
@@ -71,7 +72,7 @@ def _schedule(rate: Tensor) -> Tensor:
 
 
 def check_activation(name: str) -> None:
-    """Raises UsageError where Keras knows no activation of this name."""
+    """Raises UsageError if Keras has no activation of this name."""
     try:
         keras.activations.get(name)
     except (ValueError, TypeError):
@@ -108,31 +109,34 @@ def build_encoder(config: Any, input_dim: int, seed: int = 0, name: str = "encod
     """Returns the fully connected layers of a `DenseEncoder` configuration.
 
     Args:
-        config: dropout comes before each layer but the first; the last one is the embedding.
+        config: a `DenseEncoder`. Dropout comes before each layer except the first; the last layer
+            is the embedding.
         input_dim: d of `[None, d] -> [None, h]`.
-        seed: draws kernels and dropout masks, a seed of its own for each layer.
+        seed: draws kernels and dropout masks; each layer has a seed of its own.
         name: of the model.
 
     References:
         NeuCrowd, sections 3.3.3 and 4.3 (two fully connected layers, dropout .2).
     """
     check_activation(config.activation)
-    units = config.hidden_units
-    dropout = config.dropout
+    penalty = None
+    if config.l2:
+        penalty = keras.regularizers.L2(config.l2)
     inputs = keras.Input((input_dim,), name="features")
     x = inputs
-    for index, width in enumerate(units):
-        if index and dropout:
+    for index, width in enumerate(config.hidden_units):
+        if index and config.dropout:
             masks = seed * DROPOUT_STRIDE + index
-            x = keras.layers.Dropout(dropout, seed=masks, name=f"dropout_{index}")(x)
-        kernels: Tensor = keras.initializers.GlorotUniform(seed * _KERNEL_STRIDE + index)
+            x = keras.layers.Dropout(config.dropout, seed=masks, name=f"dropout_{index}")(x)
+        kernel_seed = seed * KERNEL_STRIDE + index
+        kernel: Tensor = keras.initializers.GlorotUniform(kernel_seed)
         if config.initializer == "normal":
-            kernels = keras.initializers.RandomNormal(0.0, 0.05, seed * _KERNEL_STRIDE + index)
+            kernel = keras.initializers.RandomNormal(0.0, 0.05, kernel_seed)
         x = keras.layers.Dense(
             width,
             activation=config.activation,
-            kernel_initializer=kernels,
-            kernel_regularizer=keras.regularizers.L2(config.l2) if config.l2 else None,
+            kernel_initializer=kernel,
+            kernel_regularizer=penalty,
             name=f"dense_{index}",
         )(x)
     return keras.Model(inputs, x, name=name)

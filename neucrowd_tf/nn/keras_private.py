@@ -7,7 +7,7 @@ line and not in wrong numbers.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import keras
 import numpy as np
@@ -22,21 +22,21 @@ _LISTS = ("_trainable_variables", "_non_trainable_variables")
 
 
 def layers_of(model: Network) -> list[Tensor]:
-    """Returns the layers of a model or a layer, and theirs, without itself."""
+    """Returns all layers within a model or a layer, at any depth, without itself."""
     return list(model._flatten_layers(include_self=False))
 
 
 def own_variables(layer: Layer) -> list[Tensor]:
-    """Returns the variables that a layer made itself, in the order of their making."""
-    trained, others = _LISTS
-    return [*getattr(layer, trained, ()), *getattr(layer, others, ())]
+    """Returns the variables that a layer made itself, trainable ones first, as they were made."""
+    return [variable for name in _LISTS for variable in getattr(layer, name, ())]
 
 
 @contextlib.contextmanager
 def global_seeds_stay() -> Iterator[None]:
-    """Gives back the state of the generator from which this thread draws without a seed.
+    """Within, draws without a seed do not change the state of this thread's generator.
 
-    It does not exist before the first such draw, or after `keras.utils.set_random_seed`.
+    The generator does not exist before the first such draw, or after
+    `keras.utils.set_random_seed`.
     """
     name = seed_generator.GLOBAL_SEED_GENERATOR
     generator = global_state.get_global_attribute(name)
@@ -50,39 +50,35 @@ def global_seeds_stay() -> Iterator[None]:
 
 
 def maker_of(tensor: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns the layer that made a symbolic tensor, and what it made it from (or None)."""
+    """Returns the layer that made a symbolic tensor, and its first input (None of an `Input`)."""
     history = tensor._keras_history
     inputs = history.operation._inbound_nodes[history.node_index].input_tensors
     return history.operation, inputs[0] if inputs else None
 
 
 def learning_rate_of(optimizer: KerasOptimizer) -> Tensor:
-    """Returns what an optimizer's rate is: a variable, or a schedule; None if it has none."""
+    """Returns an optimizer's learning rate, a variable or a schedule; None if it has none."""
     return getattr(optimizer, "_learning_rate", None)
 
 
 def trained_by(optimizer: KerasOptimizer) -> list[Tensor]:
     """Returns the variables that an optimizer was built for."""
-    return list(optimizer._trainable_variables)
+    return optimizer._trainable_variables
 
 
-def place_of(optimizer: KerasOptimizer, variable: Tensor) -> int:
-    """Returns the place of a variable among those of `trained_by`."""
-    return int(optimizer._get_variable_index(variable))
+def moments_of(adam: KerasOptimizer, variable: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns Adam's first and second moments of a variable."""
+    index = adam._get_variable_index(variable)
+    return adam._momentums[index], adam._velocities[index]
 
 
-def moments_of(adam: KerasOptimizer, place: int) -> tuple[Tensor, Tensor]:
-    """Returns Adam's first and second moments of a variable by its place."""
-    return adam._momentums[place], adam._velocities[place]
-
-
-def clipped(optimizer: KerasOptimizer, gradients: Sequence[Tensor]) -> list[Tensor]:
+def clipped(optimizer: KerasOptimizer, gradients: list[Tensor]) -> list[Tensor]:
     """Returns gradients as an optimizer clips them."""
-    return list(optimizer._clip_gradients(list(gradients)))
+    return optimizer._clip_gradients(gradients)
 
 
 def copy_decay(optimizer: KerasOptimizer, copy: Tensor) -> None:
-    """Gives a copy the variables without weight decay, which a configuration leaves out."""
+    """Excludes the same variables from a copy's weight decay; its configuration has none of it."""
     for name in _DECAY:
         if hasattr(optimizer, name):
             setattr(copy, name, getattr(optimizer, name))
@@ -108,10 +104,10 @@ def clear_kernels() -> None:
     context.context().clear_kernel_cache()
 
 
-def _names_in(kind: type) -> set[str]:
+def _names_in(cls: type) -> set[str]:
     """Returns the names that a class and its bases define or use in their methods."""
     names: set[str] = set()
-    for base in kind.__mro__:
+    for base in cls.__mro__:
         names |= set(vars(base))
         for value in vars(base).values():
             names |= set(getattr(getattr(value, "__code__", None), "co_names", ()))
@@ -124,30 +120,29 @@ def _missing() -> list[str]:
     No variable is made for that: TensorFlow's threads could not be set afterwards.
     """
     adam = keras.optimizers.Adam
-    methods: list[tuple[type, str]] = [
-        (keras.Model, "_flatten_layers"),
-        (adam, "_clip_gradients"),
-        (adam, "_get_variable_index"),
-        (context.Context, "clear_kernel_cache"),
-    ]
-    kinds: list[tuple[type, Sequence[str]]] = [
-        (keras.Model, ("_initial_epoch", *_LISTS)),
-        (adam, ("_learning_rate", "_trainable_variables", "_momentums", "_velocities", *_DECAY)),
-        (keras.callbacks.SwapEMAWeights, ("_ema_weights_in_model",)),
-    ]
-    missing = [name for kind, name in methods if not hasattr(kind, name)]
-    for kind, wanted in kinds:
-        names = _names_in(kind)
-        missing += [name for name in wanted if name not in names]
+    methods = {
+        "_flatten_layers": keras.Model,
+        "_clip_gradients": adam,
+        "_get_variable_index": adam,
+        "clear_kernel_cache": context.Context,
+    }
+    attributes = {
+        keras.Model: {"_initial_epoch", *_LISTS},
+        adam: {"_learning_rate", "_trainable_variables", "_momentums", "_velocities", *_DECAY},
+        keras.callbacks.SwapEMAWeights: {"_ema_weights_in_model"},
+    }
+    missing = [name for name, cls in methods.items() if not hasattr(cls, name)]
+    for cls, names in attributes.items():
+        missing += sorted(names - _names_in(cls))
     try:
-        maker_of(keras.Input((1,), name="looked_at"))
+        maker_of(keras.Input((1,), name="probe"))
     except AttributeError as error:
         missing.append(str(error.name))
     return missing
 
 
-if _names := _missing():
+if _absent := _missing():
     raise ImportError(
-        f"Keras {keras.__version__} has no {', '.join(_names)}, which neucrowd_tf uses. Install a"
+        f"Keras {keras.__version__} has no {', '.join(_absent)}, which neucrowd_tf uses. Install a"
         " version of Keras that it names in its requirements."
     )

@@ -1,6 +1,4 @@
-"""Metric-learning losses.
-
-They are contrastive, triplet, semi-hard triplet, lifted structured and triplet-center.
+"""Metric-learning losses: contrastive, triplet, semi-hard, lifted structured, triplet-center.
 
 Each is a pure function. Those that choose pairs or triplets of a batch (`neucrowd_tf.nn.miners`)
 take labels `[B]` and embeddings `[B, h]`, as Keras does:
@@ -27,20 +25,21 @@ _FAR = 1e9
 def pairwise_distances(
     embeddings: Tensor, others: Tensor = None, *, squared: bool = False
 ) -> Tensor:
-    """Returns l2 distances `[B, M]` between rows of `[B, h]` and `[M, h]`.
+    """Returns l2 distances `[B, M]` between rows.
 
-    By default both are the same rows.
+    If two rows coincide, the norm has no gradient; here it is zero. float16 is computed in float32.
 
-    Where two rows coincide, and the norm has no gradient, the gradient is zero. float16 is computed
-    in float32.
+    Args:
+        embeddings: `[B, h]`.
+        others: `[M, h]`; None compares the embeddings with each other.
+        squared: whether the distances are squared.
     """
     a = widened(embeddings)
-    if others is None:
-        b = a
-    else:
+    b = a
+    if others is not None:
         b = widened(others)
-    # Distances do not change with the origin; moved to the middle, rounding does not swamp short
-    # ones.
+    # Distances do not depend on the origin. With the centre as the origin, rounding does not swamp
+    # short ones.
     centre = ops.stop_gradient(ops.mean(b, axis=0))
     a = a - centre
     b = b - centre
@@ -83,8 +82,8 @@ def triplet_loss(
     References:
         Schroff, Kalenichenko, Philbin (2015): FaceNet, eq. (2).
     """
-    near, far = map(widened, (positive_distances, negative_distances))
-    return ops.maximum(near - far + margin, 0.0)
+    shortfall = widened(positive_distances) - widened(negative_distances) + margin
+    return ops.maximum(shortfall, 0.0)
 
 
 def semihard_triplet_loss(labels: Tensor, embeddings: Tensor, *, margin: float = 1.0) -> Tensor:
@@ -107,8 +106,8 @@ def semihard_triplet_loss(labels: Tensor, embeddings: Tensor, *, margin: float =
 def lifted_structured_loss(labels: Tensor, embeddings: Tensor, *, margin: float = 1.0) -> Tensor:
     """Returns each example's share of the lifted structured loss of a batch, `[B]`.
 
-    A positive pair has half of max(0, J_ij) squared, J_ij = log(sum of exp(alpha - D) over the
-    negatives of i and those of j) + D_ij.
+    The loss of a positive pair (i, j) is max(0, J_ij)^2 / 2 with J_ij = log(sum of exp(alpha - D)
+    over the negatives of i and of j) + D_ij.
 
     Args:
         labels: `[B]` class codes.
@@ -144,25 +143,20 @@ def triplet_center_loss(labels: Tensor, distances: Tensor, *, margin: float = 1.
         (5).
     """
     distances = widened(distances)
-    labels = flat_labels(labels)
-    same = ops.equal(
-        ops.cast(labels, "int32")[:, None], ops.arange(distances.shape[1], dtype="int32")[None, :]
-    )
-    near = ops.sum(ops.where(same, distances, 0.0), axis=1)
-    other = ops.min(ops.where(same, _FAR, distances), axis=1, initial=_FAR)
+    own = ops.one_hot(flat_labels(labels), distances.shape[1], dtype="bool")
+    near = ops.sum(ops.where(own, distances, 0.0), axis=1)
+    other = ops.min(ops.where(own, _FAR, distances), axis=1, initial=_FAR)
     return ops.maximum(near + margin - other, 0.0)
 
 
 def _shares(losses: Tensor, counted: Tensor) -> Tensor:
-    """Returns `[B]` each anchor's share of losses `[B, ...]`.
+    """Returns `[B]` each anchor's share of the losses of pairs, `[B, B]`.
 
-    Their mean is the mean over what counts, or 0 if nothing does.
+    The mean of the shares is the mean over the pairs that count, `[B, B]` bool, or 0 without any.
     """
-    weight = ops.cast(counted, losses.dtype)
-    axes = tuple(range(1, len(losses.shape)))
-    total = ops.maximum(ops.sum(weight), 1.0)
+    total = ops.maximum(ops.sum(ops.cast(counted, losses.dtype)), 1.0)
     size = ops.cast(ops.shape(losses)[0], losses.dtype)
-    return ops.sum(ops.where(counted, losses, 0.0), axis=axes) * (size / total)
+    return ops.sum(ops.where(counted, losses, 0.0), axis=1) * (size / total)
 
 
 @keras.saving.register_keras_serializable(package="neucrowd_tf")
@@ -173,8 +167,13 @@ class ClassCenters(keras.layers.Layer):
 
     Args:
         num_classes: C.
-        seed: draws the centers from a normal distribution with standard deviation .5 (zeros would
-            never part from each other).
+        seed: draws the centers from a normal distribution with standard deviation 0.5 (centers that
+            start at zero would stay equal).
+        options: of a Keras layer.
+
+    Example:
+        >>> distances = ClassCenters(num_classes=3)(embeddings)  # doctest: +SKIP
+        >>> loss = triplet_center_loss(labels, distances)  # doctest: +SKIP
 
     References:
         He, Zhou, Zhou, Bai, Bai (2018): Triplet-center loss, section 3.2.
@@ -198,9 +197,6 @@ class ClassCenters(keras.layers.Layer):
         return 0.5 * pairwise_distances(
             ops.cast(embeddings, self.centers.dtype), self.centers, squared=True
         )
-
-    def compute_output_shape(self, input_shape: Shape) -> tuple[Tensor, int]:
-        return input_shape[0], self.num_classes
 
     def get_config(self) -> Fields:
         return {**super().get_config(), "num_classes": self.num_classes, "seed": self.seed}

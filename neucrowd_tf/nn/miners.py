@@ -31,9 +31,9 @@ def flat_labels(labels: Tensor) -> Tensor:
 
 
 def pair_masks(labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns which pairs `[B, B]` have the same label, and which have different ones.
+    """Returns which pairs `[B, B]` have the same label, and which have different labels.
 
-    An example and itself are no pair.
+    An example does not form a pair with itself.
 
     Args:
         labels: `[B]` class codes.
@@ -67,16 +67,14 @@ def semihard_negatives(distances: Tensor, labels: Tensor) -> tuple[Tensor, Tenso
     # How many negatives are no farther than each example, by sorting, which takes far less than
     # comparing all triplets. Sorting twice (it is stable) puts negatives before other examples that
     # are equally far.
-    first = ops.argsort(ops.cast(ops.logical_not(negatives), "int32"), axis=1)
-    order = ops.take_along_axis(
-        first, ops.argsort(ops.take_along_axis(distances, first, axis=1), axis=1), axis=1
-    )
+    negatives_first = ops.argsort(ops.logical_not(negatives), axis=1)
+    nearest = ops.argsort(ops.take_along_axis(distances, negatives_first, axis=1), axis=1)
+    order = ops.take_along_axis(negatives_first, nearest, axis=1)
     passed = ops.cumsum(ops.cast(ops.take_along_axis(negatives, order, axis=1), "int32"), axis=1)
     passed = ops.take_along_axis(passed, ops.argsort(order, axis=1), axis=1)
     total = ops.sum(ops.cast(negatives, "int32"), axis=1, keepdims=True)
-    infinity = ops.convert_to_tensor(float("inf"), dtype=distances.dtype)
-    nearest_first = ops.argsort(ops.where(negatives, distances, infinity), axis=1)
-    # The next one, or the farthest where none is left.
-    place = ops.maximum(ops.minimum(passed, total - 1), 0)
-    chosen = ops.take_along_axis(nearest_first, place, axis=1)
+    nearest_negatives = ops.argsort(ops.where(negatives, distances, float("inf")), axis=1)
+    # The next negative, or the farthest if none is left.
+    index = ops.maximum(ops.minimum(passed, total - 1), 0)
+    chosen = ops.take_along_axis(nearest_negatives, index, axis=1)
     return ops.cast(chosen, "int32"), ops.logical_and(positives, total > 0)

@@ -16,8 +16,7 @@ def widened(x: Tensor) -> Tensor:
     float16 rounds `EPSILON` to 0 and cannot hold squares from 256 on.
     """
     tensor = ops.convert_to_tensor(x)
-    half = keras.backend.standardize_dtype(tensor.dtype) == "float16"
-    if half:
+    if keras.backend.standardize_dtype(tensor.dtype) == "float16":
         return ops.cast(tensor, "float32")
     return tensor
 

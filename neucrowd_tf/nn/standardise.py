@@ -13,25 +13,22 @@ from neucrowd_tf.declare.types import Array, Fields, Tensor
 class Standardise(keras.layers.Layer):
     """`(x - mean) / scale` with constants that are weights.
 
-    Keras' `Normalization` holds the variance, which float32 cannot from scales of 1e20 on, and
-    takes no scale below 1e-7. If asked for, a signed square root comes first.
+    Keras' `Normalization` stores the variance, which overflows float32 for scales from 1e20 on, and
+    it does not accept scales below 1e-7.
 
     Args:
         square_root: whether `sign(x) sqrt(|x|)` comes first (pooled activations have long tails).
-        name: of the layer.
-        dtype: of the constants and the results.
-        trainable: whether training changes the constants.
+        dtype: of the constants, which are never trained, and the results.
+        options: of a Keras layer.
+
+    Example:
+        >>> layer = Standardise(square_root=True)
     """
 
     def __init__(
-        self,
-        square_root: bool = False,
-        *,
-        name: str | None = None,
-        dtype: object = "float32",
-        trainable: bool = False,
+        self, *, square_root: bool = False, dtype: object = "float32", **options: object
     ) -> None:
-        super().__init__(name=name, dtype=dtype, trainable=trainable)
+        super().__init__(dtype=dtype, **options)
         self.square_root = square_root
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
@@ -51,7 +48,7 @@ class Standardise(keras.layers.Layer):
 
 
 def constants(mean: ArrayLike, scale: ArrayLike, name: str, dtype: str = "float32") -> Standardise:
-    """Returns the layer with the mean and the scale `[d]` of each column."""
+    """Returns a `Standardise` layer with the mean and the scale `[d]` of each column."""
     layer = Standardise(name=name, dtype=dtype)
     layer.build((None, len(mean)))  # type: ignore[arg-type]
     layer.set_weights([mean, scale])
@@ -59,7 +56,7 @@ def constants(mean: ArrayLike, scale: ArrayLike, name: str, dtype: str = "float3
 
 
 def rescaled(model: keras.Model, mean: Array, scale: Array) -> keras.Model:
-    """Returns a model of features `[M, d]` in float64, which are rescaled for `model`."""
+    """Returns a model of features `[M, d]` in float64, which it rescales for a model in float32."""
     inputs = keras.Input((len(mean),), dtype="float64", name="features")
     x = constants(mean, scale, "rescale", "float64")(inputs)
     return keras.Model(inputs, model(ops.cast(x, "float32")))

@@ -1,4 +1,4 @@
-"""Steps of an optimizer, and what the replicas of a strategy do in one."""
+"""Steps of an optimizer, and how the replicas of a strategy share a step."""
 
 from __future__ import annotations
 
@@ -17,27 +17,31 @@ def take_step(
 ) -> None:
     """Does the same as `optimizer.apply`, but leaves nothing in memory.
 
-    Gradients are those of `optimizer.scale_loss(loss)`. Replicas' gradients are summed before they
-    are clipped, as those of one device are.
+    The replicas' gradients are summed before they are clipped, so that they are clipped as on one
+    device.
 
-    Keras sums gradients over replicas also where there is one, by a custom gradient. TensorFlow
-    keeps those for as long as the process lives, and with each the graph of the step that it is in,
-    and the network's variables. Without a strategy there is nothing to sum: in the cross-replica
-    context Keras leaves it out.
+    Keras sums gradients over replicas by a custom gradient, even if there is only one replica.
+    TensorFlow keeps a custom gradient until the process ends, with the graph of its step and the
+    network's variables. Without a strategy there is nothing to sum, and Keras leaves the sum out in
+    the cross-replica context.
 
     Args:
         optimizer: a built one.
-        gradients: one for each variable.
+        gradients: of `optimizer.scale_loss(loss)`, one for each variable, or None.
         variables: what is changed.
     """
-    replica = tf.distribute.get_replica_context()
-    count = replicas()  # AutoGraph, which converts users' steps, knows no ":="
+    count = replicas()  # AutoGraph, which converts users' steps, does not support ":="
     if count > 1 and clips(optimizer):
-        pairs = [pair for pair in zip(gradients, variables, strict=True) if pair[0] is not None]
-        gradients = clipped(optimizer, [summed(gradient) for gradient, _ in pairs])
-        gradients = [gradient / count for gradient in gradients]  # Keras adds them up once more
-        variables = [variable for _, variable in pairs]
-    scaling = isinstance(optimizer, keras.optimizers.LossScaleOptimizer)  # it wants a replica
+        sums = []
+        changed = []
+        for gradient, variable in zip(gradients, variables, strict=True):
+            if gradient is not None:
+                sums.append(summed(gradient))
+                changed.append(variable)
+        gradients = [total / count for total in clipped(optimizer, sums)]  # Keras sums them again
+        variables = changed
+    replica = tf.distribute.get_replica_context()
+    scaling = isinstance(optimizer, keras.optimizers.LossScaleOptimizer)  # needs a replica context
     if replica is None or tf.distribute.has_strategy() or scaling:
         optimizer.apply(gradients, variables)
     else:
@@ -49,8 +53,8 @@ def clips(optimizer: keras.optimizers.Optimizer) -> bool:
     return bool(optimizer.clipnorm or optimizer.clipvalue or optimizer.global_clipnorm)
 
 
-def _place() -> int:
-    """Returns this replica's number among all."""
+def _replica_index() -> int:
+    """Returns this replica's number, from 0."""
     context = tf.distribute.get_replica_context()
     return int(tf.get_static_value(tf.convert_to_tensor(context.replica_id_in_sync_group)))
 
@@ -64,24 +68,24 @@ def replicas() -> int:
 
 
 def share_of(data: Tensor) -> Tensor:
-    """Returns this replica's part of a batch, consecutive rows of it; numbers stay whole.
+    """Returns this replica's consecutive rows of each tensor of a batch; scalars stay as they are.
 
-    A batch holds indices or random numbers, so that every process can make all of it and take its
-    part, and parts do not depend on how a pipeline would be cut. A part may have no rows.
+    A batch holds indices or random numbers. Every process therefore makes the whole batch and takes
+    its part, and parts do not depend on how a pipeline would be cut. A part may have no rows.
+
+    Args:
+        data: a tensor `[batch, ...]`, or a nest of such tensors.
     """
     count = replicas()
     if count == 1:
         return data
-    place = _place()
+    index = _replica_index()
 
     def share(rows: Tensor) -> Tensor:
         if not rows.shape.rank:
             return rows
-        if rows.shape[0] is None:
-            size = tf.shape(rows)[0]
-        else:
-            size = rows.shape[0]
-        return rows[size * place // count : size * (place + 1) // count]
+        size = keras.ops.shape(rows)[0]
+        return rows[size * index // count : size * (index + 1) // count]
 
     return tf.nest.map_structure(share, data)
 
@@ -96,7 +100,7 @@ def summed(value: Tensor) -> Tensor:
 def agreed(strategy: Strategy, values: Mapping[str, float]) -> dict[str, float]:
     """Returns the first worker's values on all workers, which have to call this together.
 
-    What is decided by the values is then decided alike, also on processors that round differently.
+    All workers then decide alike by these values, even if their processors round differently.
     """
     names = sorted(values)
     local = tf.constant([values[name] for name in names], dtype=tf.float64)
@@ -107,11 +111,10 @@ def agreed(strategy: Strategy, values: Mapping[str, float]) -> dict[str, float]:
 def _of_first(strategy: Strategy) -> Callable[[Tensor], Tensor]:
     def reduced(local: Tensor) -> Tensor:
         context = tf.distribute.get_replica_context()
-        # A function's argument is on no device, which reducing asks for.
-        if _place() == 0:
+        # An argument of a function has no device, which `all_reduce` needs; these tensors have one.
+        value = tf.zeros_like(local)
+        if _replica_index() == 0:
             value = tf.identity(local)
-        else:
-            value = tf.zeros_like(local)
         return context.all_reduce(tf.distribute.ReduceOp.SUM, value)
 
     @tf.function(autograph=False, reduce_retracing=True)
@@ -122,10 +125,9 @@ def _of_first(strategy: Strategy) -> Callable[[Tensor], Tensor]:
 
 
 def gradients(tape: tf.GradientTape, loss: Tensor, variables: Sequence[Tensor]) -> list[Tensor]:
-    """Returns the gradients of Keras variables, zeros for a variable that the loss does not touch.
+    """Returns the gradients of Keras variables; zeros if the loss does not depend on a variable.
 
-    TensorFlow makes these zeros from its own variables only; from Keras' it raises an
-    AttributeError.
+    TensorFlow makes such zeros for its own variables only; for Keras' it raises AttributeError.
     """
     sources = [variable.value for variable in variables]
-    return list(tape.gradient(loss, sources, unconnected_gradients="zero"))
+    return tape.gradient(loss, sources, unconnected_gradients="zero")

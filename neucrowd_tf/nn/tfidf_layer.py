@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from neucrowd_tf.declare.types import Array, Codes32, Floats32, Tensor
@@ -15,12 +14,12 @@ Terms = tuple[tuple[int, int], Sequence[str], Array]
 
 
 class TextVectors(keras.layers.Layer):
-    """A string tensor `[M]` (UTF-8) to `[M, k]` float32.
+    """A string tensor `[M]` (UTF-8) to features `[M, k]` float32.
 
-    Letters are folded by a table and split at spaces into words. The n-grams of words, and those of
-    the characters of each word with a space on both sides, are counted; a count c of an n-gram with
-    inverse document frequency w weighs (1 + log c) w; each kind's weights are scaled to length 1
-    and multiplied with its rows of `components`.
+    A table folds letters, and texts are split at spaces into words. The layer counts the n-grams of
+    words, and of the characters of each word with a space on both sides. A count c of an n-gram
+    with inverse document frequency w has weight (1 + log c) w. The weights of each kind are scaled
+    to length 1 and multiplied by its rows of `components`.
     """
 
     def __init__(
@@ -29,28 +28,27 @@ class TextVectors(keras.layers.Layer):
         """Makes the tables of n-grams.
 
         Args:
-            table: what each code point up to its length becomes; 32 and others part words.
-            kinds: of words and of characters: the shortest and longest n-gram, the n-grams, and
-                their weights.
+            table: `[T]` the code point that stands for each code point below T. Those that become
+                32, and all others, separate words.
+            kinds: for words, then for characters: the shortest and longest n-gram, the n-grams, and
+                their inverse document frequencies.
             components: `[V, k]` for the n-grams of all kinds in their order.
             **options: of a Keras layer.
         """
         super().__init__(trainable=False, **options)
         self.folded = tf.constant(table)
-        self.lengths = [list(range(least, most + 1)) for (least, most), _, _ in kinds]
-        sizes = [len(terms) for _, terms, _ in kinds]
-        self.tables = [
-            tf.lookup.StaticHashTable(
-                tf.lookup.KeyValueTensorInitializer(
-                    tf.constant(list(terms), tf.string), tf.range(len(terms), dtype=tf.int64)
-                ),
-                default_value=-1,
-            )
-            for _, terms, _ in kinds
-        ]
-        self.weights_of = [tf.constant(weights, tf.float64) for _, _, weights in kinds]
-        parts = np.split(components, np.cumsum(sizes)[:-1])
-        self.reductions = [tf.constant(block, tf.float32) for block in parts]
+        self.lengths = []
+        self.tables = []
+        self.frequencies = []
+        self.reductions = []
+        start = 0
+        for (shortest, longest), terms, weights in kinds:
+            stop = start + len(terms)
+            self.lengths.append(list(range(shortest, longest + 1)))
+            self.tables.append(_positions(terms))
+            self.frequencies.append(tf.constant(weights, tf.float64))
+            self.reductions.append(tf.constant(components[start:stop], tf.float32))
+            start = stop
         self.built = True
 
     def call(self, texts: Tensor) -> Tensor:
@@ -71,7 +69,7 @@ class TextVectors(keras.layers.Layer):
         return tf.cast(total + self._reduced(1, counted.flat_values, of_word, rows), tf.float32)
 
     def _reduced(self, kind: int, grams: Tensor, rows: Tensor, size: Tensor) -> Tensor:
-        """Returns `[size, k]` of n-grams and the rows they stand in."""
+        """Returns features `[size, k]` by n-grams of one kind `[T]` and their rows `[T]`."""
         reduction = self.reductions[kind]
         terms = tf.shape(reduction, tf.int64)[0]
         codes = self.tables[kind].lookup(grams)
@@ -80,11 +78,18 @@ class TextVectors(keras.layers.Layer):
         keys, _, counts = tf.unique_with_counts(keys)
         rows = keys // terms
         codes = keys % terms
-        # In float64: the features are standardised, which enlarges what rounding leaves of those
-        # that hardly vary.
+        # In float64, because standardising enlarges the rounding errors of features that hardly
+        # vary.
         weights = 1.0 + tf.math.log(tf.cast(counts, tf.float64))
-        weights *= tf.gather(self.weights_of[kind], codes)
+        weights *= tf.gather(self.frequencies[kind], codes)
         lengths = tf.sqrt(tf.math.unsorted_segment_sum(weights**2, rows, size))
         weights /= tf.gather(lengths, rows)
         counted = weights[:, None] * tf.cast(tf.gather(reduction, codes), tf.float64)
         return tf.math.unsorted_segment_sum(counted, rows, size)
+
+
+def _positions(terms: Sequence[str]) -> tf.lookup.StaticHashTable:
+    """Returns a table of each term's position; -1 for other strings."""
+    keys = tf.constant(list(terms), tf.string)
+    pairs = tf.lookup.KeyValueTensorInitializer(keys, tf.range(len(terms), dtype=tf.int64))
+    return tf.lookup.StaticHashTable(pairs, default_value=-1)

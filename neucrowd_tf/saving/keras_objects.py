@@ -63,18 +63,25 @@ __all__ = [
 
 
 def load_network(path: Path, packages: tuple[str, ...]) -> Network:
-    """Loads a `.keras` file; of the modules that it names, those of `packages` are imported.
+    """Loads a `.keras` file.
+
+    Args:
+        path: of the file.
+        packages: the modules that the file names are imported if their names begin with one of
+            these.
 
     Raises:
-        DataError: Keras cannot make a layer; which one.
+        DataError: the file cannot be read, or Keras cannot make a layer; which one.
     """
-    with zipfile.ZipFile(path) as content:
-        config = content.read("config.json").decode("utf-8")
-    for module in sorted(set(re.findall(r'"module": "([\w.]+)"', config))):
-        if module.startswith(packages):
-            importlib.import_module(module)
     try:
+        with zipfile.ZipFile(path) as archive:
+            config = archive.read("config.json").decode("utf-8")
+        for module in re.findall(r'"module": "([\w.]+)"', config):
+            if module.startswith(packages):
+                importlib.import_module(module)
         return keras.saving.load_model(path, compile=False, safe_mode=True)
+    except (OSError, KeyError, zipfile.BadZipFile) as error:
+        raise DataError(f"{path}: cannot be read ({error}). Copy the folder again.") from error
     except (TypeError, ValueError) as error:
         raise DataError(f"{path}: {why_not_made(error)}") from error
 

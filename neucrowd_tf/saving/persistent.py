@@ -27,11 +27,16 @@ from neucrowd_tf.saving.loading import CLASSES, FORMAT, PLAIN, load
 class Persistent:
     """A mix-in that gives objects in scikit-learn's style `save(folder)`; see `loading.load`.
 
-    Parameters (`get_params`) and attributes whose names end in `_` are kept; names that begin with
-    `_` are caches and are not. Values may be numbers, text, lists and dicts of them, arrays,
+    It saves parameters (`get_params`) and attributes whose names end in `_`. Names that begin with
+    `_` are caches and are not saved. Values may be numbers, text, lists and dicts of them, arrays,
     `Annotations`, Keras models, optimizers and schedules, and other `Persistent` objects. A
-    function that makes a network is kept as "module:function" if Python can import it; else the
-    network that it makes is kept. A function that makes an optimizer is kept as what it makes.
+    function that makes a network is saved as "module:function" if Python can import it; otherwise
+    the network that it makes is saved. Of a function that makes an optimizer, the optimizer is
+    saved.
+
+    Example:
+        >>> MajorityVote().fit(crowd).save("folder")  # doctest: +SKIP
+        >>> neucrowd_tf.load("folder").labels_  # doctest: +SKIP
     """
 
     def __init_subclass__(cls, **options: object) -> None:
@@ -39,9 +44,12 @@ class Persistent:
         CLASSES[f"{cls.__module__}:{cls.__qualname__}"] = cls
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Writes the fitted object; an existing folder that holds another one is replaced.
+        """Writes the fitted object; a folder with a saved object is replaced.
 
         What was written is read again before anything is replaced.
+
+        Args:
+            folder: a new or empty folder, or one with a saved object.
 
         Raises:
             FileExistsError: the folder exists and does not hold a saved object.
@@ -60,41 +68,48 @@ class Persistent:
                 raise DataError(f"{target}: nothing was saved. {reason}") from error
 
     def _write(self, folder: Path, around: object = None) -> None:
-        """Writes this object; `around` is the fitted one of whose parameters it is one."""
+        """Writes this object.
+
+        Args:
+            folder: an existing one.
+            around: the fitted estimator of which this object is a parameter, or None.
+        """
         owner = getattr(self, "estimator_", self if hasattr(self, "feature_shape_") else around)
-        arrays: dict[str, np.ndarray] = {}
-        params = {
-            name: _pack(_portable(self, name, value, owner), f"param.{name}", folder, arrays, owner)
-            for name, value in self.get_params(deep=False).items()  # type: ignore[attr-defined]
-        }
-        attributes = {
-            name: _pack(value, name, folder, arrays, owner)
-            for name, value in vars(self).items()
-            if name.endswith("_") and not name.startswith("_")
-        }
-        kind = f"{type(self).__module__}:{type(self).__qualname__}"
-        record = {"format": FORMAT, "class": kind, "params": params, "attributes": attributes}
-        save_arrays(folder / "arrays.npz", arrays)
+        writer = _Writer(folder, owner)
+        params = {}
+        for name, value in self.get_params(deep=False).items():  # type: ignore[attr-defined]
+            portable = _portable(self, name, value, owner)
+            params[name] = writer.packed(portable, f"param.{name}")
+        attributes = {}
+        for name, value in vars(self).items():
+            if name.endswith("_") and not name.startswith("_"):
+                attributes[name] = writer.packed(value, name)
+        class_name = f"{type(self).__module__}:{type(self).__qualname__}"
+        record = {"format": FORMAT, "class": class_name, "params": params, "attributes": attributes}
+        save_arrays(folder / "arrays.npz", writer.arrays)
         write_json(folder / "estimator.json", record)
 
     @classmethod
     def _restore(cls, params: Fields, attributes: Fields) -> Self:
+        """Returns a fitted object, without parameters of an earlier version that had no value."""
         accepted = inspect.signature(cls).parameters
         params = {name: x for name, x in params.items() if name in accepted or x is not None}
         restored = cls(**params)
-        for name, value in attributes.items():
-            setattr(restored, name, value)
+        vars(restored).update(attributes)
         return restored
 
 
 def _portable(model: Network, name: str, value: Any, owner: Any) -> Any:
-    """Returns a parameter without functions: an import path, or what the function makes.
+    """Returns a parameter, or what is saved for a function: an import path, or what it makes.
 
     Args:
         model: the object with the parameter.
         name: of the parameter.
         value: of the parameter.
         owner: a fitted estimator with the same features and classes, or None.
+
+    Raises:
+        TypeError: a function that Python cannot import, and no owner.
     """
     if not inspect.isroutine(value) and not inspect.isclass(value):
         return value
@@ -112,67 +127,91 @@ def _portable(model: Network, name: str, value: Any, owner: Any) -> Any:
             ' "module:function".'
         )
     shape = tuple(owner.feature_shape_)
-    sizes: list[Any] = [shape, len(owner.classes_)] if name == "base" else [shape]
+    sizes: tuple[Any, ...] = (shape,)
+    if name == "base":
+        sizes = (shape, len(owner.classes_))
     network: Network = value(*sizes)
     if not network.built:
         network.build((None, *shape))
     return network
 
 
-def _pack(
-    value: object, key: str, folder: Path, arrays: dict[str, np.ndarray], owner: object
-) -> Any:
-    """Returns what stands for `value` in estimator.json; bulky things go to files of their own."""
+class _Writer:
+    """Writes the values of one object to a folder.
 
-    def packed(value: object, key: str) -> Any:
-        return _pack(value, key, folder, arrays, owner)
+    Args:
+        folder: of the object.
+        owner: see `_portable`.
 
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not np.isfinite(value):
-        return {"float": repr(value)}
-    if isinstance(value, PLAIN):
-        return value
-    if isinstance(value, np.ndarray):
-        if value.dtype == object:
-            return {"names": [packed(item, key) for item in value.tolist()]}
-        arrays[key] = value
-        return {"array": key}
-    if isinstance(value, (list, tuple)):
-        items = [packed(item, f"{key}.{index}") for index, item in enumerate(value)]
-        return {"tuple" if isinstance(value, tuple) else "list": items}
-    if isinstance(value, dict):
-        pairs = enumerate(value.items())
-        return {"dict": [[packed(k, key), packed(v, f"{key}.{index}")] for index, (k, v) in pairs]}
-    if isinstance(value, Annotations):
-        return {"annotations": packed(_annotation_parts(value), key)}
-    if isinstance(value, Persistent):
-        item = folder / key
-        item.mkdir()
-        value._write(item, owner)
-        return {"object": key}
-    if keras := sys.modules.get("keras"):
-        if isinstance(value, keras.Model):
-            value.save(folder / f"{key}.keras")
-            return {"keras": f"{key}.keras"}
-        schedule = keras.optimizers.schedules.LearningRateSchedule
-        if isinstance(value, (keras.optimizers.Optimizer, schedule)):
-            return {"keras_object": keras.saving.serialize_keras_object(value)}
-        name = getattr(value, "__name__", "")
-        if name and getattr(keras.activations, name, None) is value:
-            return name
-    raise TypeError(
-        f"{key}: a {type(value).__name__} cannot be saved. Replace it with set_params, by a name or"
-        " a Keras object, and save again."
-    )
+    Attributes:
+        arrays: those met so far, by key, which go to arrays.npz together.
+    """
+
+    def __init__(self, folder: Path, owner: object) -> None:
+        self.folder = folder
+        self.owner = owner
+        self.arrays: dict[str, np.ndarray] = {}
+
+    def packed(self, value: object, key: str) -> Any:
+        """Returns what stands for a value in estimator.json; bulky values get files of their own.
+
+        Args:
+            value: of a parameter or an attribute, or a part of one.
+            key: names its array or file.
+
+        Raises:
+            TypeError: a value that cannot be saved.
+        """
+        if isinstance(value, np.generic):
+            value = value.item()
+        if isinstance(value, float) and not np.isfinite(value):
+            return {"float": repr(value)}
+        if isinstance(value, PLAIN):
+            return value
+        if isinstance(value, np.ndarray):
+            if value.dtype == object:
+                return {"names": [self.packed(item, key) for item in value.tolist()]}
+            self.arrays[key] = value
+            return {"array": key}
+        if isinstance(value, (list, tuple)):
+            items = [self.packed(item, f"{key}.{index}") for index, item in enumerate(value)]
+            return {"tuple" if isinstance(value, tuple) else "list": items}
+        if isinstance(value, dict):
+            pairs = []
+            for index, (name, item) in enumerate(value.items()):
+                pairs.append([self.packed(name, key), self.packed(item, f"{key}.{index}")])
+            return {"dict": pairs}
+        if isinstance(value, Annotations):
+            return {"annotations": self.packed(_annotation_parts(value), key)}
+        if isinstance(value, Persistent):
+            part = self.folder / key
+            part.mkdir()
+            value._write(part, self.owner)
+            return {"object": key}
+        if keras := sys.modules.get("keras"):
+            if isinstance(value, keras.Model):
+                value.save(self.folder / f"{key}.keras")
+                return {"keras": f"{key}.keras"}
+            schedule = keras.optimizers.schedules.LearningRateSchedule
+            if isinstance(value, (keras.optimizers.Optimizer, schedule)):
+                return {"keras_object": keras.saving.serialize_keras_object(value)}
+            name = getattr(value, "__name__", "")
+            if name and getattr(keras.activations, name, None) is value:
+                return name
+        raise TypeError(
+            f"{key}: a {type(value).__name__} cannot be saved. Replace it with set_params, by a"
+            " name or a Keras object, and save again."
+        )
 
 
 def _annotation_parts(value: Annotations) -> Fields:
+    """Returns the arguments that make the annotations again, see `loading`."""
     names = ["instance_names", "class_names"]
+    parts = {}
     if value.has_identities:
         names = ["instances", "annotators", "labels", "generated", "annotator_names", *names]
-    if value.has_identities:
-        counts = {}
     else:
-        counts = {"counts": value.vote_counts()}
-    return counts | {name: getattr(value, name) for name in names}
+        parts["counts"] = value.vote_counts()
+    for name in names:
+        parts[name] = getattr(value, name)
+    return parts

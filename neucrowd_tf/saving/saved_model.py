@@ -6,37 +6,35 @@ import errno
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from neucrowd_tf.annotations.votes import scale_of
-from neucrowd_tf.declare.types import Estimator, Features, Fields
+from neucrowd_tf.declare.types import Estimator, Features, Fields, Layer
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.atomic import atomic_folder
 from neucrowd_tf.io.files.json_text import write_json
 
-# Beside the model, in the folder that TensorFlow leaves to others: the names that its numbers stand
-# for.
+# The names of classes and columns, in the folder that TensorFlow reserves for other files.
 NAMES = Path("assets.extra") / "names.json"
 
 
 def export_saved_model(
     estimator: Estimator, path: str | os.PathLike[str], feature_names: Sequence[str] | None = None
 ) -> Path:
-    """Writes a SavedModel; it appears under its name only when it is whole.
+    """Writes a SavedModel, which appears under its name only when it is complete.
 
-    The signature `serving_default` takes raw features, one input `features` of shape `[None, ...]`
-    (float32; float64 if float32 cannot hold a column), and gives `probabilities` `[None, C]` and,
-    for methods with a representation, `embedding` `[None, h]`, both float32. Of a method that was
-    fitted to texts the input is `texts`, strings in UTF-8 of shape `[None]`; if a sentence encoder
-    made the features, it is their vectors, `features` `[None, d]`, and the encoder's name and
-    digest are written beside the model. Preprocessing and an `ImageEncoder` are inside. A batch may
-    have any size.
+    The signature `serving_default` takes one input, `features` `[None, ...]`: raw features in
+    float32, or in float64 if float32 cannot represent a column. It returns `probabilities` `[None,
+    C]` and, for methods with a representation, `embedding` `[None, h]`, both float32. A batch may
+    have any size. The model contains preprocessing and an `ImageEncoder`.
+
+    If the method was fitted to texts, the input is `texts` `[None]`, strings in UTF-8. If a
+    sentence encoder made the features, the input is its vectors, `features` `[None, d]`; the
+    encoder's name and digest are written beside the model.
 
     Args:
         estimator: a fitted estimator.
-        path: the folder to write; a SavedModel that is there already is replaced.
-        feature_names: the columns of the features table in their order, for those who score another
-            table.
+        path: the folder to write; an existing SavedModel is replaced.
+        feature_names: the columns of the features table in their order, for scoring another table.
 
     Returns:
         the folder.
@@ -49,46 +47,31 @@ def export_saved_model(
     import tensorflow as tf
 
     target = Path(path)
-    saved = (target / "saved_model.pb").exists()
-    if target.exists() and not saved and (not target.is_dir() or any(target.iterdir())):
-        raise DataError(f"{target}: not a SavedModel. Remove it or choose another place.")
+    _check_target(target)
     model = estimator.inference_model()
-    vectors: Any = estimator.text_layer() if hasattr(estimator, "text_layer") else None
+    text_layer = estimator.text_layer()
 
     def serve(features: Features) -> Fields:
+        if text_layer is not None:
+            features = text_layer(features)
         outputs = model(features, training=False)
-        return {
-            name: tf.cast(value, tf.float32)
-            for name, value in outputs.items()
-            if name in ("probabilities", "embedding")
-        }
+        return {name: tf.cast(value, tf.float32) for name, value in outputs.items()}
 
     archive = keras.export.ExportArchive()
     archive.track(model)
-    if vectors is not None:
-        archive.track(vectors)
-    if vectors is None:
-        first = model
+    entry = model
+    if text_layer is not None:
+        archive.track(text_layer)
+        entry = text_layer
+    if isinstance(entry, keras.Model):
+        tensor = entry.inputs[0]
+        signature = tf.TensorSpec((None, *tensor.shape[1:]), tensor.dtype, name="features")
     else:
-        first = vectors
-    if isinstance(first, keras.Model):
-        entry = first.inputs[0]
-        signature = tf.TensorSpec((None, *entry.shape[1:]), entry.dtype, name="features")
-    else:
-        # Keras 3.8 exports the lookup tables of its own layers alone.
-        archive.variables.extend(vectors.tables)
+        # Keras 3.8 exports the lookup tables of its own layers only.
+        archive.variables.extend(entry.tables)
         signature = tf.TensorSpec((None,), tf.string, name="texts")
-    endpoint = serve if vectors is None else lambda items: serve(vectors(items))
-    archive.add_endpoint("serving_default", endpoint, input_signature=[signature])
-    if feature_names is None:
-        columns = None
-    else:
-        columns = list(feature_names)
-    names = {"classes": estimator.classes_.tolist(), "features": columns}
-    if scale_of(estimator) == "ordinal":
-        names["scale"] = "ordinal"
-    if vectors is None and (encoder := getattr(estimator, "encoder_", None)) is not None:
-        names["encoder"] = {"source": encoder.source, "digest": encoder.digest_}
+    archive.add_endpoint("serving_default", serve, input_signature=[signature])
+    names = _names(estimator, text_layer, feature_names)
     with atomic_folder(target) as temporary:
         try:
             archive.write_out(str(temporary), verbose=False)
@@ -99,3 +82,22 @@ def export_saved_model(
             raise OSError(errno.ENOSPC, f"{full}; free some and start again", str(target)) from None
         write_json(temporary / NAMES, names)
     return target
+
+
+def _check_target(folder: Path) -> None:
+    """Raises DataError if the folder holds something that is not a SavedModel."""
+    if not folder.exists() or (folder / "saved_model.pb").exists():
+        return
+    if not folder.is_dir() or any(folder.iterdir()):
+        raise DataError(f"{folder}: not a SavedModel. Remove it or choose another place.")
+
+
+def _names(estimator: Estimator, text_layer: Layer, columns: Sequence[str] | None) -> Fields:
+    """Returns what is written to `NAMES`: classes, columns, the scale and the encoder."""
+    names = {"classes": estimator.classes_.tolist(), "features": columns}
+    if scale_of(estimator) == "ordinal":
+        names["scale"] = "ordinal"
+    if text_layer is None and hasattr(estimator, "encoder_"):
+        encoder = estimator.encoder_
+        names["encoder"] = {"source": encoder.source, "digest": encoder.digest_}
+    return names

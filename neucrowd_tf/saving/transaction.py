@@ -14,11 +14,11 @@ from neucrowd_tf.saving.persistent import Persistent
 
 @contextlib.contextmanager
 def transaction(estimator: object) -> Iterator[None]:
-    """Within, an exception of any kind leaves the estimator as it was before.
+    """Within, any exception, also `KeyboardInterrupt`, leaves the estimator as it was before.
 
-    `KeyboardInterrupt` is one of them. A first fit that fails leaves an object that is not fitted.
-    After a refit that fails, attributes are the earlier ones. So are the weights of the Keras
-    models among them, which fits may share.
+    If a first fit fails, the estimator is not fitted. If a later fit fails, the estimator has its
+    earlier attributes. The Keras models among them, which fits may share, have their earlier
+    weights.
     """
     attributes = vars(estimator)
     earlier = attributes.copy()

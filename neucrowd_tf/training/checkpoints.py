@@ -26,8 +26,6 @@ from neucrowd_tf.training.state import (
 )
 
 CHECKPOINT = "train.npz"
-
-
 _STATE = "state0/"  # precedes the names of a `Stateful`'s arrays
 
 
@@ -74,19 +72,22 @@ class Checkpoint:
         self.weights = weights
         write_variables(variables, values)
         if self.state is not None:
-            names = [name for name in arrays if name.startswith(_STATE)]
-            self.state.set_state({name.removeprefix(_STATE): arrays[name] for name in names})
+            state = {}
+            for name, array in arrays.items():
+                if name.startswith(_STATE):
+                    state[name.removeprefix(_STATE)] = array
+            self.state.set_state(state)
 
     def record(self, epoch: int, values: Mapping[str, float]) -> None:
         """Appends an epoch's values to the logs and to TensorBoard."""
         for name, value in values.items():
             self.history.logs.setdefault(name, []).append(value)
+        scalars = {**values}
         # A `MultiOptimizer` has several.
         rate = getattr(self.model.optimizer, "learning_rate", None)
-        rates = {}
         if rate is not None and self.run.tensorboard is not None:
-            rates["learning_rate"] = float(tf.convert_to_tensor(rate))
-        self.run.scalars(epoch, {**values, **rates})
+            scalars["learning_rate"] = float(tf.convert_to_tensor(rate))
+        self.run.scalars(epoch, scalars)
 
     def save_if_due(self) -> None:
         """Saves if the last checkpoint is `run.checkpoint_seconds` old."""
@@ -112,6 +113,7 @@ class Checkpoint:
         arrays = pack("variables", read_variables(model_variables(self.model)))
         arrays |= pack("best", self.weights) | {"record": to_text(record)}
         if self.state is not None:
-            arrays |= {_STATE + name: value for name, value in self.state.get_state().items()}
+            for name, array in self.state.get_state().items():
+                arrays[_STATE + name] = array
         self.run.save(CHECKPOINT, arrays)
         self._saved = time.monotonic()

@@ -15,10 +15,7 @@ from neucrowd_tf.nn.keras_private import clear_kernels
 
 Steps = Callable[[Iterator[Tensor], Tensor], NamedValues]
 
-
 _EACH = 4
-
-
 _networks = itertools.count(1)
 
 
@@ -59,7 +56,7 @@ def _one_device(model: keras.Model) -> Steps:
         def eagerly(iterator: Iterator[Any], count: Tensor) -> NamedValues:
             for _ in range(int(count)):
                 logs = model.train_step(next(iterator))
-            return logs  # type: ignore[no-any-return]
+            return logs
 
         return eagerly
 
@@ -84,7 +81,7 @@ def _one_device(model: keras.Model) -> Steps:
             parallel_iterations=1,
         )[1]
 
-    return several  # type: ignore[no-any-return]
+    return several
 
 
 def _replicas(model: keras.Model, strategy: Strategy) -> Steps:

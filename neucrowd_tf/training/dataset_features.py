@@ -46,32 +46,32 @@ class DatasetFeatures(LazyFeatures):
         if not spec[1].shape.rank:
             dataset = dataset.batch(max(1, min(ROWS, _BYTES_AT_ONCE // (4 * math.prod(shape)))))
         self.dataset = dataset.map(lambda x, i: (tf.cast(x, tf.float32), tf.cast(i, tf.int32)))
-        indices = [*self.dataset.map(lambda _, i: i).as_numpy_iterator()]
-        places = np.concatenate([*indices, np.zeros(0, np.int32)])
-        if not np.array_equal(np.sort(places), np.arange(len(places))):
-            raise DataError(f"{subject}: expected each index from 0 to {len(places) - 1} once")
-        self.shape = (len(places), *shape.as_list())
+        indices = self.dataset.map(lambda _, i: i).as_numpy_iterator()
+        positions = np.concatenate([np.zeros(0, np.int32), *indices])
+        if not np.array_equal(np.sort(positions), np.arange(len(positions))):
+            raise DataError(f"{subject}: expected each index from 0 to {len(positions) - 1} once")
+        self.shape = (len(positions), *shape.as_list())
         self.subject = subject
 
     def __getitem__(self, rows: Indices) -> DatasetFeatures:
         """Returns the instances at these positions, which become 0 to n - 1."""
-        places = np.full(len(self), -1, np.int32)
-        places[rows] = np.arange(len(rows))
+        positions = np.full(len(self), -1, np.int32)
+        positions[rows] = np.arange(len(rows))
 
         def chosen(features: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
-            new = tf.gather(places, indices)
+            new = tf.gather(positions, indices)
             return tf.boolean_mask(features, new >= 0), tf.boolean_mask(new, new >= 0)
 
-        some = copy.copy(self)
-        some.dataset = self.dataset.map(chosen).filter(lambda _, i: tf.size(i) > 0)
-        some.shape = (len(rows), *self.shape[1:])
-        return some
+        selected = copy.copy(self)
+        selected.dataset = self.dataset.map(chosen).filter(lambda _, i: tf.size(i) > 0)
+        selected.shape = (len(rows), *self.shape[1:])
+        return selected
 
     def blocks(self, rows: int = ROWS) -> Iterator[tuple[Array, Floats32]]:
-        for block, places in self.dataset.rebatch(rows).as_numpy_iterator():
+        for block, positions in self.dataset.rebatch(rows).as_numpy_iterator():
             if not np.isfinite(block).all():
                 raise DataError(f"{self.subject}: expected finite numbers")
-            yield places, block
+            yield positions, block
 
     def batches(self, size: int) -> DatasetBatches:
         """Returns the pipelines of batches of this size."""
@@ -81,8 +81,8 @@ class DatasetFeatures(LazyFeatures):
         """Returns the features in a temporary file, for methods that take instances at random."""
         with tempfile.TemporaryFile() as file:
             array = np.memmap(file, np.float32, "w+", shape=self.shape)
-        for places, block in self.blocks():
-            array[places] = block
+        for positions, block in self.blocks():
+            array[positions] = block
         return ArrayFeatures(array, self.subject)
 
 

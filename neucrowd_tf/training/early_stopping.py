@@ -52,18 +52,13 @@ class History:
         held_out = f"val_{monitor}"
         value = values[held_out if held_out in values else monitor]
         if math.isnan(value) and monitor == "auc":
-            value = (
-                0.0  # of a single class: undefined in every epoch, so that the tie break decides
-            )
+            value = 0.0  # undefined in every epoch (of one class), so that the tie break decides
+        if monitor in ("loss", "log_loss"):
+            value = -value
+        tie = 0.0
         if tie_break:
             tie = values[f"val_{tie_break}"]
-        else:
-            tie = 0.0
-        if monitor in ("loss", "log_loss"):
-            sign = -1.0
-        else:
-            sign = 1.0
-        return self.offer(sign * value, tie, min_delta)
+        return self.offer(value, tie, min_delta)
 
     def waited(self, patience: int | None) -> bool:
         """Returns whether so many epochs have passed without a better one."""

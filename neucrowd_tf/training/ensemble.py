@@ -52,15 +52,21 @@ class MeanOfFits(CrowdEstimator):
                 self.members_.append(
                     member.fit(data.features, data.annotations, data.named_validation, run=stage)
                 )
-        matrices: Any = [getattr(member, "confusion_matrices_", None) for member in self.members_]
-        complete = all(each is not None for each in matrices)
-        if complete:
-            self.confusion_matrices_ = np.mean(matrices, axis=0)
-        else:
-            self.confusion_matrices_ = None
+        self.confusion_matrices_ = None
+        matrices = []
+        for member in self.members_:
+            matrix = getattr(member, "confusion_matrices_", None)
+            if matrix is None:
+                return
+            matrices.append(matrix)
+        self.confusion_matrices_ = np.mean(matrices, axis=0)
+
+    def _mean(self, method: str, features: Floats32) -> Array:
+        """Returns the mean of what a method of each member returns."""
+        return np.mean([getattr(member, method)(features) for member in self.members_], axis=0)
 
     def _predict_proba(self, features: Floats32) -> Array:
-        return np.mean([member.predict_proba(features) for member in self.members_], axis=0)
+        return self._mean("predict_proba", features)
 
     def predict_annotators(self, features: ArrayLike) -> Floats32:
         """Returns the members' mean probabilities `[M, R, C]` of each annotator's label.
@@ -68,22 +74,20 @@ class MeanOfFits(CrowdEstimator):
         Raises:
             AttributeError: a member does not predict annotators.
         """
-        x = self._check_fitted(features)
-        return np.mean([member.predict_annotators(x) for member in self.members_], axis=0)
+        return self._mean("predict_annotators", self._check_fitted(features))
 
     def _inference_model(self) -> Network:
         import keras
 
         inputs = keras.Input(self.feature_shape_, name="features")
-        models = [member.inference_model() for member in self.members_]
-        # Layers of one model need names of their own.
-        for index, model in enumerate(models):
-            model.name = f"member_{index}"
-        answers = [model(inputs)["probabilities"] for model in models]
-        if len(answers) == 1:
-            mean = answers[0]
-        else:
-            mean = keras.layers.Average()(answers)
+        outputs = []
+        for index, member in enumerate(self.members_):
+            model = member.inference_model()
+            model.name = f"member_{index}"  # layers of one model need names of their own
+            outputs.append(model(inputs)["probabilities"])
+        mean = outputs[0]
+        if len(outputs) > 1:
+            mean = keras.layers.Average()(outputs)
         mean = keras.layers.Activation("linear", dtype="float32", name="probabilities")(mean)
         return keras.Model(inputs, {"probabilities": mean}, name="ensemble")
 

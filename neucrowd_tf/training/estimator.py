@@ -17,11 +17,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
 
-from neucrowd_tf.annotations import Annotations, align_annotations, encode_labels
+from neucrowd_tf.annotations import Annotations, encode_labels
 from neucrowd_tf.annotations.tables import (
-    align_labels,
+    SHAPES,
     arrange_columns,
-    as_annotations,
     as_single,
     check_features,
     check_numbers,
@@ -29,7 +28,6 @@ from neucrowd_tf.annotations.tables import (
     column_names,
     is_text,
     rescaling,
-    split_names,
 )
 from neucrowd_tf.annotations.votes import decided, scale_of
 from neucrowd_tf.declare.declarations import check_arguments, estimator, fitted, whole
@@ -55,6 +53,7 @@ from neucrowd_tf.training.features import (
     is_dataset,
     is_mapped,
 )
+from neucrowd_tf.training.inputs import Inputs
 from neucrowd_tf.training.owner import owner_of
 from neucrowd_tf.training.random_states import random_states_stay
 from neucrowd_tf.training.reuse import forgotten_after_errors
@@ -178,12 +177,11 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         if run.strategy is None:
             return run
         if run.strategy.num_replicas_in_sync > 1:
-            problem = "trains on one device, the strategy's others stay idle"
-            warn(f"{type(self).__name__}: {problem}", stacklevel=3)
-        if run.first_worker:
-            checkpoints = run.checkpoints
-        else:
-            checkpoints = None
+            warn(
+                f"{type(self).__name__}: trains on one device, the strategy's others stay idle",
+                stacklevel=3,
+            )
+        checkpoints = run.checkpoints if run.first_worker else None
         return dataclasses.replace(run, strategy=None, checkpoints=checkpoints)
 
     def _check_together(self) -> None:
@@ -208,58 +206,56 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         annotations: Annotations | ArrayLike,
         validation: Sequence[object] | None,
     ) -> TrainingData:
-        table: Any = features
+        """Returns what `fit` is given as the method trains on it, and notes classes and columns."""
         if is_dataset(features) or is_mapped(features):
-            self._require_batches(features)
-        if is_dataset(features):
-            table = self._by_rows(self._features(features, "features"))
-        table, crowd = align_annotations(table, annotations)
-        x = self._features(table, "features")
-        if len(x) != crowd.num_instances:
+            self._require_batches()
+        inputs = Inputs.of(features, annotations, validation)
+        x = self._by_rows(self._features(inputs.features, "features"))
+        crowd, rows = self._annotated(len(x), inputs.annotations)
+        if len(rows) < len(x):
+            x = x[rows]
+        self.classes_ = crowd.class_names
+        self.feature_names_in_ = column_names(inputs.features)
+        self.rescaling_ = None
+        exact = x.array if isinstance(x, ArrayFeatures) else x
+        # What keeps its scale keeps float32's range.
+        if isinstance(exact, np.ndarray) and getattr(self, "standardise", True) is True:
+            self.rescaling_ = rescaling(exact)
+        x = self._single(x, "features")
+        self.feature_shape_ = tuple(map(int, x.shape[1:]))
+        self.n_features_in_ = (1, *self.feature_shape_)[-1]
+        if inputs.validation is None:
+            return TrainingData(x, crowd, None, rows)
+        table, codes, kind = inputs.validation
+        held_out = self._by_rows(self._values(table, "validation features"))
+        return TrainingData(x, crowd, (held_out, codes), rows, kind)
+
+    def _annotated(self, size: int, crowd: Annotations | None) -> tuple[Annotations, Indices]:
+        """Returns the annotations of instances that have any, and the rows of these instances.
+
+        Args:
+            size: number of rows of the features.
+            crowd: annotations of as many instances.
+        """
+        if crowd is None:
+            raise DataError(f"annotations: expected {SHAPES}; received None")
+        if size != crowd.num_instances:
             raise DataError(
-                f"expected as many feature rows as annotated instances, received {len(x)} and"
+                f"expected as many feature rows as annotated instances, received {size} and"
                 f" {crowd.num_instances}"
             )
         self._check_crowd(crowd)
         rows = np.flatnonzero(crowd.annotated)
-        if len(rows) < len(x):
-            missing = crowd.instance_names[np.flatnonzero(~crowd.annotated)[:3]].tolist()
-            warn(
-                f"{len(x) - len(rows)} instances have no annotations and are left out of training"
-                f" (the first: {', '.join(map(repr, missing))})",
-                UserWarning,
-                stacklevel=3,
-            )
-            x = x[rows]
-            crowd = crowd[rows]
-        self.classes_ = crowd.class_names
-        self.feature_names_in_ = column_names(table)
-        self.rescaling_ = None
-        exact = x.array if isinstance(x, ArrayFeatures) else x
-        if isinstance(exact, np.ndarray) and exact.dtype != object:
-            # What keeps its scale keeps float32's range.
-            if getattr(self, "standardise", True) is True:
-                self.rescaling_ = rescaling(exact)
-            x = self._single(x, "features")
-        self.feature_shape_ = tuple(map(int, x.shape[1:]))
-        if x.ndim > 1:
-            self.n_features_in_ = int(x.shape[-1])
-        else:
-            self.n_features_in_ = 1
-        if validation is None:
-            return TrainingData(x, crowd, None, rows)
-        if not isinstance(validation, (tuple, list)) or not 2 <= len(validation) <= 3:
-            raise UsageError(
-                f"validation: expected (features, labels) and perhaps the labels' kind, received"
-                f" {type(validation).__name__}. Labels are class names, one per row."
-            )
-        validation_features, labels, *kind = validation
-        if isinstance(labels, Annotations):
-            raise UsageError('validation: expected a label per row. Pass np.asarray(it), "votes".')
-        if kind not in ([], ["truth"], ["votes"]):
-            raise UsageError(f'validation: expected the kind "truth" or "votes", received {kind}')
-        pair = self._check_validation(validation_features, labels)
-        return TrainingData(x, crowd, pair, rows, *kind)
+        if len(rows) == size:
+            return crowd, rows
+        missing = crowd.instance_names[~crowd.annotated][:3].tolist()
+        warn(
+            f"{size - len(rows)} instances have no annotations and are left out of training (the"
+            f" first: {', '.join(map(repr, missing))})",
+            UserWarning,
+            stacklevel=4,
+        )
+        return crowd[rows], rows
 
     def _check_crowd(self, crowd: Annotations) -> None:
         """Checks that the method can learn from such annotations.
@@ -280,41 +276,27 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
                 f" {crowd.class_names[used].tolist()}"
             )
 
-    def _check_validation(self, features: ArrayLike, labels: ArrayLike) -> tuple[Array, Indices]:
-        """Returns validation data as numbers and class codes, of the training features' shape."""
-        table, names = split_names(features, "validation features", self.feature_names_in_)
-        x = self._by_rows(self._numbers(table, "validation features"))
-        labels = align_labels(labels, table, names, "validation labels")
-        codes = encode_labels(labels, self.classes_, "validation labels")  # type: ignore[arg-type]
-        if len(codes) != len(x):
-            raise DataError(
-                f"validation: expected as many labels as rows, received {len(codes)} and {len(x)}"
-            )
-        return x, codes
-
-    def _check_fitted(self, features: ArrayLike) -> Floats32:
-        self._require_fit()
-        return self._numbers(features, "features")
-
-    def _require_fit(self) -> None:
+    def _inputs(self, features: ArrayLike, annotations: object = None) -> Inputs:
+        """Returns what the fitted method is given."""
         if not hasattr(self, "feature_shape_"):
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
+        columns = getattr(self, "feature_names_in_", None)
+        return Inputs.of(features, annotations, columns=columns, num_classes=len(self.classes_))
 
-    def _numbers(self, features: ArrayLike, subject: str) -> Array:
-        """Returns features as the method sees them.
+    def _check_fitted(self, features: ArrayLike) -> Floats32:
+        """Returns features as the fitted method sees them."""
+        return self._values(self._inputs(features).features)
+
+    def _values(self, table: Features, subject: str = "features") -> Any:
+        """Returns features without ids as the method sees them.
 
         Raises:
-            DataError: another shape than that of the training features.
+            DataError: other columns, or another shape, than those of the training features.
         """
-        columns = getattr(self, "feature_names_in_", None)
-        if not is_dataset(features):
-            table, _ = split_names(features, subject, columns)
-            features = arrange_columns(table, columns, subject)
-        texts = self.takes_texts and not self.feature_shape_
-        if texts:
-            x = check_texts(features, subject)
-        else:
-            x = self._features(features, subject)
+        table = arrange_columns(table, getattr(self, "feature_names_in_", None), subject)
+        if self.takes_texts and not self.feature_shape_:
+            return check_texts(table, subject)
+        x = self._features(table, subject)
         if x.shape[1:] != tuple(self.feature_shape_):
             shape = ", ".join(map(str, self.feature_shape_))
             raise DataError(f"{subject}: expected shape [*, {shape}], received {x.shape}")
@@ -330,14 +312,10 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         return features
 
     def _features(self, features: Features, subject: str) -> Any:
-        """Returns features as numbers `[N, ...]`, or texts, or a dataset of numbers."""
+        """Returns features as numbers `[N, ...]`, as texts, or out of memory."""
         if isinstance(features, LazyFeatures):
+            self._require_batches()
             return features
-        if is_dataset(features):
-            from neucrowd_tf.training.dataset_features import DatasetFeatures
-
-            self._require_batches(features)
-            return DatasetFeatures(features, subject)
         if is_mapped(features) and (self.reads_batches or self.takes_rows):
             array = np.asarray(features)
             check_numbers(array, subject)
@@ -352,18 +330,17 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         return check_features(features, subject)
 
     def _by_rows(self, features: Any) -> Any:
-        """Returns features as they are, those of a dataset in a file if rows are taken of them."""
-        if self.takes_rows and hasattr(features, "in_file"):
+        """Returns features as they are, or in a file from which the method can take any rows."""
+        if self.takes_rows and isinstance(features, LazyFeatures):
             return features.in_file()
         return features
 
-    def _require_batches(self, features: Features) -> None:
-        """Raises UsageError for features out of memory if the method needs all of them in it."""
+    def _require_batches(self) -> None:
+        """Raises UsageError if the method needs all features in memory."""
         if not self.reads_batches and not self.takes_rows:
-            kind = "np.memmap" if is_mapped(features) else "tf.data.Dataset"
             raise UsageError(
-                f"features: {type(self).__name__} needs all features in memory. Pass an array in"
-                f" memory in place of the {kind}."
+                f"features: {type(self).__name__} needs all features in memory. Pass an array that"
+                " is not read by batches."
             )
 
     def text_layer(self) -> Layer:
@@ -376,14 +353,22 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     def predict_proba(self, features: ArrayLike) -> Array:
         """Returns `[M, C]` class probabilities in the order of `classes_`.
 
+        Args:
+            features: `[M, ...]` as those of `fit`; a frame's columns are found by their names.
+
         Raises:
+            NotFittedError: before `fit`.
+            DataError: features that do not go with those of training.
             FloatingPointError: some are not finite, as the features are too large for the model.
         """
+        return self._probabilities(self._inputs(features))
+
+    def _probabilities(self, inputs: Inputs) -> Array:
         with retracing_expected():
-            return check_finite(self._predict_proba(self._check_fitted(features)))
+            return check_finite(self._predict_proba(self._values(inputs.features)))
 
     def predict(self, features: ArrayLike) -> Array:
-        """Returns `[M]` labels (class names)."""
+        """Returns `[M]` labels (class names), see `predict_proba`."""
         codes = self._decide(self.predict_proba(features))
         return self.classes_[codes]
 
@@ -399,41 +384,46 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     ) -> float:
         """Returns the accuracy against labels.
 
-        For `Annotations`, or a dense array of them, it is the accuracy against their majority vote.
-        Labels with an index are matched with the features by name.
+        Args:
+            features: `[M, ...]` as those of `fit`.
+            labels: `[M]` class names, or annotations in any form that `fit` takes, whose majority
+                votes are the labels. Labels with an index are matched with the features by name.
+            sample_weight: `[M]` weights of the instances; those without annotations have none.
+
+        Raises:
+            NotFittedError: before `fit`.
+            DataError: features, or labels, that do not go with those of training.
+            FloatingPointError: a prediction that is not finite.
         """
-        self._require_fit()
-        columns = self.feature_names_in_
-        classes = self.classes_.tolist()
-        column = np.ndim(labels) == 2 and np.shape(labels)[1] == 1  # type: ignore[arg-type]
-        if column and not isinstance(labels, Annotations):
-            if hasattr(labels, "iloc"):
-                labels = labels.iloc[:, 0]
-            else:
-                labels = np.ravel(labels)
-        if isinstance(labels, Annotations) or np.ndim(labels) == 2:  # type: ignore[arg-type]
-            if is_dataset(features):
-                crowd = as_annotations(labels, len(classes))
-            else:
-                features, crowd = align_annotations(features, labels, len(classes), columns)
-            crowd = crowd.observed()
-            others = [name for name in crowd.class_names.tolist() if name not in classes]
-            if crowd.class_names.tolist() != [*range(len(classes))] or not others:  # not codes
-                crowd = crowd.align(class_names=as_name_array([*classes, *others]))
-            codes = crowd.vote_counts().argmax(axis=1)
-            weights = crowd.annotated.astype(float)
-            if sample_weight is None:
-                sample_weight = weights
-            else:
-                sample_weight = weights * sample_weight
+        is_crowd = isinstance(labels, Annotations)
+        if not is_crowd and np.ndim(labels) == 2:
+            is_crowd = np.shape(labels)[1] > 1
+            if not is_crowd:
+                labels = np.squeeze(labels, axis=1)  # type: ignore[arg-type]
+        if is_crowd:
+            inputs = self._inputs(features, labels)
+            codes, weights = self._majority(inputs.annotations)
+            sample_weight = np.multiply(weights, 1.0 if sample_weight is None else sample_weight)
         else:
-            features, names = split_names(features, "features", columns)
-            labels = align_labels(labels, features, names)
-            codes = encode_labels(labels, self.classes_)  # type: ignore[arg-type]
-            sample_weight = align_labels(sample_weight, features, names, "sample_weight")
-        guess = self._decide(self.predict_proba(features))
+            inputs = self._inputs(features)
+            codes = encode_labels(inputs.of_rows(labels), self.classes_)
+            sample_weight = inputs.of_rows(sample_weight, "sample_weight")
+        predicted = self._decide(self._probabilities(inputs))
         with one_at_a_time():
-            return float(accuracy_score(codes, guess, sample_weight=sample_weight))
+            return float(accuracy_score(codes, predicted, sample_weight=sample_weight))
+
+    def _majority(self, crowd: Any) -> tuple[Indices, Floats]:
+        """Returns `[N]` majority votes as codes of `classes_`, and 0 for instances without votes.
+
+        Votes for classes that training did not have follow those of `classes_`.
+        """
+        crowd = crowd.observed()
+        classes = self.classes_.tolist()
+        names = crowd.class_names.tolist()
+        others = [name for name in names if name not in classes]
+        if names != [*range(len(classes))] or not others:  # not codes
+            crowd = crowd.align(class_names=as_name_array([*classes, *others]))
+        return crowd.vote_counts().argmax(axis=1), crowd.annotated.astype(float)
 
     def inference_model(self) -> Network:
         """Returns a Keras model from raw features `[None, ...]` to a dict of outputs.
@@ -470,7 +460,7 @@ def check_finite(probabilities: Array) -> Array:
     """Returns predictions `[M, C]`, or raises FloatingPointError if some are not finite."""
     finite = np.isfinite(probabilities).all(axis=1)
     if not finite.all():
-        row = int(np.flatnonzero(~finite)[0])
+        row = int(finite.argmin())
         raise FloatingPointError(
             f"row {row}: the predicted probabilities are not finite. Lower the learning rate, or"
             " standardise the features."

@@ -58,7 +58,7 @@ def _field(number: int, content: bytes) -> bytes:
 
 _TABLE = list(range(256))  # what each byte contributes to CRC-32C
 for _ in range(8):
-    _TABLE = [value >> 1 ^ (0x82F63B78 if value & 1 else 0) for value in _TABLE]
+    _TABLE = [value >> 1 ^ 0x82F63B78 * (value & 1) for value in _TABLE]
 
 
 def _checksum(content: bytes) -> bytes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import itertools
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -42,29 +41,22 @@ def standardise(
     if not wanted:
         return np.zeros(width), np.ones(width)
 
-    def blocks() -> Iterator[tuple[Floats, Floats | None]]:
-        for places, block in blocks_of(features, _ROWS):
+    def blocks() -> Iterator[tuple[Floats, Floats | float]]:
+        """Yields values `[n, d]` and their weights `[n, 1]`."""
+        for positions, block in blocks_of(features, _ROWS):
             values = block.reshape(-1, width).astype(np.float64)
             if wanted == "square_root":
                 values = signed_square_root(values)
-            yield values, None if weights is None else weights[places, None]
-
-    def total(values: Floats, weight: Floats | None) -> Array:
-        return np.asarray((values if weight is None else values * weight).sum(axis=0))
+            yield values, 1.0 if weights is None else weights[positions, None]
 
     rows = math.prod(features.shape) // width
-    if weights is None:
-        count = rows
-    else:
-        count = weights.sum()
-    mean = sum(total(values, weight) for values, weight in blocks()) / count
-    squares = sum(total(np.square(values - mean), weight) for values, weight in blocks())
+    count = rows if weights is None else weights.sum()
+    mean = sum((values * weight).sum(axis=0) for values, weight in blocks()) / count
+    squares = sum((np.square(values - mean) * weight).sum(axis=0) for values, weight in blocks())
     deviation = np.sqrt(squares / count)
-    exact = getattr(features, "dtype", None) == np.float64
-    if exact:
-        least = rows * np.finfo(np.float64).eps
-    else:
-        least = CONSTANT
+    least = CONSTANT
+    if getattr(features, "dtype", None) == np.float64:
+        least = rows * float(np.finfo(np.float64).eps)
     return mean, np.where(deviation > least * np.abs(mean), deviation, 1.0)
 
 
@@ -95,11 +87,15 @@ class LazyFeatures:
         """Yields positions and features `[n, ...]` of at most `rows` instances at a time."""
         raise NotImplementedError
 
+    def in_file(self) -> LazyFeatures:
+        """Returns the features where instances can be taken at random: an array or a file."""
+        return self
+
     def digest(self) -> str:
         """Returns the SHA-256 of positions and features."""
-        digests = [
-            array_digest(np.asarray(x)) for x in itertools.chain.from_iterable(self.blocks())
-        ]
+        digests = []
+        for positions, features in self.blocks():
+            digests += [array_digest(np.asarray(positions)), array_digest(features)]
         return hashlib.sha256(" ".join(digests).encode()).hexdigest()
 
 
@@ -123,23 +119,23 @@ class ArrayFeatures(LazyFeatures):
 
     def __getitem__(self, rows: Indices) -> ArrayFeatures:
         """Returns the instances at these positions."""
-        some = copy.copy(self)
-        some._rows = rows if self._rows is None else self._rows[rows]
-        some.shape = (len(some._rows), *self.shape[1:])
-        return some
+        selected = copy.copy(self)
+        selected._rows = rows if self._rows is None else self._rows[rows]
+        selected.shape = (len(selected._rows), *self.shape[1:])
+        return selected
 
     def changed(self, change: Callable[[Array], Array]) -> ArrayFeatures:
         """Returns features whose blocks are changed when they are read."""
-        some = copy.copy(self)
-        some._changes = (*self._changes, change)
-        return some
+        changed = copy.copy(self)
+        changed._changes = (*self._changes, change)
+        return changed
 
     def flat(self) -> ArrayFeatures:
         """Returns features `[N, d]`, whatever shape an instance has."""
-        some = copy.copy(self)
-        some.array = self.array.reshape(len(self.array), -1)
-        some.shape = (len(self), *some.array.shape[1:])
-        return some
+        flat = copy.copy(self)
+        flat.array = self.array.reshape(len(self.array), -1)
+        flat.shape = (len(self), *flat.array.shape[1:])
+        return flat
 
     def take(self, rows: Indices | slice) -> Array:
         """Returns the features at these positions as an array."""
@@ -150,8 +146,8 @@ class ArrayFeatures(LazyFeatures):
 
     def blocks(self, rows: int = ROWS) -> Iterator[tuple[slice, Array]]:
         for start in range(0, max(len(self), 1), rows):
-            places = slice(start, start + rows)
-            yield places, self.take(places)
+            positions = slice(start, start + rows)
+            yield positions, self.take(positions)
 
 
 def blocks_of(features: Features, rows: int) -> Iterator[tuple[Any, Array]]:
@@ -171,12 +167,12 @@ def in_blocks(function: Callable[[Array], Any], features: Array, rows: int = ROW
     Without features it is called once with none, which gives the result its shape.
     """
     blocks = blocks_of(features, rows)
-    places, block = next(blocks)  # there is one at least
+    positions, block = next(blocks)  # there is one at least
     values = np.asarray(function(block))
     result = np.empty((len(features), *values.shape[1:]), values.dtype)
-    result[places] = values
-    for places, block in blocks:
-        result[places] = function(block)
+    result[positions] = values
+    for positions, block in blocks:
+        result[positions] = function(block)
     return result
 
 

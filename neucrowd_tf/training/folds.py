@@ -47,15 +47,15 @@ def stratified_folds(
 
 def _by_row(codes: Integers, folds: int, rng: np.random.RandomState) -> Rows:
     """Returns each row's fold."""
-    distinct, first = np.unique(codes, return_index=True)
-    classes = distinct[np.argsort(first)]  # in order of appearance
-    sizes = [int((codes == label).sum()) for label in classes]
-    ordered = np.repeat(np.arange(len(classes)), sizes)
+    distinct, first, sizes = np.unique(codes, return_index=True, return_counts=True)
+    order = np.argsort(first)  # classes in order of appearance
+    # The sorted codes dealt out in turn: folds differ by one row, of a class and in all.
+    dealt = np.arange(len(codes)) % folds
     assigned = np.empty(len(codes), dtype=np.intp)
-    for number, label in enumerate(classes):
-        # The sorted codes dealt out in turn: folds differ by one row, of a class and in all.
-        shares = [int((ordered[fold::folds] == number).sum()) for fold in range(folds)]
-        of_class = np.repeat(np.arange(folds), shares)
+    start = 0
+    for label, size in zip(distinct[order], sizes[order], strict=True):
+        of_class = np.sort(dealt[start : start + size])
+        start += size
         rng.shuffle(of_class)
         assigned[codes == label] = of_class
     return assigned

@@ -46,16 +46,16 @@ class Learner:
     @property
     def variables(self) -> list[Tensor]:
         """All weights and states of random generators."""
-        return self._together().variables  # type: ignore[no-any-return]
+        return self._together().variables
 
     @property
     def trainable_variables(self) -> list[Tensor]:
         """The weights that are trained."""
-        return self._together().trainable_variables  # type: ignore[no-any-return]
+        return self._together().trainable_variables
 
     def get_weights(self) -> list[Array]:
         """Returns the values of all variables, for callbacks."""
-        return self._together().get_weights()  # type: ignore[no-any-return]
+        return self._together().get_weights()
 
     def set_weights(self, weights: Sequence[Array]) -> None:
         """Sets the values of all variables, for callbacks."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
@@ -43,17 +42,17 @@ class StandardisedRows:
     def __matmul__(self, kernel: Floats) -> Floats:
         """Returns the product with `[d, C]`."""
         product = np.empty((self.shape[0], kernel.shape[1]))
-        for places, block in self.blocks():
-            product[places] = block @ kernel
+        for positions, block in self.blocks():
+            product[positions] = block @ kernel
         return product
 
     def blocks(self) -> Iterator[tuple[slice, Floats]]:
         """Yields positions and standardised rows."""
         mean, scale = self._scaling
-        for places, block in self._features.blocks(max(1, _BLOCK // self.shape[1])):
+        for positions, block in self._features.blocks(max(1, _BLOCK // self.shape[1])):
             values = block - mean
             values /= scale
-            yield places, values
+            yield positions, values
 
 
 class BlockwiseLogistic:
@@ -91,16 +90,15 @@ class BlockwiseLogistic:
             weights = flat.reshape(shape)
             slopes = np.zeros(shape)
             loss = 0.0
-            for places, block in rows.blocks():
+            for positions, block in rows.blocks():
                 logits = np.zeros((len(block), len(classes)))
                 logits[:, -columns:] = block @ weights[:-1] + weights[-1]
                 logs = log_softmax(logits, axis=1)
-                each = np.arange(len(block))
-                wanted = targets[places]
-                weight = sample_weight[places]
-                loss -= float(weight @ logs[each, wanted])
+                target = np.arange(len(block)), targets[positions]
+                weight = sample_weight[positions]
+                loss -= float(weight @ logs[target])
                 surplus = np.exp(logs)
-                surplus[each, wanted] -= 1.0
+                surplus[target] -= 1.0
                 surplus *= weight[:, None]
                 slopes[:-1] += block.T @ surplus[:, -columns:]
                 slopes[-1] += surplus[:, -columns:].sum(axis=0)
@@ -110,9 +108,8 @@ class BlockwiseLogistic:
             return loss, slopes.ravel()
 
         start = np.zeros(shape) if self._weights is None else self._weights
-        # scikit-learn's tolerances
-        ends: dict[str, Any] = {"maxiter": self.max_iter, "maxls": 50, "gtol": 1e-4}
-        ends["ftol"] = 64 * np.finfo(np.float64).eps
+        tolerance = 64 * np.finfo(np.float64).eps  # as scikit-learn's
+        ends = {"maxiter": self.max_iter, "maxls": 50, "gtol": 1e-4, "ftol": tolerance}
         solution = minimize(objective, start.ravel(), method="L-BFGS-B", jac=True, options=ends)
         self._weights = solution.x.reshape(shape)
         self.coef_ = self._weights[:-1].T

@@ -130,10 +130,7 @@ def fit_logistic(
         standardise: whether to subtract the mean and divide by the standard deviation of `x` first.
         groups: `[N]`; rows of one group (copies of one instance) stay in one fold.
     """
-    if sample_weight is None:
-        weight = np.ones(len(codes))
-    else:
-        weight = np.asarray(sample_weight, np.float64)
+    weight = np.ones(len(codes)) if sample_weight is None else np.asarray(sample_weight, np.float64)
     head = LinearHead()
     if issparse(x):
         length = float(x.multiply(x).sum()) / len(codes)
@@ -144,31 +141,21 @@ def fit_logistic(
         if not isinstance(x, ArrayFeatures):
             x = np.asarray(x)
         head.mean_, head.scale_ = scaling(x, standardise, weights=weight)
-    z = head.standardised(x)
+    data = head.standardised(x), codes, weight
     head.scores_ = []
-    if len(Cs) > 1 and len(np.unique(codes)) > 1:
-        if validation is not None:
-            held = head.standardised(validation[0]), np.asarray(validation[1]), None
-            splits = [_Split((z, codes, weight), held)]
-        else:
-            every = z, codes, weight
-            splits = [
-                _Split(every, every, train, test) for train, test in _folds(codes, groups, seed)
-            ]
-        # Threads that wait for each other cost more than they give in matrices this small.
-        with one_blas_thread():
+    # Threads that wait for each other cost more than they give in matrices this small.
+    with one_blas_thread():
+        if len(Cs) > 1 and len(np.unique(codes)) > 1:
+            if validation is not None:
+                held_out = head.standardised(validation[0]), np.asarray(validation[1]), None
+                splits = [_Split(data, held_out)]
+            else:
+                splits = [_Split(data, data, *rows) for rows in _folds(codes, groups, seed)]
             if splits:
                 head.scores_ = _path(splits, num_classes, Cs)
-            else:
-                head.scores_ = []
-    if head.scores_:
-        best = int(np.argmax(head.scores_))
-    else:
-        best = len(Cs) // 2
-    head.C_ = float(Cs[best])
-    with one_blas_thread():
-        alone = _Split((z, codes, weight), (z, codes, weight))
-        head.kernel_, head.bias_ = next(_weights(alone, num_classes, [head.C_]))
+        best = int(np.argmax(head.scores_)) if head.scores_ else len(Cs) // 2
+        head.C_ = float(Cs[best])
+        head.kernel_, head.bias_ = next(_weights(_Split(data, data), num_classes, [head.C_]))
     return head
 
 
@@ -194,10 +181,7 @@ def _rows(values: Any, rows: Array | None) -> Any:
 
 def _folds(codes: Array, groups: Array | None, seed: int) -> list[tuple[Array, Array]]:
     """Returns the rows of stratified folds, as many as the data allows; none for a single row."""
-    if groups is None:
-        units = len(codes)
-    else:
-        units = len(np.unique(groups))
+    units = len(codes if groups is None else np.unique(groups))
     size = min(FOLDS, units, int(np.bincount(codes).max()))
     if size < 2:
         return []
@@ -217,29 +201,21 @@ def _weights(
     codes = _rows(split.fitted[1], split.train)
     weight = _rows(split.fitted[2], split.train)
     present = np.unique(codes)
-    # a fifth of the time on sparse features
-    if issparse(z):
-        solver = "newton-cg"
-    else:
-        solver = "lbfgs"
-    model: Any = LogisticRegression(solver=solver, max_iter=MAX_ITERATIONS, warm_start=len(Cs) > 1)
-    if isinstance(z, StandardisedRows):
-        model = BlockwiseLogistic(MAX_ITERATIONS)
+    model: Any = BlockwiseLogistic(MAX_ITERATIONS)
+    if not isinstance(z, StandardisedRows):
+        solver = "newton-cg" if issparse(z) else "lbfgs"  # a fifth of the time on sparse features
+        model = LogisticRegression(solver=solver, max_iter=MAX_ITERATIONS, warm_start=len(Cs) > 1)
     for strength in Cs:
         kernel = np.zeros((z.shape[1], num_classes))
         bias = np.full(num_classes, ABSENT)
-        if len(present) == 1:
-            bias[present] = 0.0
-        else:
+        bias[present] = 0.0
+        if len(present) > 1:
             model.set_params(C=strength)
             with one_at_a_time():  # a name for the rows would keep a copy of them in each fold
                 model.fit(_rows(z, split.train), codes, sample_weight=weight)
-            if len(present) == 2:
-                kernel[:, present[1]] = model.coef_[0]
-                bias[present] = [0.0, model.intercept_[0]]
-            else:
-                kernel[:, present] = model.coef_.T
-                bias[present] = model.intercept_
+            columns = present[-len(model.coef_) :]  # of two classes the second one alone
+            kernel[:, columns] = model.coef_.T
+            bias[columns] = model.intercept_
         yield kernel, bias
 
 
@@ -256,10 +232,10 @@ def _path(splits: Sequence[_Split], num_classes: int, Cs: Sequence[float]) -> li
         """Yields minus the log loss of each strength on held-out rows."""
         for kernel, bias in _weights(split, num_classes, Cs):
             z, codes, weight = (_rows(values, split.test) for values in split.held_out)
-            likely = softmax(z @ kernel + bias, axis=1)
+            probas = softmax(z @ kernel + bias, axis=1)
             del z
             with one_at_a_time():
-                loss = log_loss(codes, likely, sample_weight=weight, labels=classes)
+                loss = log_loss(codes, probas, sample_weight=weight, labels=classes)
             yield -float(loss)
 
     for scores in zip(*map(held_out, splits), strict=True):

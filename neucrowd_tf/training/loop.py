@@ -90,7 +90,8 @@ def train(
     """
     with run.scope():
         note_starts(model)
-    _check(model, run, staged=monitor is not None or state is not None)
+    _check_optimizers(model, run)
+    _check_callbacks(model, run, staged=monitor is not None or state is not None)
     run = with_network(run, model, optimizers_of(model))
     with restored(learning_rates(model)):
         checkpoint = Checkpoint(model, run, state)
@@ -98,33 +99,31 @@ def train(
         if checkpoint.finished:
             return history
 
+        def judge(values: Mapping[str, float]) -> bool:
+            if monitor is None:
+                return bool(averaging(model))
+            return history.judge(values, monitor, tie_break, min_delta)
+
         def ended() -> bool:
             stopped = stop_when and history.epochs and stop_when(history.logs)
             return bool(stopped) or history.waited(patience)
 
-        first = history.epochs
         model.stop_training = ended()
-        if first < epochs and not model.stop_training:
+        if history.epochs < epochs and not model.stop_training:
             hooks = _begin(model, run, epochs, steps_per_epoch)
-            first = first_epoch(model) or first
             values = dict[str, float]()
-            chosen = (monitor or "", tie_break, min_delta)
-            for epoch in range(first, epochs):
+            for epoch in range(first_epoch(model) or history.epochs, epochs):
                 run.raise_if_stopped()
-                extra = (epoch_start(epoch) if epoch_start is not None else None) or {}
+                noted = epoch_start and epoch_start(epoch)
                 hooks.on_epoch_begin(epoch)
-                logs = run_epoch(epoch, hooks)
+                logs = {**run_epoch(epoch, hooks), **(noted or {})}
                 with averaged(model):
-                    values = _figures(model, {**logs, **extra}, evaluate, watch, run)
+                    values = _figures(model, logs, evaluate, watch, run)
                     checkpoint.record(epoch, values)
-                    if history.judge(values, *chosen) if monitor is not None else averaging(model):
+                    if judge(values):
                         checkpoint.weights = read_variables(model.variables)
                 model.stop_training = model.stop_training or ended()
-                if "val_log_loss" in values:
-                    loss = {"val_loss": values["val_log_loss"]}
-                else:
-                    loss = {}
-                hooks.on_epoch_end(epoch, {**loss, **values})
+                hooks.on_epoch_end(epoch, _with_loss(values))
                 checkpoint.save_if_due()
                 if model.stop_training:
                     break
@@ -136,51 +135,68 @@ def train(
     return history
 
 
-def _check(model: keras.Model, run: Run, *, staged: bool) -> None:
-    """Raises UsageError for callbacks and optimizers that would go wrong without a word.
+def _with_loss(values: Mapping[str, float]) -> dict[str, float]:
+    """Returns an epoch's figures, with the validation loss by the name that callbacks know."""
+    if "val_log_loss" in values:
+        return {"val_loss": values["val_log_loss"], **values}
+    return {**values}
+
+
+def _check_callbacks(model: keras.Model, run: Run, *, staged: bool) -> None:
+    """Raises UsageError for callbacks that would go wrong without a word.
 
     Args:
         model: its optimizers are built.
         run: of this training loop.
         staged: whether there is more to keep than weights: a best epoch, or a `Stateful`.
     """
-    averages = averaging(model)
-    have = keras.callbacks
+    kinds = keras.callbacks
     saves = getattr(type(model), "save", keras.Model.save) is not keras.Model.save
     no_save = not saves and not type(model).__module__.startswith("keras.")
-    for each in run.callbacks:
-        if isinstance(each, have.BackupAndRestore) and (staged or run.prefix or run.checkpoints):
-            problem = (
-                "keeps one training loop without a best epoch, and this fit has more to keep. Leave"
-                " it out and pass run=Run(checkpoints=FOLDER), where a killed fit goes on."
-            )
-        elif isinstance(each, have.ModelCheckpoint) and no_save and not each.save_weights_only:
-            problem = (
-                "cannot save this model, which holds its data. Pass save_weights_only=True with a"
-                " path in .weights.h5, or save the fitted estimator."
-            )
-        elif isinstance(each, have.EarlyStopping) and each.restore_best_weights and averages:
-            problem = (
-                "would restore weights that are not averaged (use_ema). Leave restore_best_weights"
-                " out and pass monitor= to the estimator."
-            )
-        elif isinstance(each, have.SwapEMAWeights) and each.swap_on_epoch and run.checkpoints:
-            problem = "(swap_on_epoch=True) swaps weights that checkpoints hold. Leave it out."
-        else:
-            if isinstance(each, have.SwapEMAWeights):
-                forget_swap(each)  # an earlier fit's
-            continue
-        raise UsageError(f"callbacks: {type(each).__name__} {problem}")
+    for callback in run.callbacks:
+        problem = ""
+        if isinstance(callback, kinds.BackupAndRestore):
+            if staged or run.prefix or run.checkpoints:
+                problem = (
+                    "keeps one training loop without a best epoch, and this fit has more to keep."
+                    " Leave it out and pass run=Run(checkpoints=FOLDER), where a killed fit goes"
+                    " on."
+                )
+        elif isinstance(callback, kinds.ModelCheckpoint):
+            if no_save and not callback.save_weights_only:
+                problem = (
+                    "cannot save this model, which holds its data. Pass save_weights_only=True with"
+                    " a path in .weights.h5, or save the fitted estimator."
+                )
+        elif isinstance(callback, kinds.EarlyStopping):
+            if callback.restore_best_weights and averaging(model):
+                problem = (
+                    "would restore weights that are not averaged (use_ema). Leave"
+                    " restore_best_weights out and pass monitor= to the estimator."
+                )
+        elif isinstance(callback, kinds.SwapEMAWeights):
+            if callback.swap_on_epoch and run.checkpoints:
+                problem = "(swap_on_epoch=True) swaps weights that checkpoints hold. Leave it out."
+            else:
+                forget_swap(callback)  # an earlier fit's
+        if problem:
+            raise UsageError(f"callbacks: {type(callback).__name__} {problem}")
+
+
+def _check_optimizers(model: keras.Model, run: Run) -> None:
+    """Raises UsageError for optimizers that would go wrong without a word."""
+    averages = averaging(model)
     trained = list(map(id, itertools.chain.from_iterable(map(trained_by, averages))))
     if len(trained) > len(set(trained)):
         raise UsageError("optimizer: use_ema: several optimizers train these weights. Leave it out")
-    for each in optimizers_of(model) if run.strategy is not None else ():
-        inner = hasattr(each, "inner_optimizer") or hasattr(each, "optimizers")
-        clipped = each.gradient_accumulation_steps and clips(each)
-        if run.strategy.num_replicas_in_sync > 1 and (inner or averages or clipped):
+    if run.strategy is None or run.strategy.num_replicas_in_sync == 1:
+        return
+    for optimizer in optimizers_of(model):
+        has_inner = hasattr(optimizer, "inner_optimizer") or hasattr(optimizer, "optimizers")
+        if has_inner or averages or (optimizer.gradient_accumulation_steps and clips(optimizer)):
             raise UsageError(
-                f"optimizer: {type(each).__name__}: loss scaling, several optimizers, use_ema and"
-                " clipping of accumulated gradients work on one device only. Leave them out, or"
+                f"optimizer: {type(optimizer).__name__}: loss scaling, several optimizers, use_ema"
+                " and clipping of accumulated gradients work on one device only. Leave them out, or"
                 " train without a strategy."
             )
 
@@ -188,30 +204,32 @@ def _check(model: keras.Model, run: Run, *, staged: bool) -> None:
 def _begin(model: keras.Model, run: Run, epochs: int, steps: int) -> Tensor:
     """Returns the callbacks of a training loop that has begun."""
     forget_first_epoch(model)
-    verbose = run.verbose
     hooks = keras.callbacks.CallbackList(
-        list(run.callbacks), add_progbar=verbose > 0, model=model, verbose=verbose, epochs=epochs,
+        list(run.callbacks),
+        add_progbar=run.verbose > 0,
+        model=model,
+        verbose=run.verbose,
+        epochs=epochs,
         steps=steps,
-    )  # fmt: skip
+    )
     hooks.on_train_begin()
     return hooks
 
 
 def _check_finite(model: keras.Model, loss: float = 0.0) -> None:
     """Raises FloatingPointError for a loss or a weight that is not finite."""
+    name = ""
     if not np.isfinite(loss):
-        names = ["the loss"]
+        name = "the loss"
     else:
-        names = []
-    variables = model.trainable_variables
-    names += [
-        f"the weight {variable.path}"
-        for variable, value in zip(variables, read_variables(variables), strict=True)
-        if not np.isfinite(value).all()
-    ]
-    if names:
+        trained = model.trainable_variables
+        for variable, value in zip(trained, read_variables(trained), strict=True):
+            if not np.isfinite(value).all():
+                name = f"the weight {variable.path}"
+                break
+    if name:
         raise FloatingPointError(
-            f"{names[0]} is not finite. Lower the learning rate, or standardise the features."
+            f"{name} is not finite. Lower the learning rate, or standardise the features."
         )
 
 
@@ -223,7 +241,7 @@ def _figures(
     run: Run,
 ) -> dict[str, float]:
     """Returns an epoch's figures, which all processes agree on."""
-    values = {name: float(value) for name, value in logs.items()}
+    values = _floats(logs)
     if not np.isfinite(values.get("loss", 0.0)):
         _check_finite(model, values["loss"])
     if evaluate is not None:
@@ -232,9 +250,14 @@ def _figures(
         except (ArithmeticError, ValueError):
             _check_finite(model)  # the reason, if it is one; looking at each epoch takes longer
             raise
-        values |= {f"val_{name}": float(value) for name, value in judged.items()}
+        values |= _floats(judged, "val_")
     if watch is not None:
-        values |= {name: float(value) for name, value in watch().items()}
+        values |= _floats(watch())
     if run.workers > 1:
         return agreed(run.strategy, values)
     return values
+
+
+def _floats(figures: NamedValues, prefix: str = "") -> dict[str, float]:
+    """Returns figures as numbers, with a prefix before their names."""
+    return {prefix + name: float(value) for name, value in figures.items()}

@@ -107,7 +107,7 @@ ENCODERS: Kinds = {"dense": DenseEncoder}
 ICED_ENCODERS: Kinds = {"dense": ICEDEncoder}
 
 
-def network(kinds: Kinds) -> Constraint:
+def network_of(kinds: Kinds) -> Constraint:
     """Returns the constraint of an argument that is one of these kinds of networks, or a user's."""
     names = " or ".join(map(repr, kinds))
     return Constraint(
@@ -182,22 +182,19 @@ def configuration(argument_name: str, value: Any, kinds: Kinds) -> Any:
         return value
     if _is_reference(value):
         return _referenced(argument_name, value)
-    if isinstance(value, str):
-        options = {"name": value}
-    else:
-        options = dict(value)
+    options = {"name": value} if isinstance(value, str) else dict(value)
     name = options.pop("name", next(iter(kinds)))
     if name not in kinds:
         raise UsageError(
             f"{argument_name}: expected the name {' or '.join(map(repr, kinds))}, received {name!r}"
         )
     names = [field.name for field in declared(kinds[name])]
-    unknown = [option for option in options if option not in names]
-    if unknown:
-        raise UsageError(
-            f"{argument_name}: {name!r} has no option {unknown[0]!r}. It has"
-            f" {', '.join(names) or 'none'}."
-        )
+    for option in options:
+        if option not in names:
+            raise UsageError(
+                f"{argument_name}: {name!r} has no option {option!r}. It has"
+                f" {', '.join(names) or 'none'}."
+            )
     config = kinds[name](**options)
     check_arguments(config)
     return config
@@ -229,7 +226,7 @@ Epochs = Annotated[int, whole(1), "largest number of epochs."]
 StepsPerEpoch = Annotated[int, whole(1), "number of batches per epoch."]
 Encoder = Annotated[
     Any,
-    network(ENCODERS),
+    network_of(ENCODERS),
     'the embedding network: "dense", a configuration such as `{"hidden_units": [64, 32],'
     ' "dropout": 0.2}`, or a Keras model, which is copied. Also a function of the input shape'
     ' that makes one, "module:function", or a name of keras.applications (untrained).',

@@ -11,28 +11,29 @@ import functools
 import hashlib
 import json
 import types
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.types import Array, Estimator, Network
 from neucrowd_tf.io.files.arrays import array_digest
+from neucrowd_tf.training.features import LazyFeatures
 from neucrowd_tf.training.run import Run
-
-if TYPE_CHECKING:
-    import keras
 
 # Functions that Keras and the loop compile for a model, and keep from one fit to the next.
 COMPILED = ("train_function", "test_function", "predict_function", "_compiled_steps")
 # What a class of these remembers is their versions' matter, and is not looked at.
 LIBRARIES = ("builtins", "keras", "neucrowd_tf", "numpy", "sklearn", "tensorflow", "baselines")
-DEPTH = 12  # of objects within objects; what lies deeper counts by its class
+DEPTH = 18  # of objects within objects; what lies deeper counts by its class
 
 
 def owner_of(
-    estimator: Any, features: NDArray[Any], annotations: Annotations, *validation: NDArray[Any]
+    estimator: Estimator,
+    features: Array | LazyFeatures,
+    annotations: Annotations,
+    *validation: Array | LazyFeatures,
 ) -> str:
     """Returns a digest of an estimator's arguments and of its data.
 
@@ -50,31 +51,34 @@ def owner_of(
     identity = {
         "class": _plain(type(estimator)),
         "arguments": _plain(estimator.get_params(deep=False)),
-        "data": [
-            array.digest() if hasattr(array, "digest") else array_digest(np.asarray(array))
-            for array in arrays
-        ],
+        "data": list(map(_data_digest, arrays)),
         "encoder": getattr(getattr(estimator, "encoder_", None), "digest_", ""),
     }
     return _digest(identity)
 
 
-def with_network(run: Run, model: keras.Model, optimizers: Iterable[Any]) -> Run:
+def _data_digest(values: Array | LazyFeatures) -> str:
+    if isinstance(values, LazyFeatures):
+        return values.digest()
+    return array_digest(np.asarray(values))
+
+
+def with_network(run: Run, model: Network, optimizers: Iterable[Any]) -> Run:
     """Returns a run whose owner includes the configuration of what is trained."""
     if run.checkpoints is None:
         return run
-    layers = _layers_in(model)
-    # A model of ours is no configuration: its parts are.
-    keras_own = [layer for layer in layers if type(layer).__module__.startswith("keras.")]
-    parts = [_network(layer) for layer in keras_own]
-    return _further(run, [parts, [_plain(value) for value in optimizers]])
+    parts = []
+    for layer in _layers_in(model):
+        if type(layer).__module__.startswith("keras."):  # ours are no configurations
+            parts.append(_network(layer, _plain))
+    return _further(run, [parts, list(map(_plain, optimizers))])
 
 
-def with_start(run: Run, values: Iterable[NDArray[Any]]) -> Run:
+def with_start(run: Run, values: Iterable[Array]) -> Run:
     """Returns a run whose owner includes the weights that training starts from."""
     if run.checkpoints is None:
         return run
-    return _further(run, [array_digest(np.asarray(value)) for value in values])
+    return _further(run, list(map(_data_digest, values)))
 
 
 def _further(run: Run, identity: Any) -> Run:
@@ -93,15 +97,15 @@ def _plain(value: Any, depth: int = 0) -> Any:
     if depth > DEPTH:
         return type(value).__qualname__
 
-    def inner(part: Any) -> Any:
-        return _plain(part, depth + 1)
+    def inner(item: Any) -> Any:
+        return _plain(item, depth + 1)
 
     if isinstance(value, Mapping):
-        return [[inner(key), inner(item)] for key, item in value.items()]
+        return list(map(inner, value.items()))
     if isinstance(value, (list, tuple)):
-        return [inner(item) for item in value]
+        return list(map(inner, value))
     if isinstance(value, (set, frozenset)):
-        return sorted(json.dumps(inner(item)) for item in value)
+        return sorted(map(json.dumps, map(inner, value)))
     if isinstance(value, (np.generic, np.ndarray)):
         if np.size(value) < 1000:
             return value.tolist()
@@ -109,93 +113,104 @@ def _plain(value: Any, depth: int = 0) -> Any:
     if isinstance(value, (bytes, complex)) or value is Ellipsis:
         return repr(value)
     if isinstance(value, functools.partial):
-        return ["partial", inner(value.func), inner(value.args), inner(value.keywords)]
+        return ["partial", inner([value.func, value.args, value.keywords])]
     if isinstance(value, types.MethodType):
-        return ["method", inner(value.__func__), inner(value.__self__)]
+        return ["method", inner([value.__func__, value.__self__])]
     if isinstance(value, types.FunctionType):
-        return _function(value, depth)
+        return inner(_parts_of_function(value))
     if isinstance(value, types.CodeType):
-        return [value.co_code.hex(), inner(value.co_names), inner(value.co_consts)]
+        return [value.co_code.hex(), inner([value.co_names, value.co_consts])]
     if isinstance(value, type):
-        return _class(value, depth)
+        return [_name(value), inner(_parts_of_class(value))]
     if hasattr(value, "__qualname__"):  # builtins
         return _name(value)
-    if hasattr(value, "get_params"):
-        return [inner(type(value)), inner(value.get_params(deep=False))]
-    if hasattr(value, "digest_"):  # a fitted encoder
-        return [inner(type(value)), value.digest_]
-    return [inner(type(value)), _state(value, depth)]
+    return [inner(type(value)), _state(value, inner)]
 
 
 def _is_users(kind: type) -> bool:
     """Whether a class is neither a library's nor of this package."""
-    package = kind.__module__.partition(".")[0]
-    return package not in LIBRARIES
+    return kind.__module__.partition(".")[0] not in LIBRARIES
 
 
-def _class(value: type, depth: int) -> Any:
-    """Returns a class's code; of a user's class also what it and its methods remember."""
-    members = [getattr(each, "__func__", each) for each in vars(value).values()]
-    functions: list[Any] = [each for each in members if isinstance(each, types.FunctionType)]
+def _constants(names: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the numbers and texts among named values, without those that Python sets."""
+    constants = {}
+    for name, value in names.items():
+        if isinstance(value, (int, float, str)) and not name.startswith("__"):
+            constants[name] = value
+    return constants
+
+
+def _parts_of_class(value: type) -> list[Any]:
+    """Returns the code of a class; of a user's class also what it and its methods remember."""
+    functions = []
+    for member in vars(value).values():
+        function = getattr(member, "fget" if isinstance(member, property) else "__func__", member)
+        if isinstance(function, types.FunctionType):
+            functions.append(function)
     if not _is_users(value):
-        return [_name(value), [_plain(each.__code__, depth + 1) for each in functions]]
-    functions += [each.fget for each in members if isinstance(each, property) and each.fget]
-    constants = {
-        name: x
-        for name, x in vars(value).items()
-        if isinstance(x, (bool, int, float, str)) and not name.startswith("__")
-    }
-    bases = [base for base in value.__bases__ if base is not object]
-    parts = [*(_function(each, depth + 1) for each in functions), constants, bases]
-    return [_name(value), [_plain(part, depth + 1) for part in parts]]
+        return [function.__code__ for function in functions]
+    return [*functions, _constants(vars(value)), *value.__bases__]
 
 
-def _function(value: types.FunctionType, depth: int) -> Any:
+def _parts_of_function(value: types.FunctionType) -> list[Any]:
     """Returns a function's code, and what it remembers.
 
     Of what it names in its module, numbers and texts count.
     """
+    code = value.__code__
     cells = []
-    for name, cell in zip(value.__code__.co_freevars, value.__closure__ or (), strict=True):
+    for name, cell in zip(code.co_freevars, value.__closure__ or (), strict=True):
         if name == "__class__":  # the method's own class, for `super`
             continue
         try:
             cells.append(cell.cell_contents)
         except ValueError:  # not assigned yet
             cells.append(None)
-    names = [name for name in value.__code__.co_names if name in value.__globals__]
-    values = {name: value.__globals__[name] for name in names}
-    constants = {name: x for name, x in values.items() if isinstance(x, (bool, int, float, str))}
-    defaults = [value.__defaults__, value.__kwdefaults__]
-    return [_plain(part, depth + 1) for part in (value.__code__, cells, defaults, constants)]
+    named = {name: value.__globals__.get(name) for name in code.co_names}
+    return [code, cells, value.__defaults__, value.__kwdefaults__, _constants(named)]
 
 
-def _state(value: Any, depth: int) -> Any:
-    """Returns an object's configuration, or its attributes if it has none."""
-    if hasattr(value, "layers") and hasattr(value, "get_config"):
-        return _network(value, depth)
+def _state(value: Any, inner: Callable[[Any], Any]) -> Any:
+    """Returns an object's arguments or configuration, or its attributes if it has neither.
+
+    Args:
+        value: the object.
+        inner: `_plain` of its parts.
+    """
+    if hasattr(value, "get_params"):
+        return inner(value.get_params(deep=False))
+    if hasattr(value, "digest_"):  # a fitted encoder
+        return value.digest_
     if hasattr(value, "get_config"):
+        if hasattr(value, "layers"):
+            return _network(value, inner)
         # A configuration names the classes of an optimizer's own schedule or losses, no more.
-        classes = {type(part) for part in vars(value).values() if _is_users(type(part))}
-        ordered = sorted(classes, key=_name)
+        classes = filter(_is_users, set(map(type, vars(value).values())))
         try:
             # An optimizer's name has a number that Keras adds.
-            return _plain([{**value.get_config(), "name": ""}, ordered], depth + 1)
+            return inner([{**value.get_config(), "name": ""}, sorted(classes, key=_name)])
         except NotImplementedError:  # a schedule of the user's
             pass
-    return _plain(getattr(value, "__dict__", {}), depth + 1)
+    return inner(getattr(value, "__dict__", {}))
 
 
 def _layers_in(model: Any) -> list[Any]:
     """Returns a layer or a model, its layers, and theirs."""
-    inner = [each for layer in getattr(model, "layers", ()) for each in _layers_in(layer)]
-    return [model, *inner]
+    layers = [model]
+    for layer in getattr(model, "layers", ()):
+        layers += _layers_in(layer)
+    return layers
 
 
-def _network(layer: Any, depth: int = 0) -> Any:
+def _network(layer: Any, inner: Callable[[Any], Any]) -> Any:
     """Returns a layer's or a model's configuration, and the functions among its layers' attributes.
 
     Names of layers have numbers that Keras adds, so that their order replaces them.
+
+    Args:
+        layer: the layer or model.
+        inner: `_plain` of its parts.
     """
     try:
         config = layer.get_config()
@@ -203,38 +218,35 @@ def _network(layer: Any, depth: int = 0) -> Any:
         config = {}
     names: dict[str, str] = {}
 
-    def collect(part: Any) -> None:
-        if isinstance(part, dict):
-            if isinstance(part.get("name"), str):
-                names.setdefault(part["name"], f"#{len(names)}")
-            for item in part.values():
-                collect(item)
-        elif isinstance(part, (list, tuple)):
-            for item in part:
+    def collect(value: Any) -> None:
+        if isinstance(value, dict):
+            if isinstance(value.get("name"), str):
+                names.setdefault(value["name"], f"#{len(names)}")
+            value = list(value.values())
+        if isinstance(value, (list, tuple)):
+            for item in value:
                 collect(item)
 
-    def renamed(part: Any) -> Any:
-        if isinstance(part, dict):
+    def renamed(value: Any) -> Any:
+        if isinstance(value, dict):
             # A network that several fits share has the first one's seeds; a fit draws by its own,
             # which is among the arguments.
-            return {str(key): renamed(item) for key, item in part.items() if key != "seed"}
-        if isinstance(part, (list, tuple)):
-            return [renamed(item) for item in part]
-        if isinstance(part, str):
-            return names.get(part, part)
-        return _plain(part, depth + 1)
+            return {str(key): renamed(item) for key, item in value.items() if key != "seed"}
+        if isinstance(value, (list, tuple)):
+            return list(map(renamed, value))
+        return names.get(value, value) if isinstance(value, str) else inner(value)
 
     collect(config)
-    functions = []
+    parts = []
     for each in _layers_in(layer):
         if not type(each).__module__.startswith(("keras.", "neucrowd_tf.")):
-            functions.append(_plain(type(each), depth + 1))
+            parts.append(inner(type(each)))
         for name, value in vars(each).items():
             # Keras wraps methods such as `build` in functions that hold the layer itself.
-            own = not hasattr(type(each), name) and name not in COMPILED
-            if isinstance(value, types.FunctionType) and own:
-                functions.append(_plain(value, depth + 1))
-    return [renamed(config), functions]
+            is_own = not hasattr(type(each), name) and name not in COMPILED
+            if isinstance(value, types.FunctionType) and is_own:
+                parts.append(inner(value))
+    return [renamed(config), parts]
 
 
 def _name(value: Any) -> str:

@@ -27,9 +27,9 @@ def random_states_stay() -> Iterator[None]:
         _inside += 1
         if _inside == 1:
             _earlier = random.getstate()
-    networks = sys.modules.get("neucrowd_tf.nn.keras_private")  # not loaded for linear models
+    private = sys.modules.get("neucrowd_tf.nn.keras_private")  # not loaded for linear models
     try:
-        with contextlib.nullcontext() if networks is None else networks.global_seeds_stay():
+        with private.global_seeds_stay() if private else contextlib.nullcontext():
             yield
     finally:
         with _lock:

@@ -23,7 +23,7 @@ from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData, transfo
 from neucrowd_tf.training.features import ArrayFeatures, in_blocks, standardise
 from neucrowd_tf.training.learner import in_batches
 from neucrowd_tf.training.logistic_head import STRENGTHS, LinearHead, fit_logistic
-from neucrowd_tf.training.loop import train
+from neucrowd_tf.training.loop import Evaluate, train
 from neucrowd_tf.training.networks import (
     ENCODERS,
     BatchSize,
@@ -42,7 +42,7 @@ from neucrowd_tf.training.networks import (
     configuration,
 )
 from neucrowd_tf.training.owner import with_start
-from neucrowd_tf.training.reuse import UNSET, NetworkCache, reused, specified
+from neucrowd_tf.training.reuse import UNSET, NetworkCache, arguments_of, reused
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.state import (
     read_variables,
@@ -154,7 +154,7 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         return consensus_labels(annotations, self.seed)
 
     def _model_and_batches(self, data: EmbeddingData) -> tuple[Network, Network]:
-        """Returns the model that is trained, and its batches."""
+        """Returns the model that is trained, and its batches, see `in_batches`."""
         raise NotImplementedError
 
     def _before_epoch(
@@ -162,11 +162,11 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
     ) -> Mapping[str, float] | None:
         """Changes the model before an epoch; what it returns is logged."""
 
-    def _watch(self, model: Network, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
+    def _watch(self, model: Network, data: EmbeddingData) -> Evaluate:
         """Returns what is logged of the training data after each epoch."""
         return dict
 
-    def _judge(self, model: Network, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
+    def _judge(self, model: Network, data: EmbeddingData) -> Evaluate:
         """Returns further figures of the validation data, logged as `val_<name>`."""
         return dict
 
@@ -203,11 +203,14 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         self.train_labels_ = labels
         self.rows_ = data.rows
         self.kept_ = places
-        validation, validation_labels = split.validation or (split.features, labels[places])
-        features = self._scale(split.features)
-        validation = self._scale(validation)
+        train_labels = labels[places]
+        validation, validation_labels = split.validation or (split.features, train_labels)
         return EmbeddingData(
-            features, labels[places], split.annotations, validation, validation_labels
+            self._scale(split.features),
+            train_labels,
+            split.annotations,
+            self._scale(validation),
+            validation_labels,
         )
 
     def _train_embedding(
@@ -226,11 +229,11 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
 
         def evaluate() -> dict[str, float]:
             head = self._head(model.embed(features), labels, (1.0,))
-            guess = head.predict_proba(model.embed(data.validation))
-            return {**validation_figures(guess, data.validation_labels), **judge()}
+            probas = head.predict_proba(model.embed(data.validation))
+            return {**validation_figures(probas, data.validation_labels), **judge()}
 
         steps = self._steps(data)
-        start = starting_values(model.encoder, self.pretrained)
+        start = starting_values(model.encoder, pretrained=self.pretrained)
         run = with_start(run, [value for _, value in start])
         self._before_epoch(model, data, 0)
         self.one_step_ = figures_after_one_step(model, batches, evaluate, run)
@@ -264,15 +267,17 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
 
         def build() -> Network:
             with run.scope():
-                optimizer = make_optimizer(self.optimizer, self.learning_rate)
-                calls = run.steps_per_call(steps)
-                fresh.compile(optimizer=optimizer, steps_per_execution=calls, jit_compile=False)
+                fresh.compile(
+                    optimizer=make_optimizer(self.optimizer, self.learning_rate),
+                    steps_per_execution=run.steps_per_call(steps),
+                    jit_compile=False,
+                )
             return fresh
 
         if self._networks is None or isinstance(fresh.instances, ArrayFeatures):
             return build()
         shapes = [(*x.shape, x.dtype, x.trainable) for x in (*fresh.held, *fresh.variables)]
-        spec = (run.strategy, steps, *specified(self), *shapes)
+        spec = (type(self), run.strategy, steps, *arguments_of(self), *shapes)
         model = self._networks.get(spec, build)
         if model is not fresh:
             model.start_as(fresh)
@@ -327,7 +332,6 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         scaling = (self.mean_, self.scale_)
         name = type(self).__name__.lower()
         model = embedding_model(self.feature_shape_, scaling, encoder, dense, name)
-
         dense.set_weights(list(head.folded()))
         return model
 

@@ -12,14 +12,14 @@ Built = TypeVar("Built")
 UNSET: Any = None  # of an attribute that every class of networks has, without a base class for it
 
 
-def specified(estimator: Estimator) -> tuple[Hashable, ...]:
-    """Returns the class and the arguments of an estimator without its seed, for a specification.
-
-    A configuration is there by its text, as it may be changed in place; objects by their identity.
-    """
-    arguments = {**estimator.get_params(deep=False), "seed": None}.values()
-    texts = (str(x) if isinstance(x, (Mapping, list, tuple)) else x for x in arguments)
-    return (type(estimator), *texts)
+def arguments_of(estimator: Estimator) -> tuple[Hashable, ...]:
+    """Returns an estimator's arguments without the seed: all that its networks may depend on."""
+    values: list[Hashable] = []
+    for value in (estimator.get_params(deep=False) | {"seed": None}).values():
+        # A configuration by its text, as it may be changed in place; objects by their identity.
+        is_configuration = isinstance(value, (Mapping, list, tuple))
+        values.append(str(value) if is_configuration else value)
+    return tuple(values)
 
 
 class NetworkCache:
@@ -39,7 +39,7 @@ class NetworkCache:
             self.clear()  # room first: two large networks at a time are one too many
             self._network = build()
             self._spec = spec
-        return self._network  # type: ignore[no-any-return]
+        return self._network
 
     def clear(self) -> None:
         """Forgets everything, and with it frees the memory."""
@@ -58,9 +58,8 @@ def reused(estimator: Estimator, cache: NetworkCache | None = None) -> Iterator[
     """
     before = estimator._networks
     if cache is None:
-        estimator._networks = NetworkCache()
-    else:
-        estimator._networks = cache
+        cache = NetworkCache()
+    estimator._networks = cache
     try:
         yield
     finally:
@@ -78,7 +77,8 @@ def forgotten_after_errors(estimator: Estimator) -> Iterator[None]:
         yield
     except BaseException:
         for value in vars(estimator).values():
-            for cache in value.values() if isinstance(value, dict) else [value]:
+            caches = value.values() if isinstance(value, dict) else [value]
+            for cache in caches:
                 if isinstance(cache, NetworkCache):
                     cache.clear()
         raise

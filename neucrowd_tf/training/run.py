@@ -73,10 +73,7 @@ class Run:
 
     def stage(self, name: str) -> Run:
         """Returns the run of one stage (a round, a phase): its checkpoints and tags are its own."""
-        if self.checkpoints is None:
-            folder = None
-        else:
-            folder = self.checkpoints / name
+        folder = self.checkpoints and self.checkpoints / name
         return dataclasses.replace(self, checkpoints=folder, prefix=f"{self.prefix}{name}/")
 
     def raise_if_stopped(self) -> None:
@@ -89,10 +86,8 @@ class Run:
         """How many processes train together."""
         resolver = getattr(self.strategy, "cluster_resolver", None)
         if resolver is None:
-            cluster = {}
-        else:
-            cluster = resolver.cluster_spec().as_dict()
-        return sum(map(len, cluster.values())) or 1
+            return 1
+        return sum(map(len, resolver.cluster_spec().as_dict().values())) or 1
 
     @property
     def first_worker(self) -> bool:
@@ -180,6 +175,6 @@ class Run:
         self._writers[self.tensorboard].scalars(step, tagged)
 
     def flush(self) -> None:
-        """Writes out what TensorBoard's files have not yet been given."""
+        """Hands what was written for TensorBoard to the operating system."""
         for writer in self._writers.values():
             writer.flush()

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import itertools
 import json
 import re
 import tempfile
@@ -71,19 +70,18 @@ def model_variables(model: keras.Model) -> list[Tensor]:
 
 def optimizers_of(model: keras.Model) -> list[keras.optimizers.Optimizer]:
     """Returns a model's optimizers, the compiled one first."""
-    values = (getattr(model, "optimizer", None), *vars(model).values())
-    chosen = {id(each): each for each in values if isinstance(each, keras.optimizers.Optimizer)}
-    return list(chosen.values())
+    values = [getattr(model, "optimizer", None), *vars(model).values()]
+    optimizers = [value for value in values if isinstance(value, keras.optimizers.Optimizer)]
+    return list(dict.fromkeys(optimizers))
 
 
 def _with_inner(optimizers: Iterable[KerasOptimizer]) -> Iterator[Tensor]:
     """Yields optimizers and those that they hand variables to."""
-    for each in optimizers:
-        if hasattr(each, "inner_optimizer"):
-            inner = [each.inner_optimizer]
-        else:
-            inner = []
-        yield from (each, *inner, *getattr(each, "optimizers", ()))
+    for optimizer in optimizers:
+        yield optimizer
+        if hasattr(optimizer, "inner_optimizer"):
+            yield optimizer.inner_optimizer
+        yield from getattr(optimizer, "optimizers", ())
 
 
 def learning_rates(model: keras.Model) -> list[Tensor]:
@@ -94,11 +92,11 @@ def learning_rates(model: keras.Model) -> list[Tensor]:
 
 def averaging(model: keras.Model) -> list[Tensor]:
     """Returns the optimizers that keep moving averages of weights (`use_ema`)."""
-
-    def averages(optimizer: keras.optimizers.Optimizer) -> bool:
-        return any(each.use_ema for each in _with_inner([optimizer]))
-
-    return list(filter(averages, optimizers_of(model)))
+    averages = []
+    for optimizer in optimizers_of(model):
+        if any(inner.use_ema for inner in _with_inner([optimizer])):
+            averages.append(optimizer)
+    return averages
 
 
 @contextlib.contextmanager
@@ -194,26 +192,25 @@ def reinitialise(model: keras.Model, seed: int) -> list[Tensor]:
     biases and other constants start at what their initialiser says; moving statistics and the
     optimizer are reset.
     """
-    draw = np.random.default_rng([seed, 0x1417])
-    done = set[int]()
+    rng = np.random.default_rng([seed, 0x1417])
+    drawn = set[int]()
     for layer in _with_layers(model):
-        makers = _initializers(layer)
+        initializers = _initializers(layer)
         for variable in own_variables(layer):
-            maker = makers.get(id(variable))
-            if maker is None or id(variable) in done:
+            initializer = initializers.get(id(variable))
+            if initializer is None or id(variable) in drawn:
                 continue
-            done.add(id(variable))
-            config = maker.get_config()
+            drawn.add(id(variable))
+            config = initializer.get_config()
             if "seed" in config:
-                config = {**config, "seed": int(draw.integers(2**31 - 1))}
-            fresh = type(maker).from_config(config)
+                config = {**config, "seed": int(rng.integers(2**31 - 1))}
+            fresh = type(initializer).from_config(config)
             variable.assign(fresh(tuple(variable.shape), dtype=variable.dtype))
         for generator in _generators(layer):
-            state = np.array([int(draw.integers(2**31 - 1)), 0], dtype=np.uint32)
-            generator.state.assign(state.astype(generator.state.dtype))
+            generator.state.assign([int(rng.integers(2**31 - 1)), 0])
     for optimizer in optimizers_of(model):
         reset_optimizer(optimizer)
-    return [variable for variable in model.trainable_variables if id(variable) not in done]
+    return [variable for variable in model.trainable_variables if id(variable) not in drawn]
 
 
 def note_starts(model: keras.Model) -> None:
@@ -227,7 +224,9 @@ def note_starts(model: keras.Model) -> None:
         if "_starts" in vars(optimizer):
             continue
         trained = model.trainable_variables
-        weights = {x.tobytes(): y for x, y in zip(read_variables(trained), trained, strict=True)}
+        weights = {}
+        for variable, value in zip(trained, read_variables(trained), strict=True):
+            weights[value.tobytes()] = variable
         starts: list[Tensor] = []
         for value in read_variables(optimizer.variables):
             if value.size and (value == value.flat[0]).all():  # without a copy of the weights' size
@@ -261,34 +260,40 @@ def copy_network(
     Raises:
         DataError: the model cannot be made from its configuration.
     """
-    plain = type(model).__module__.startswith("keras.")
-    _build(model, input_shape, plain)
-    options: Fields = {"clone_function": _copy_layer, "recursive": True} if plain else {}
+    _build(model, input_shape)
+    options: Fields = {}
+    if _is_of_keras(model):
+        options = {"clone_function": _copy_layer, "recursive": True}
     try:
-        copy = keras.models.clone_model(model, **options)
-        _build(copy, input_shape or model.input_shape[1:], plain)
+        copied = keras.models.clone_model(model, **options)
+        _build(copied, input_shape or model.input_shape[1:])
     except (ValueError, TypeError, NotImplementedError) as error:
         raise DataError(
             f"{argument}: the Keras model cannot be copied from its configuration:"
             f" {why_not_made(error)} Give its layers a get_config, or pass a function that builds"
             " the model."
         ) from None
-    for original, variable in zip(model.variables, copy.variables, strict=True):
+    for original, variable in zip(model.variables, copied.variables, strict=True):
         variable.assign(original.value)
         variable.trainable = original.trainable
-    for layer in (copy, *layers_of(copy)):
+    for layer in (copied, *layers_of(copied)):
         if layer.variables and hasattr(layer, "finalize_state"):
             layer.finalize_state()
         if isinstance(layer, keras.layers.BatchNormalization) and tf.distribute.has_strategy():
             layer.synchronized = True  # or each replica has the statistics of its part alone
-    return copy
+    return copied
 
 
-def _build(model: keras.Model, input_shape: Sequence[int] | None, plain: bool) -> None:
+def _is_of_keras(model: keras.Model) -> bool:
+    """Whether a model's class is one of Keras."""
+    return type(model).__module__.startswith("keras.")
+
+
+def _build(model: keras.Model, input_shape: Sequence[int] | None) -> None:
     """Makes a model's variables; a class of the user's makes them when it is called."""
     if model.built or input_shape is None:
         return
-    if plain:
+    if _is_of_keras(model):
         model.build((None, *input_shape))
     else:
         model(keras.Input(tuple(input_shape)))
@@ -307,10 +312,8 @@ def made_by(function: Callable[..., keras.Model], argument: str, *sizes: Any) ->
     Raises:
         DataError: it makes something else.
     """
-    kind = type(function)
-    if kind.__module__.partition(".")[0] in ("tf_keras", "torch"):
-        model: Network = function
-    else:
+    model: Network = function
+    if type(function).__module__.partition(".")[0] not in ("tf_keras", "torch"):
         model = function(*sizes)
     if not isinstance(model, keras.Model):
         kind = type(model)
@@ -321,7 +324,7 @@ def made_by(function: Callable[..., keras.Model], argument: str, *sizes: Any) ->
     try:
         return copy_network(model, argument, sizes[0])
     except DataError:
-        _build(model, sizes[0], type(model).__module__.startswith("keras."))
+        _build(model, sizes[0])
         return model
 
 
@@ -330,34 +333,34 @@ def _copy_layer(layer: Layer) -> Tensor:
 
     Lookup layers need it before they are called; variables come later, when all are built.
     """
-    copy = type(layer).from_config(layer.get_config())
-    if not hasattr(layer, "save_assets"):
-        return copy
-    store: Fields = {}
-    layer.save_own_variables(store)
-    copy.load_own_variables(store)
-    with tempfile.TemporaryDirectory() as folder:
-        layer.save_assets(folder)
-        copy.load_assets(folder)
-    return copy
+    copied = type(layer).from_config(layer.get_config())
+    if hasattr(layer, "save_assets"):
+        store: Fields = {}
+        layer.save_own_variables(store)
+        copied.load_own_variables(store)
+        with tempfile.TemporaryDirectory() as folder:
+            layer.save_assets(folder)
+            copied.load_assets(folder)
+    return copied
 
 
-def starting_values(model: keras.Model, pretrained: bool) -> Values:
+def starting_values(model: keras.Model, *, pretrained: bool) -> Values:
     """Returns the variables of a network that every fit starts from the values they have now.
 
     These are non-trainable state and frozen weights; with `pretrained` all weights. States of
     random generators are never among them.
     """
-    layers = (model, *layers_of(model))
-    generators = itertools.chain.from_iterable(map(_generators, layers))
-    drawn = {id(generator.state) for generator in generators}
+    drawn = set[int]()
+    for layer in (model, *layers_of(model)):
+        for generator in _generators(layer):
+            drawn.add(id(generator.state))
     if not pretrained:
         drawn |= set(map(id, model.trainable_variables))
     variables = [variable for variable in model.variables if id(variable) not in drawn]
     return list(zip(variables, read_variables(variables), strict=True))
 
 
-def warn_redrawn(model: keras.Model, argument: str, pretrained: bool) -> None:
+def warn_redrawn(model: keras.Model, argument: str, *, pretrained: bool) -> None:
     """Warns that the trainable weights of a user's model instance will be drawn from the seed."""
     if not pretrained and model.trainable_variables:
         warn(
@@ -384,16 +387,15 @@ def user_network(
         pretrained: whether trainable weights start from the network's, too.
     """
     if isinstance(network, keras.Model):
-        warn_redrawn(network, "encoder", pretrained)
-        copy = copy_network(network, "encoder", input_shape)
+        warn_redrawn(network, "encoder", pretrained=pretrained)
+        encoder = copy_network(network, "encoder", input_shape)
     else:
-        copy = made_by(network, "encoder", tuple(input_shape or ()))
-    start = starting_values(copy, pretrained)
-    before = {id(variable): variable.numpy() for variable in copy.trainable_variables}
-    undrawn = reinitialise(copy, seed)
-    for variable, value in [*((each, before[id(each)]) for each in undrawn), *start]:
+        encoder = made_by(network, "encoder", tuple(input_shape or ()))
+    start = starting_values(encoder, pretrained=pretrained)
+    reinitialise(encoder, seed)  # what it does not draw stays
+    for variable, value in start:
         variable.assign(value)
-    return copy
+    return encoder
 
 
 def snapshot(estimator: Estimator) -> Fields:
@@ -401,11 +403,10 @@ def snapshot(estimator: Estimator) -> Fields:
 
     The estimator, whose Keras model is `model_`, may then be refitted in place.
     """
-    state = {
-        name: copy.copy(value)
-        for name, value in vars(estimator).items()
-        if name.endswith("_") and name != "model_"
-    }
+    state = {}
+    for name, value in vars(estimator).items():
+        if name.endswith("_") and name != "model_":
+            state[name] = copy.copy(value)
     return {"state": state, "weights": read_variables(estimator.model_.variables)}
 
 

@@ -41,20 +41,21 @@ class TupletIndex:
     ) -> None:
         counts = np.bincount(labels)
         if classes is None:
-            two = len(counts) == 2 and counts.min() > 0
-            if two:
+            if len(counts) == 2 and counts.min() > 0:
                 classes = [1]
             else:
                 classes = np.flatnonzero(counts >= 2).tolist()
-        for c in classes:
-            if counts[c] < 2:
+        for code in classes:
+            others = len(labels) - counts[code]
+            if counts[code] < 2:
                 raise DataError(
-                    f"class {c}: expected at least two instances to pair in a tuplet, received one"
+                    f"class {code}: expected at least two instances to pair in a tuplet, received"
+                    " one"
                 )
-            if len(labels) - counts[c] < negatives:
+            if others < negatives:
                 raise DataError(
-                    f"class {c}: expected at least {negatives} instances of other classes, received"
-                    f" {len(labels) - counts[c]}"
+                    f"class {code}: expected at least {negatives} instances of other classes,"
+                    f" received {others}"
                 )
         if not len(classes):
             raise DataError(

@@ -117,10 +117,10 @@ class TupletModel(EncoderModel):
         """Returns the anchors' embeddings `[batch, h]`; a subclass may replace them."""
         return embeddings[:, 0]
 
-    def tuplet_losses(self, tuplets: Tensor, classes: Tensor, training: bool = True) -> Tensor:
+    def tuplet_losses(self, tuplets: Tensor, classes: Tensor, *, training: bool = True) -> Tensor:
         """Returns `-log p(positive | anchor)` of each tuplet `[batch]`, in float32."""
-        embeddings = self.embed_rows(tuplets, training)
-        anchors = self.anchors(embeddings, tuplets, classes, training)
+        embeddings = self.embed_rows(tuplets, training=training)
+        anchors = self.anchors(embeddings, tuplets, classes, training=training)
         return self.losses_to(anchors, embeddings, tuplets)
 
     def losses_to(self, anchors: Tensor, embeddings: Tensor, tuplets: Tensor) -> Tensor:
@@ -128,14 +128,12 @@ class TupletModel(EncoderModel):
         relevance = self.relevance(anchors, embeddings)
         confidence = tf.gather(self.confidence, tuplets[:, 1:])
         if self.anchor_in_sum:
-            if self.similarity_name == "euclidean":
-                own = self.offset
-            else:
-                own = 1.0
-            relevance = tf.pad(relevance, [[0, 0], [0, 1]], constant_values=own)
+            to_itself = self.offset if self.similarity_name == "euclidean" else 1.0
+            relevance = tf.pad(relevance, [[0, 0], [0, 1]], constant_values=to_itself)
             confidence = tf.gather(self.confidence, tf.roll(tuplets, -1, axis=1))
-        inside = self.weight_inside
-        return -tuplet_log_likelihood(relevance, confidence, eta=self.eta, weight_inside=inside)
+        return -tuplet_log_likelihood(
+            relevance, confidence, eta=self.eta, weight_inside=self.weight_inside
+        )
 
     def relevance(self, anchors: Tensor, embeddings: Tensor) -> Tensor:
         """Returns similarities `[batch, n - 1]` of the anchors to the tuplets' other members."""

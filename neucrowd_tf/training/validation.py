@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.votes import majority_labels
-from neucrowd_tf.declare.types import Indices
+from neucrowd_tf.declare.types import Floats, Indices, Integers
 from neucrowd_tf.errors import DataError, one_at_a_time
 from neucrowd_tf.evaluation.auc_and_log_loss import mean_log_loss, mean_roc_auc
 from neucrowd_tf.training.estimator import TrainingData, check_finite
@@ -52,18 +51,22 @@ def hold_out(
         )
     counts = np.unique(labels, return_counts=True)[1]
     enough = counts.min() >= 2 and round(fraction * len(labels)) >= len(counts)
-    options = {"random_state": seed, "stratify": labels if enough else None}
     with one_at_a_time():
-        train, validation = train_test_split(np.arange(len(labels)), test_size=fraction, **options)
+        train, validation = train_test_split(
+            np.arange(len(labels)),
+            test_size=fraction,
+            random_state=seed,
+            stratify=labels if enough else None,
+        )
     train.sort()
     validation.sort()
     held_out = data.features[validation], labels[validation]
-    arguments = data.features[train], data.annotations[train], held_out, data.rows[train]
-    return TrainingData(*arguments, validation_kind="votes"), train
+    rest = data.features[train], data.annotations[train], held_out, data.rows[train]
+    return TrainingData(*rest, validation_kind="votes"), train
 
 
 def validation_figures(
-    probabilities: NDArray[np.floating], labels: NDArray[np.integer], *, auc: bool = True
+    probabilities: Floats, labels: Integers, *, auc: bool = True
 ) -> dict[str, float]:
     """Returns "accuracy", "auc" and "log_loss" of class probabilities, by which epochs are chosen.
 

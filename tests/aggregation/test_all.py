@@ -4,12 +4,13 @@ seed gives the same bytes, shards give the same sums, and objectives never fall.
 
 from __future__ import annotations
 
-import pathlib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from neucrowd_tf.aggregation import AGGREGATORS, Aggregator, DawidSkene, Glad, make_aggregator
@@ -47,9 +48,9 @@ def _check(result: Aggregator) -> None:
     for name in ("probas_", "priors_", "errors_", "skills_"):
         assert np.isfinite(getattr(result, name)).all(), name
     assert (result.probas_ >= 0).all()
-    np.testing.assert_allclose(result.probas_.sum(axis=1), 1)
-    np.testing.assert_allclose(result.errors_.sum(axis=2), 1)
-    np.testing.assert_allclose(result.priors_.sum(), 1)
+    assert_allclose(result.probas_.sum(axis=1), 1)
+    assert_allclose(result.errors_.sum(axis=2), 1)
+    assert_allclose(result.priors_.sum(), 1)
     assert ((result.skills_ >= 0) & (result.skills_ <= 1)).all()
     assert result.labels_.dtype == np.int64
 
@@ -67,15 +68,15 @@ class TestEveryMethod:
     def test_gold_labels_stay(self, name: str, crowd: Annotations, truth: np.ndarray) -> None:
         wrong = {int(task): int((truth[task] + 1) % 3) for task in range(30)}
         result = _made(name).fit(crowd, wrong)
-        np.testing.assert_array_equal(result.labels_[:30], (truth[:30] + 1) % 3)
-        np.testing.assert_array_equal(result.probas_[:30].max(axis=1), 1.0)
+        assert_array_equal(result.labels_[:30], (truth[:30] + 1) % 3)
+        assert_array_equal(result.probas_[:30].max(axis=1), 1.0)
         _check(result)
 
     def test_an_instance_without_labels_gets_the_prior(self, name: str) -> None:
         dense = np.array([[0, 0, 0], [1, 1, 1], [1, 1, 1], [-1, -1, -1], [-1, 1, -1]])
         result = _made(name).fit(dense)
-        np.testing.assert_allclose(result.probas_[3], result.priors_)
-        np.testing.assert_array_equal(result.labels_[[0, 1, 2, 4]], [0, 1, 1, 1])
+        assert_allclose(result.probas_[3], result.priors_)
+        assert_array_equal(result.labels_[[0, 1, 2, 4]], [0, 1, 1, 1])
 
     def test_annotators_with_one_label_and_with_none(self, name: str) -> None:
         dense = np.full((6, 8), -1)  # annotator 7 gave no label
@@ -124,17 +125,17 @@ class TestEveryMethod:
         one, two = _made(name, 3).fit(crowd), _made(name, 3).fit(crowd)
         assert one.probas_.tobytes() == two.probas_.tobytes()
 
-    def test_saves_and_loads(self, name: str, crowd: Annotations, tmp_path: pathlib.Path) -> None:
+    def test_saves_and_loads(self, name: str, crowd: Annotations, tmp_path: Path) -> None:
         built = clone(_made(name)).fit(crowd)
         built.save(tmp_path / "fitted")
         loaded = load(tmp_path / "fitted")
         assert loaded.get_params() == built.get_params()
-        np.testing.assert_array_equal(loaded.probas_, built.probas_)
+        assert_array_equal(loaded.probas_, built.probas_)
 
     def test_needs_identities_or_does_not(self, name: str) -> None:
         votes = Annotations.from_votes([[5, 2], [1, 6]])
         if name in ("majority_vote", "consensus"):
-            np.testing.assert_array_equal(_made(name).fit(votes).labels_, [0, 1])
+            assert_array_equal(_made(name).fit(votes).labels_, [0, 1])
         else:
             with pytest.raises(IdentitiesError):
                 _made(name).fit(votes)
@@ -222,6 +223,6 @@ def test_shards_give_what_the_whole_gives(name: str, crowd: Annotations) -> None
         sums = total(model.statistics(shard, parameters) for shard in shards)
         objectives.append(model.objective(sums, parameters))
     expected = run(model, whole, max_iter=6, tol=-np.inf)
-    np.testing.assert_allclose(objectives, expected.history)
+    assert_allclose(objectives, expected.history)
     beliefs = np.concatenate([model.soft().e_step(shard, parameters)[0] for shard in shards])
-    np.testing.assert_allclose(beliefs, expected.beliefs, atol=1e-9)
+    assert_allclose(beliefs, expected.beliefs, atol=1e-9)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.aggregation import (
     EBCC,
@@ -52,7 +53,7 @@ def test_annotators_who_err_together_are_told_by_the_bound() -> None:
     offsets = annotator_offsets(crowd).probas
     weights = (1 - 100 / 600, 100 / 600)  # offsets count as in 100 of 600 instances
     expected = geometric_mean(joint, offsets, weights=weights)
-    np.testing.assert_allclose(result.probas_, expected, rtol=1e-12)
+    assert_allclose(result.probas_, expected, rtol=1e-12)
 
 
 def test_independent_annotators_are_averaged_over_the_best_methods(
@@ -97,7 +98,7 @@ def test_held_out_logs_by_hand() -> None:
     # with .8 has probability .8.
     crowd = Annotations([0, 1, 2], [0, 0, 0], [0, 0, 1], num_instances=4)
     probas = np.array([[1, 0], [1, 0], [0, 1], [0.8, 0.2]])
-    np.testing.assert_allclose(read_out(crowd, probas, 0.0)[0], np.eye(2), atol=2e-3)
+    assert_allclose(read_out(crowd, probas, 0.0)[0], np.eye(2), atol=2e-3)
     held = Annotations([3], [0], [0], num_instances=4, num_classes=2)
     assert held_out_logs(crowd, held, probas, 0.0) == pytest.approx(np.log(0.8), abs=2e-3)
     # Pulled without end towards everyone's, the same matrix here.
@@ -114,7 +115,7 @@ def test_a_large_crowd_is_decided_with_less_work(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("neucrowd_tf.aggregation.consensus.LARGE", 0)
     quick = Consensus(restarts=2).fit(crowd)
     assert quick.chosen_ == plain.chosen_ and quick.gain_ == 0.0
-    np.testing.assert_array_equal(quick.probas_, plain.probas_)
+    assert_array_equal(quick.probas_, plain.probas_)
     changed = {name for name, score in plain.scores_.items() if quick.scores_[name] != score}
     assert changed and not changed & set(plain.chosen_)  # left behind, after a part of the folds
     assert max(quick.scores_[name] for name in changed) < min(
@@ -133,7 +134,7 @@ def test_weighted_votes_count_where_annotators_have_few_labels(
     crowd = Annotations(np.repeat(np.arange(60), 3), who, rng.integers(2, size=180))
     combined = []
 
-    def record(*probas: np.ndarray, weights: object = None) -> np.ndarray:
+    def record(*probas: np.ndarray, weights=None) -> np.ndarray:
         combined.append(probas)
         return geometric_mean(*probas)
 
@@ -183,8 +184,8 @@ def test_one_coin_over_named_classes_agrees_with_loops(
     gold = np.where(np.arange(wide.num_instances) < 4, 4, -1)  # of which nobody named class 4
     probas, skills = many_classes.sparse_one_coin(wide, gold)
     expected = _one_coin_by_loops(wide, gold, 3)
-    np.testing.assert_allclose(probas, expected[0])
-    np.testing.assert_allclose(skills, expected[1])
+    assert_allclose(probas, expected[0])
+    assert_allclose(skills, expected[1])
 
 
 def test_many_classes_beat_the_vote_by_annotators_skills() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.aggregation.crowd_and_classifier import (
     alternate,
@@ -22,11 +23,9 @@ def test_one_turn_by_hand() -> None:
     one_hot = evidence(Annotations.from_dense([[0, -1], [0, 1]]))
     prior = np.array([[0.8, 0.2], [0.5, 0.5]])
     together = alternate(one_hot, prior, np.eye(2), pseudo_counts=0.5, max_iter=1)
-    np.testing.assert_allclose(
-        together.errors, [[[0.75, 0.25], [0.75, 0.25]], [[0.5, 0.5], [0.25, 0.75]]]
-    )
-    np.testing.assert_allclose(np.exp(together.log_likelihoods), [[0.75] * 2, [0.375, 0.5625]])
-    np.testing.assert_allclose(together.probas, [[0.8, 0.2], [0.4, 0.6]])
+    assert_allclose(together.errors, [[[0.75, 0.25], [0.75, 0.25]], [[0.5, 0.5], [0.25, 0.75]]])
+    assert_allclose(np.exp(together.log_likelihoods), [[0.75] * 2, [0.375, 0.5625]])
+    assert_allclose(together.probas, [[0.8, 0.2], [0.4, 0.6]])
 
 
 def test_agrees_with_loops(crowd: Annotations) -> None:
@@ -43,8 +42,8 @@ def test_agrees_with_loops(crowd: Annotations) -> None:
         for i, r, label in triples:
             joint[i] *= errors[r, :, label]
         beliefs = joint / joint.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(together.errors, errors)
-    np.testing.assert_allclose(together.probas, beliefs)
+    assert_allclose(together.errors, errors)
+    assert_allclose(together.probas, beliefs)
 
 
 def test_a_prior_of_the_posterior_and_pseudo_counts_of_the_counts(crowd: Annotations) -> None:
@@ -57,9 +56,9 @@ def test_a_prior_of_the_posterior_and_pseudo_counts_of_the_counts(crowd: Annotat
         max_iter=500,
     )
     again = combine(shares.log_likelihoods, shares.probas.mean(axis=0))
-    np.testing.assert_allclose(again, shares.probas, atol=1e-9)  # it has settled
+    assert_allclose(again, shares.probas, atol=1e-9)  # it has settled
     errors = error_matrices(one_hot, start, lambda counts: counts.sum(axis=0))
-    np.testing.assert_allclose(errors.sum(axis=2), 1)
+    assert_allclose(errors.sum(axis=2), 1)
 
 
 @pytest.mark.parametrize("scale", [1.0, 7.0])
@@ -67,11 +66,11 @@ def test_annotators_who_say_nothing_leave_the_classifier(crowd: Annotations, sca
     model = np.random.default_rng(1).dirichlet(np.ones(3), 300)
     even = np.full((crowd.num_annotators, 3, 3), 1 / 3)
     likely = log_likelihoods(evidence(crowd), even)
-    np.testing.assert_allclose(combine(likely, scale * model), model, atol=1e-12)
+    assert_allclose(combine(likely, scale * model), model, atol=1e-12)
 
 
 def test_vote_counts_are_one_annotators() -> None:
     one_hot = evidence(Annotations.from_votes([[2, 1], [0, 3]]))
-    np.testing.assert_array_equal(one_hot.toarray(), [[2, 1], [0, 3]])
+    assert_array_equal(one_hot.toarray(), [[2, 1], [0, 3]])
     errors = error_matrices(one_hot, np.eye(2), 0.0)
-    np.testing.assert_allclose(errors, [[[2 / 3, 1 / 3], [0, 1]]])
+    assert_allclose(errors, [[[2 / 3, 1 / 3], [0, 1]]])

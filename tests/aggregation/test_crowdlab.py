@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.aggregation import Crowdlab
 from neucrowd_tf.annotations import Annotations
@@ -17,14 +18,14 @@ def test_by_hand() -> None:
     result = Crowdlab().fit(DENSE, probabilities=MODEL)
     # Consensus 0, 1, (0), 1. Annotator 0 meets others at 0 (agrees with 1 of 2), 1 (1 of 1) and 3
     # (1 of 2): 3 of 5; annotator 1: 1 of 2, 1 of 1, 0 of 2: 2 of 5; annotator 2: 0 of 2, 1 of 2.
-    np.testing.assert_allclose(result.skills_, [3 / 5, 2 / 5, 1 / 4])
+    assert_allclose(result.skills_, [3 / 5, 2 / 5, 1 / 4])
     # Of the labels 0, 1, 1 of the three instances with several, guessing 1 is wrong once: 1 / 3.
     # Weights 1 - error / (1 / 3): 1 - 1.2 < 0 for annotator 0 already.
-    np.testing.assert_allclose(result.weights_, 1e-6)
+    assert_allclose(result.weights_, 1e-6)
     # The model is wrong at the last instance, 1 of 3, so that its weight is 1e-6 sqrt(9 / 4). The
     # shares that agree with the vote are (2/3 + 1 + 2/3) / 3 = 7/9. The last instance has
     # 2/9 + 2/9 + 7/9 + 1.5 * .7 = 2.27 for class 0 and 7/9 + 7/9 + 2/9 + 1.5 * .3 = 2.23 for 1.
-    np.testing.assert_array_equal(result.labels_, [0, 1, 0, 0])
+    assert_array_equal(result.labels_, [0, 1, 0, 0])
     # Under these labels the model is always right, and (2/3 + 1 + 1/3) / 3 = 2/3 agree.
     assert result.model_weight_ == pytest.approx(np.sqrt(9 / 4))
     assert result.probas_[0, 0] == pytest.approx((1.35 + 5 / 3 * 1e-6) / (1.5 + 3e-6))
@@ -43,13 +44,13 @@ def test_agrees_with_cleanlab() -> None:
         [0.2, 0.2, 0.6],
     ]
     result = Crowdlab().fit(dense, probabilities=model)
-    np.testing.assert_array_equal(result.labels_, [0, 1, 1, 1, 2, 2])
-    np.testing.assert_allclose(
+    assert_array_equal(result.labels_, [0, 1, 1, 1, 2, 2])
+    assert_allclose(
         result.quality_,
         [0.69789453, 0.76396051, 0.64022791, 0.4747542, 0.81690365, 0.70233681],
         atol=1e-8,
     )
-    np.testing.assert_allclose(result.weights_, [4 / 9, 1 / 6, 1 / 6])
+    assert_allclose(result.weights_, [4 / 9, 1 / 6, 1 / 6])
     assert result.model_weight_ == pytest.approx(0.9813067629253163)
 
 

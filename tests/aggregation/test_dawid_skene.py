@@ -11,6 +11,7 @@ from crowdkit.aggregation import DawidSkene as CrowdKitDawidSkene
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
 from neucrowd_tf.aggregation import DawidSkene
@@ -41,13 +42,11 @@ def test_one_iteration_by_hand() -> None:
     # 2/3 = 1/3, 1/3, .5 * (1/3 + 1/3) = 1/3: log 1/27.
     with pytest.warns(ConvergenceWarning, match="did not converge in 1 iterations"):
         outcome = DawidSkene(smoothing=0.0, max_iter=1).fit(HAND)
-    np.testing.assert_allclose(
-        outcome.errors_, [[[1, 0], [1 / 3, 2 / 3]], [[2 / 3, 1 / 3], [0, 1]]]
-    )
-    np.testing.assert_allclose(outcome.probas_, [[1, 0], [0, 1], [0.5, 0.5]], atol=1e-12)
-    np.testing.assert_allclose(outcome.priors_, [0.5, 0.5])
-    np.testing.assert_allclose(outcome.history_, [np.log(1 / 27)])
-    np.testing.assert_allclose(outcome.skills_, [5 / 6, 5 / 6])
+    assert_allclose(outcome.errors_, [[[1, 0], [1 / 3, 2 / 3]], [[2 / 3, 1 / 3], [0, 1]]])
+    assert_allclose(outcome.probas_, [[1, 0], [0, 1], [0.5, 0.5]], atol=1e-12)
+    assert_allclose(outcome.priors_, [0.5, 0.5])
+    assert_allclose(outcome.history_, [np.log(1 / 27)])
+    assert_allclose(outcome.skills_, [5 / 6, 5 / 6])
 
 
 def test_one_coin_by_hand() -> None:
@@ -56,11 +55,9 @@ def test_one_coin_by_hand() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         outcome = DawidSkene(smoothing=0.3, one_coin=True, max_iter=1).fit(HAND)
-    np.testing.assert_allclose(
-        outcome.errors_, np.tile([[7 / 9, 2 / 9], [2 / 9, 7 / 9]], (2, 1, 1))
-    )
+    assert_allclose(outcome.errors_, np.tile([[7 / 9, 2 / 9], [2 / 9, 7 / 9]], (2, 1, 1)))
     # (7/9)^2 against (2/9)^2: 49 / 53.
-    np.testing.assert_allclose(outcome.probas_[0], [49 / 53, 4 / 53])
+    assert_allclose(outcome.probas_[0], [49 / 53, 4 / 53])
 
 
 def test_history_is_the_log_posterior(crowd: Annotations) -> None:
@@ -78,16 +75,14 @@ def test_agrees_with_crowd_kit(classes: int, make_crowd: Callable) -> None:
     crowd, _ = make_crowd(2, instances=400, annotators=20, classes=classes, labels_each=6)
     theirs = CrowdKitDawidSkene(n_iter=15, tol=-np.inf).fit(crowd.to_frame())
     ours = DawidSkene(smoothing=0, max_iter=15, tol=-np.inf).fit(crowd)
-    np.testing.assert_allclose(
+    assert_allclose(
         ours.probas_, theirs.probas_.loc[crowd.instance_names, crowd.class_names], atol=1e-6
     )
-    np.testing.assert_array_equal(ours.labels_, theirs.labels_.loc[crowd.instance_names])
+    assert_array_equal(ours.labels_, theirs.labels_.loc[crowd.instance_names])
     # Their errors are from one M-step more; index (worker, observed), columns true class.
     errors = DawidSkene(smoothing=0, max_iter=16, tol=-np.inf).fit(crowd).errors_
     for (worker, observed), row in theirs.errors_.iterrows():
-        np.testing.assert_allclose(
-            errors[worker, :, observed], row[list(range(classes))], atol=1e-6
-        )
+        assert_allclose(errors[worker, :, observed], row[list(range(classes))], atol=1e-6)
 
 
 def test_gold_labels_teach(crowd: Annotations, truth: np.ndarray) -> None:
@@ -104,9 +99,9 @@ def test_gold_labels_teach(crowd: Annotations, truth: np.ndarray) -> None:
 
 
 def test_prior_held(crowd: Annotations) -> None:
-    np.testing.assert_array_equal(DawidSkene(prior="uniform").fit(crowd).priors_, np.full(3, 1 / 3))
+    assert_array_equal(DawidSkene(prior="uniform").fit(crowd).priors_, np.full(3, 1 / 3))
     held = DawidSkene(prior=[0.3, 0.2, 0.5]).fit(crowd)
-    np.testing.assert_allclose(held.priors_, [0.3, 0.2, 0.5])
+    assert_allclose(held.priors_, [0.3, 0.2, 0.5])
     with pytest.raises(DataError, match="expected 3 probabilities"):
         DawidSkene(prior=[0.5, 0.6, 0.2]).fit(crowd)
     with pytest.raises(UsageError, match="'flat'"):
@@ -133,4 +128,4 @@ def test_any_crowd_gives_finite_results_that_do_not_depend_on_the_order(dense: n
     mixed = DawidSkene(max_iter=30).fit(
         Annotations.from_dense(dense[rows][:, columns], num_classes=4)
     )
-    np.testing.assert_allclose(mixed.probas_, outcome.probas_[rows], atol=1e-6)
+    assert_allclose(mixed.probas_, outcome.probas_[rows], atol=1e-6)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from neucrowd_tf.aggregation.dirichlet import divergence, expected_log
 
@@ -14,9 +15,9 @@ def test_by_hand() -> None:
     """
     counts = np.array([[2.0, 1.0], [1.0, 1.0]])
     logs = expected_log(counts)
-    np.testing.assert_allclose(logs, [[-0.5, -1.5], [-1.0, -1.0]])
+    assert_allclose(logs, [[-0.5, -1.5], [-1.0, -1.0]])
     prior = np.ones((2, 2))
     assert divergence(counts, prior, logs) == pytest.approx(np.log(2) - 0.5)
-    np.testing.assert_allclose(expected_log(counts.T, axis=0), logs.T)
+    assert_allclose(expected_log(counts.T, axis=0), logs.T)
     assert divergence(counts.T, prior, logs.T, axis=0) == pytest.approx(np.log(2) - 0.5)
     assert divergence(counts, counts, logs) == 0

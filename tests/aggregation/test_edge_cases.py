@@ -9,6 +9,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
 from neucrowd_tf.aggregation import DawidSkene, Glad
@@ -41,8 +42,8 @@ def test_annotators_with_one_label_each_keep_the_vote_under_a_uniform_prior(labe
     crowd = Annotations.from_arrays(
         np.repeat(np.arange(30), labels), np.arange(30 * labels), np.repeat(truth, labels)
     )
-    np.testing.assert_array_equal(DawidSkene(prior="uniform").fit(crowd).labels_, truth)
-    np.testing.assert_array_equal(Glad().fit(crowd).labels_, truth)
+    assert_array_equal(DawidSkene(prior="uniform").fit(crowd).labels_, truth)
+    assert_array_equal(Glad().fit(crowd).labels_, truth)
     assert np.isfinite(DawidSkene().fit(crowd).probas_).all()
 
 
@@ -51,7 +52,7 @@ def test_gold_labels_that_contradict_each_other_are_one_error() -> None:
     crowd = Annotations.from_arrays(["x", "y"], ["p", "p"], ["a", "b"])
     with pytest.raises(DataError, match="task 'x', label 'b': the task also has the label 'a'"):
         gold_codes(gold, crowd)
-    np.testing.assert_array_equal(gold_codes(gold[:2].repeat(2), crowd), [0, 0])
+    assert_array_equal(gold_codes(gold[:2].repeat(2), crowd), [0, 0])
     with pytest.raises(DataError, match="gold labels: expected 2 class codes"):
         gold_codes(gold.to_frame(), crowd)
 

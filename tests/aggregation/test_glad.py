@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import optimize, stats
 from scipy.special import expit
 
@@ -33,7 +34,7 @@ def test_posterior_and_expectation_agree_with_loops(make_crowd: Callable) -> Non
     joint = _naive_joint(crowd, theta, priors)
     model = _Model(crowd)
     probas, objective = model.posterior(theta, priors)
-    np.testing.assert_allclose(probas, joint / joint.sum(axis=1, keepdims=True))
+    assert_allclose(probas, joint / joint.sum(axis=1, keepdims=True))
     normal = stats.norm.logpdf(theta, 1.0, 1.0).sum() + 36 * 0.5 * np.log(2 * np.pi)
     assert objective == pytest.approx(np.log(joint.sum(axis=1)).sum() + normal)
     # Q: expectation of the log joint under any posterior; leaves out constants (prior of classes,
@@ -54,9 +55,9 @@ def test_the_class_prior_is_the_mean_posterior_of_annotated_instances() -> None:
     dense = np.array([[0], [0], [0], [1], [-1]])
     result = Glad(prior="update", max_iter=1, tol=-np.inf).fit(dense)
     a = expit(np.exp(1.0))
-    np.testing.assert_allclose(result.priors_, [(3 * a + 1 - a) / 4, (a + 3 * (1 - a)) / 4])
-    np.testing.assert_allclose(result.probas_[4], result.priors_)
-    np.testing.assert_array_equal(Glad(max_iter=1, tol=-np.inf).fit(dense).priors_, [0.5, 0.5])
+    assert_allclose(result.priors_, [(3 * a + 1 - a) / 4, (a + 3 * (1 - a)) / 4])
+    assert_allclose(result.probas_[4], result.priors_)
+    assert_array_equal(Glad(max_iter=1, tol=-np.inf).fit(dense).priors_, [0.5, 0.5])
 
 
 def test_stops_when_the_objective_rises_by_less_than_tol_an_annotation(crowd: Annotations) -> None:
@@ -75,11 +76,11 @@ def test_skills_are_averaged_over_annotated_instances_and_ties_drawn_by_the_seed
     dense[:20] = np.random.default_rng(0).integers(0, 2, (20, 4))
     result = Glad().fit(dense)
     exact = expit(result.abilities_[:, None] / result.difficulties_[None, :20]).mean(axis=1)
-    np.testing.assert_allclose(result.skills_, exact, atol=5e-3)
+    assert_allclose(result.skills_, exact, atol=5e-3)
     # Two annotators who disagree on every instance, and alike: all ties.
     tied = np.tile([0, 1], (40, 1))
     one, two = (Glad(ties="random", seed=seed, max_iter=1).fit(tied) for seed in (1, 2))
-    np.testing.assert_allclose(one.probas_, 0.5)
+    assert_allclose(one.probas_, 0.5)
     assert (one.labels_ != two.labels_).any()
 
 
@@ -88,7 +89,7 @@ def test_gradient_agrees_with_finite_differences(make_crowd: Callable) -> None:
     rng = np.random.default_rng(0)
     model, right, theta = _Model(crowd), rng.random(80), rng.normal(0, 1.5, 25)
     numeric = optimize.approx_fprime(theta, lambda t: model.expected(t, right)[0], 1e-6)
-    np.testing.assert_allclose(model.expected(theta, right)[1], numeric, rtol=1e-4, atol=1e-4)
+    assert_allclose(model.expected(theta, right)[1], numeric, rtol=1e-4, atol=1e-4)
 
 
 def test_finds_abilities_difficulties_and_labels() -> None:

@@ -10,22 +10,7 @@ import pytest
 from neucrowd_tf.annotations import Annotations, agreement, statistics
 from neucrowd_tf.errors import DataError, IdentitiesError
 from neucrowd_tf.io.files.json_text import jsonable
-
-# Krippendorff (2011), section C: four observers, twelve units, nominal alpha = .743.
-KRIPPENDORFF = """
-1 2 3 3 2 1 4 1 2 . . .
-1 2 3 3 2 2 4 1 2 5 . 3
-. 3 3 3 2 3 4 2 2 5 1 .
-1 2 3 3 2 4 4 1 2 5 1 .
-"""
-
-
-def krippendorff_example() -> Annotations:
-    rows = [
-        [-1 if cell == "." else int(cell) - 1 for cell in line.split()]
-        for line in KRIPPENDORFF.strip().splitlines()
-    ]
-    return Annotations.from_dense(np.array(rows).T, num_classes=5)
+from tests.crowds import krippendorff_labels
 
 
 def alpha_of(counts: np.ndarray) -> float:
@@ -80,7 +65,7 @@ def test_annotator_accuracy_by_hand() -> None:
 
 
 def test_describe() -> None:
-    crowd = krippendorff_example()
+    crowd = Annotations.from_dense(krippendorff_labels(), num_classes=5)
     truth = np.array([0, 1, 2, 2, 1, -1, 3, 0, 1, 4, 0, -1])
     result = statistics.describe(crowd, truth)
     sizes = [

@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from neucrowd_tf.annotations import Annotations, align_annotations, as_annotations
+from neucrowd_tf.annotations import Annotations, as_annotations
 from neucrowd_tf.annotations.tables import split_names
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.labels import read_annotations
+from neucrowd_tf.training.inputs import Inputs
 
 LONG = pd.DataFrame(
     {"task": [2, 0, 1, 0], "worker": [0, 0, 1, 1], "label": [1, 0, 1, 1]}, index=[7, 7, 8, 9]
@@ -121,17 +122,17 @@ def features(index: list[Any] | None) -> pd.DataFrame:
 
 @pytest.mark.parametrize("annotations", [NAMED, Annotations.from_frame(NAMED)])
 def test_features_are_matched_by_name(annotations: Any) -> None:
-    result = align_annotations(features(["b", "c", "a"]), annotations)[1]
+    result = Inputs.of(features(["b", "c", "a"]), annotations).annotations
     assert result.instance_names.tolist() == ["b", "c", "a"]
     assert result.to_dense().tolist() == [[-1, 1], [1, -1], [0, 1]]
     four = pd.DataFrame({"x": range(4)}, index=["d", "a", "b", "c"])
-    assert align_annotations(four, annotations)[1].annotated.tolist() == [False, True, True, True]
+    assert Inputs.of(four, annotations).annotations.annotated.tolist() == [False, True, True, True]
     with pytest.raises(
         DataError, match=r"instance names: expected one of 'a', 'b', 'x', received 'c'"
     ):
-        align_annotations(features(["a", "b", "x"]), annotations)
+        Inputs.of(features(["a", "b", "x"]), annotations)
     with pytest.raises(DataError, match="the index has 'a' twice"):
-        align_annotations(features(["a", "b", "a"]), annotations)
+        Inputs.of(features(["a", "b", "a"]), annotations)
 
 
 def test_rows_without_names() -> None:
@@ -139,19 +140,19 @@ def test_rows_without_names() -> None:
     order in which a frame happens to name them.
     """
     for rows in (np.zeros((3, 1)), features(None)):
-        assert align_annotations(rows, LONG)[1].to_dense().tolist() == [[0, 1], [-1, 1], [1, -1]]
+        assert Inputs.of(rows, LONG).annotations.to_dense().tolist() == [[0, 1], [-1, 1], [1, -1]]
         with pytest.raises(DataError, match=r"the rows have no names, and the task 'c'"):
-            align_annotations(rows, NAMED)
+            Inputs.of(rows, NAMED)
         built = Annotations.from_frame(NAMED)
-        assert align_annotations(rows, built)[1] is built  # it says its order
+        assert Inputs.of(rows, built).annotations is built  # it says its order
 
 
 def test_a_matrix_goes_by_rows_unless_an_index_shuffles_them() -> None:
     matrix = np.array([[0, 1], [-1, 1], [1, -1]])
     for index in (None, [0, 1, 2], ["c", "a", "b"], [5, 3, 8]):
-        assert np.array_equal(align_annotations(features(index), matrix)[1].to_dense(), matrix)
+        assert np.array_equal(Inputs.of(features(index), matrix).annotations.to_dense(), matrix)
     with pytest.raises(DataError, match=r"features\.to_numpy\(\) if row i is instance i"):
-        align_annotations(features([2, 0, 1]), matrix)
+        Inputs.of(features([2, 0, 1]), matrix)
 
 
 def test_align_replace_and_select_are_those_of_the_matrix() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.augmentation import DL_CL_PRESETS, DLCLInG, DLCLSelf, completed
 from baselines.crowd_gan_model import policy_loss
@@ -27,19 +28,19 @@ SMALL: dict[str, Any] = {
 }
 
 
-def check_completed(estimator: Any) -> None:
+def check_completed(estimator) -> None:
     """Every cell has a label; those that people gave are what they were, the others are marked."""
     created = estimator.completed_
     assert len(created.labels) == DENSE.size
-    np.testing.assert_array_equal(created.observed().to_dense(), DENSE)
+    assert_array_equal(created.observed().to_dense(), DENSE)
     assert created.generated.sum() == (DENSE < 0).sum()
 
 
 def test_completed_by_hand() -> None:
     crowd = Annotations.from_dense([[0, -1], [-1, 1]], num_classes=3)
     created = completed(crowd, np.array([[2, 2], [1, 0]]))
-    np.testing.assert_array_equal(created.to_dense(), [[0, 2], [1, 1]])
-    np.testing.assert_array_equal(created.observed().to_dense(), crowd.to_dense())
+    assert_array_equal(created.to_dense(), [[0, 2], [1, 1]])
+    assert_array_equal(created.observed().to_dense(), crowd.to_dense())
 
 
 def test_self_completion_is_what_the_first_model_predicts() -> None:
@@ -47,9 +48,7 @@ def test_self_completion_is_what_the_first_model_predicts() -> None:
     check_completed(estimator)
     first = estimator._dl_cl().fit(X, CROWD)
     filled = estimator.completed_.to_dense()
-    np.testing.assert_array_equal(
-        filled[DENSE < 0], first.predict_annotators(X).argmax(axis=2)[DENSE < 0]
-    )
+    assert_array_equal(filled[DENSE < 0], first.predict_annotators(X).argmax(axis=2)[DENSE < 0])
     assert estimator.score(X, TRUTH) > 0.8
 
 
@@ -60,12 +59,12 @@ def test_graph_scores_equal_a_naive_loop() -> None:
     custom, others = X @ np.asarray(graph.from_features), np.asarray(graph.of_annotators)
     edges = list(zip(CROWD.instances, CROWD.annotators, CROWD.labels, strict=True))
 
-    def check(result: Any, nodes: Any, messages: dict[int, list[Any]], layer: Any) -> None:
+    def check(result, nodes, messages: dict[int, list[Any]], layer) -> None:
         weights, bias = layer.get_weights()
         for node, received in messages.items():
             mean = np.mean(received, axis=0) if received else np.zeros(4)
             inputs = np.maximum(np.concatenate([nodes[node], mean]), 0)
-            np.testing.assert_allclose(result[node], inputs @ weights + bias, rtol=1e-4, atol=1e-5)
+            assert_allclose(result[node], inputs @ weights + bias, rtol=1e-4, atol=1e-5)
 
     at_instances: dict[int, list[Any]] = {n: [] for n in range(3)}
     at_annotators: dict[int, list[Any]] = {r: [] for r in range(4)}
@@ -87,7 +86,7 @@ def test_policy_gradient_is_the_gradient_of_the_expected_reward() -> None:
     with tf.GradientTape() as tape:
         loss = policy_loss(logits, labels, tf.gather(rewards, labels))
     p = np.asarray(tf.nn.softmax(logits[0, 0]))
-    np.testing.assert_allclose(
+    assert_allclose(
         -np.asarray(tape.gradient(loss, logits)).sum(axis=(0, 1)),
         p * (rewards - p @ rewards),
         atol=0.03,
@@ -97,7 +96,7 @@ def test_policy_gradient_is_the_gradient_of_the_expected_reward() -> None:
 def test_ing_trains_on_what_crowding_generates(monkeypatch: pytest.MonkeyPatch) -> None:
     from neucrowd_tf.methods.crowding import CrowdInG
 
-    def fit(self: CrowdInG, data: Any, run: Any) -> None:
+    def fit(self: CrowdInG, data, run) -> None:
         self.trained_on_ = len(data.features)
 
     filled = np.where(DENSE < 0, 1, DENSE)
@@ -110,7 +109,7 @@ def test_ing_trains_on_what_crowding_generates(monkeypatch: pytest.MonkeyPatch) 
     )
     estimator = DLCLInG(**SMALL).fit(X, CROWD, (X[:20], TRUTH[:20]))
     check_completed(estimator)
-    np.testing.assert_array_equal(estimator.completed_.to_dense(), filled)
+    assert_array_equal(estimator.completed_.to_dense(), filled)
 
 
 def test_doctors_vote_with_their_weights() -> None:
@@ -119,7 +118,7 @@ def test_doctors_vote_with_their_weights() -> None:
     expected = np.stack(
         [[estimator.annotator_weights_[row == c].sum() for c in range(3)] for row in answers]
     )
-    np.testing.assert_allclose(estimator.predict_proba(X), expected, atol=1e-5)
+    assert_allclose(estimator.predict_proba(X), expected, atol=1e-5)
     assert estimator.score(X, TRUTH) > 0.8
 
 

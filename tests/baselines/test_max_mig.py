@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.testing import assert_allclose
 
 from baselines.max_mig import MaxMIG
 from baselines.max_mig_model import Aggregator, information_gain_loss
@@ -20,7 +21,7 @@ def test_loss_equals_a_naive_loop() -> None:
         for j in range(5):
             t = sum(first[i, c] * second[j, c] / prior[c] for c in range(3))
             (custom if i == j else others).append(1 + np.log(t) if i == j else t)
-    np.testing.assert_allclose(
+    assert_allclose(
         information_gain_loss(first, second, prior), np.mean(others) - np.mean(custom), rtol=1e-5
     )
 
@@ -44,7 +45,7 @@ def test_aggregator_equals_a_naive_loop() -> None:
             if label >= 0:
                 scores = scores + weight[annotator, :, label]
         expected.append(np.exp(scores) / np.exp(scores).sum())
-    np.testing.assert_allclose(aggregator(labels), expected, rtol=1e-5)
+    assert_allclose(aggregator(labels), expected, rtol=1e-5)
 
 
 def test_both_networks_learn_the_classes() -> None:
@@ -54,5 +55,5 @@ def test_both_networks_learn_the_classes() -> None:
     ).fit(x, Annotations.from_dense(dense))
     assert model.score(x, truth) > 0.85
     assert np.mean(model.labels_ == truth) > 0.8
-    np.testing.assert_allclose(model.confusion_matrices_.sum(axis=2), 1.0, rtol=1e-5)
+    assert_allclose(model.confusion_matrices_.sum(axis=2), 1.0, rtol=1e-5)
     assert np.diagonal(model.confusion_matrices_, axis1=1, axis2=2).mean() > 0.5

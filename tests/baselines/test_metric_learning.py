@@ -4,11 +4,10 @@ and their steps by hand.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.testing import assert_allclose, assert_array_equal
 
 import baselines  # noqa: F401
 from baselines.metric_learning import MetricLearning
@@ -48,18 +47,18 @@ def test_every_objective_takes_every_source_of_labels() -> None:
 def test_labels_are_the_aggregators() -> None:
     x, crowd, truth = crowd_data(3)
     fitted = registry.method("triplet_ds").make(**QUICK).fit(x, crowd)
-    np.testing.assert_array_equal(fitted.train_labels_, DawidSkene().fit(crowd).labels_)
+    assert_array_equal(fitted.train_labels_, DawidSkene().fit(crowd).labels_)
     plain = registry.method("triplet").make(**QUICK).fit(x, crowd)
     assert np.mean(fitted.train_labels_ == truth) > np.mean(plain.train_labels_ == truth)
     again = registry.method("triplet_ds").make(**QUICK).fit(x, crowd)
-    np.testing.assert_array_equal(again.predict_proba(x), fitted.predict_proba(x))
+    assert_array_equal(again.predict_proba(x), fitted.predict_proba(x))
     with pytest.raises(IdentitiesError):
         registry.method("triplet_glad").make(**QUICK).fit(
             x, Annotations.from_votes(crowd.vote_counts())
         )
 
 
-def small_encoder(hidden: int = 4, width: int = 6) -> Any:
+def small_encoder(hidden: int = 4, width: int = 6):
     return build_encoder(DenseEncoder(hidden_units=(hidden,), dropout=0.0, l2=0.0), width, seed=3)
 
 
@@ -91,19 +90,17 @@ def test_relation_scores_by_hand() -> None:
         [np.array([[1.0], [0.0], [0.0], [-1.0]]), np.zeros(1), np.ones((1, 1)), np.zeros(1)]
     )
     support = tf.constant([[[1.0, 0.0], [0.0, 1.0]], [[3.0, 0.0], [0.0, 1.0]]])
-    np.testing.assert_allclose(
+    assert_allclose(
         model.scores(support, tf.constant([[0.0, 1.0]])), [[1 / (1 + np.exp(-1)), 0.5]], rtol=1e-5
     )
 
 
-def test_unit_length_and_saving(tmp_path: Any) -> None:
+def test_unit_length_and_saving(tmp_path) -> None:
     x, crowd, _ = crowd_data(2)
     fitted = MetricLearning("lifted", normalise=True, **QUICK).fit(x, crowd)
-    np.testing.assert_allclose(np.linalg.norm(fitted.transform(x), axis=1), 1.0, atol=1e-5)
+    assert_allclose(np.linalg.norm(fitted.transform(x), axis=1), 1.0, atol=1e-5)
     fitted.save(tmp_path / "lifted")
-    np.testing.assert_array_equal(
-        load(tmp_path / "lifted").predict_proba(x), fitted.predict_proba(x)
-    )
+    assert_array_equal(load(tmp_path / "lifted").predict_proba(x), fitted.predict_proba(x))
 
 
 def test_a_class_with_one_instance() -> None:
@@ -113,5 +110,5 @@ def test_a_class_with_one_instance() -> None:
     for objective in ("contrastive", "center", "relation_net"):
         fitted = MetricLearning(objective, **{**QUICK, "epochs": 1}).fit(
             x, Annotations.from_dense(dense), (x, truth)
-        )  # type: ignore[arg-type]
+        )
         assert np.isfinite(fitted.predict_proba(x)).all()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from sklearn.exceptions import ConvergenceWarning
 
 import baselines  # noqa: F401
@@ -34,7 +35,7 @@ def test_steps_by_hand() -> None:
     # true 0: (.8, .25) / 1.05; true 1: (.3, .85) / 1.15.
     both = Annotations.from_dense([[0], [1]])
     result = error_matrices(both.one_hot(), np.array([[0.75, 0.25], [0.2, 0.8]]), 0.05)
-    np.testing.assert_allclose(result, [[[0.8 / 1.05, 0.25 / 1.05], [0.3 / 1.15, 0.85 / 1.15]]])
+    assert_allclose(result, [[[0.8 / 1.05, 0.25 / 1.05], [0.3 / 1.15, 0.85 / 1.15]]])
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -46,11 +47,11 @@ def test_soft_regression_is_scikit_learns_on_certain_labels(classes: int) -> Non
     value, gradient = model.loss(model.weights.ravel(), probas)
     step = 1e-6 * np.eye(len(gradient))
     numeric = [(model.loss(model.weights.ravel() + e, probas)[0] - value) / 1e-6 for e in step]
-    np.testing.assert_allclose(gradient, numeric, atol=1e-3)
+    assert_allclose(gradient, numeric, atol=1e-3)
     model.m_step(probas)
     expected = fit_logistic(x, truth, classes, Cs=(0.3,)).predict_proba(x)
-    np.testing.assert_allclose(np.exp(model.log_probabilities(model.weights)), expected, atol=2e-3)
-    np.testing.assert_allclose(
+    assert_allclose(np.exp(model.log_probabilities(model.weights)), expected, atol=2e-3)
+    assert_allclose(
         model.head.predict_proba(x), np.exp(model.log_probabilities(model.weights)), atol=1e-9
     )
 
@@ -61,7 +62,7 @@ def test_objective_never_falls_and_errors_are_found(classes: int) -> None:
     fitted = Raykar(Cs=(0.1,)).fit(x, Annotations.from_dense(dense, num_classes=classes))
     assert fitted.converged_ and fitted.n_iter_ == len(fitted.history_) > 2
     assert (np.diff(fitted.history_) > -1e-6 * abs(fitted.history_[0])).all()
-    np.testing.assert_allclose(fitted.confusion_matrices_.sum(axis=2), 1.0)
+    assert_allclose(fitted.confusion_matrices_.sum(axis=2), 1.0)
     result = fitted.confusion_matrices_.diagonal(axis1=1, axis2=2).mean(axis=1)
     assert result[:2].min() > result[2:].max() + 0.1
     votes = Annotations.from_dense(dense, num_classes=classes).vote_counts().argmax(axis=1)
@@ -85,6 +86,6 @@ def test_what_it_refuses() -> None:
     with pytest.raises(UsageError, match="max_iter"):
         Raykar(max_iter=0).fit(x, dense)
     with pytest.raises(UsageError, match="tol: expected a number, received 'a'"):
-        Raykar(tol="a").fit(x, dense)  # type: ignore[arg-type]
+        Raykar(tol="a").fit(x, dense)
     with pytest.warns(ConvergenceWarning, match="Raykar"):
         Raykar(max_iter=1, Cs=(0.1,)).fit(x, dense)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -66,7 +64,7 @@ def test_a_prediction_powered_mean_by_hand() -> None:
 @pytest.mark.parametrize(
     ("values", "predicted"), [([], []), ([1], [1]), ([1, 0], [1]), ([[1, 0]] * 2, [[1, 0]] * 2)]
 )
-def test_it_needs_two_gold_values_and_their_predictions(values: Any, predicted: Any) -> None:
+def test_it_needs_two_gold_values_and_their_predictions(values, predicted) -> None:
     for estimate in (prediction_powered_mean, prediction_powered_share):
         with pytest.raises(DataError, match="expected two or more gold values"):
             estimate(values, predicted, [1, 0])

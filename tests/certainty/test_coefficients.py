@@ -14,14 +14,8 @@ from neucrowd_tf.certainty import agreement_intervals as agreement_intervals_mod
 from neucrowd_tf.certainty.agreement_intervals import agreement_intervals
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.agreement_tables import agreement_csvs, pairs
+from tests.crowds import krippendorff_labels
 
-# Krippendorff (2011): four annotators, twelve items; also Gwet's example of four raters.
-KRIPPENDORFF = """
-1 2 3 3 2 1 4 1 2 . . .
-1 2 3 3 2 2 4 1 2 5 . 3
-. 3 3 3 2 3 4 2 2 5 1 .
-1 2 3 3 2 4 4 1 2 5 1 .
-"""
 # Fleiss (1971), table 1: votes of six psychiatrists on 30 patients for five diagnoses.
 FLEISS = """
 00060 03003 01401 00006 03030 20400 00402 20310 20040 00006 10050 11040 03300 10050 02031
@@ -41,16 +35,9 @@ def drawn(
     return labels
 
 
-def krippendorff() -> np.ndarray:
-    rows = [
-        [-1 if c == "." else int(c) - 1 for c in row.split()] for row in KRIPPENDORFF.split("\n")
-    ]
-    return np.array([row for row in rows if row]).T
-
-
 # Each crowd's labels, and the numbers that its classes are.
 CROWDS: dict[str, tuple[np.ndarray, list[float]]] = {
-    "krippendorff": (krippendorff(), [1, 2, 3, 4, 5]),
+    "krippendorff": (krippendorff_labels(), [1, 2, 3, 4, 5]),
     "two": (drawn(1, 30, 4, 2, 0.3, 0.7), [0, 1]),
     "three": (drawn(2, 25, 5, 3, 0.4, 0.6), [1, 2, 3]),
     "four": (drawn(3, 40, 3, 4, 0.25, 0.8), [0, 1, 2, 4]),
@@ -61,54 +48,44 @@ CROWDS: dict[str, tuple[np.ndarray, list[float]]] = {
 }
 # Percent agreement, Fleiss' kappa and Gwet's AC of irrCAC 0.4.4 (weights identity, ordinal and
 # quadratic), Krippendorff's alpha of krippendorff 0.9.0.
-PERCENT = {
-    "krippendorff": 0.8181818,
-    "two": 0.8472222,
-    "three": 0.4742424,
-    "four": 0.7927928,
-    "five": 0.3735714,
-    "halves": 0.7064103,
-    "many": 0.4287879,
-    "rare": 0.8648649,
-}
-REFERENCE: dict[tuple[str, Scale], tuple[float, float, float]] = {
-    ("krippendorff", "nominal"): (0.7611693, 0.7434211, 0.7754441),
-    ("krippendorff", "ordinal"): (0.8502062, 0.8153875, 0.8989398),
-    ("krippendorff", "interval"): (0.8649351, 0.8491071, 0.9140007),
-    ("two", "nominal"): (0.6837481, 0.6650718, 0.7044409),
-    ("two", "ordinal"): (0.6837481, 0.6650718, 0.7044409),
-    ("two", "interval"): (0.6837481, 0.6650718, 0.7044409),
-    ("three", "nominal"): (0.2082663, 0.2213501, 0.2129032),
-    ("three", "ordinal"): (0.0492327, -0.0029411, 0.0829172),
-    ("three", "interval"): (0.0081812, -0.0099548, 0.0506099),
-    ("four", "nominal"): (0.7230184, 0.7146064, 0.723958),
-    ("four", "ordinal"): (0.793989, 0.7749379, 0.7849882),
-    ("four", "interval"): (0.8321737, 0.7991983, 0.8240987),
-    ("five", "nominal"): (0.2119951, 0.2225406, 0.2181968),
-    ("five", "ordinal"): (0.191063, 0.1940788, 0.2197943),
-    ("five", "interval"): (0.1955828, 0.1991541, 0.2281729),
-    ("halves", "nominal"): (0.6050644, 0.6113782, 0.6096943),
-    ("halves", "ordinal"): (0.5226115, 0.551749, 0.5351714),
-    ("halves", "interval"): (0.4334441, 0.4496155, 0.460583),
-    ("many", "nominal"): (0.3522232, 0.3546043, 0.3667424),
-    ("many", "ordinal"): (0.2675518, 0.2698322, 0.3759968),
-    ("many", "interval"): (0.2630167, 0.3058589, 0.3801634),
-    ("rare", "nominal"): (0.7957613, 0.7982311, 0.7980567),
-    ("rare", "ordinal"): (0.7875528, 0.7964984, 0.7838447),
-    ("rare", "interval"): (0.8033512, 0.809648, 0.7944322),
-}
+REFERENCE = """
+krippendorff nominal 0.8181818 0.7611693 0.7434211 0.7754441
+krippendorff ordinal 0.8181818 0.8502062 0.8153875 0.8989398
+krippendorff interval 0.8181818 0.8649351 0.8491071 0.9140007
+two nominal 0.8472222 0.6837481 0.6650718 0.7044409
+two ordinal 0.8472222 0.6837481 0.6650718 0.7044409
+two interval 0.8472222 0.6837481 0.6650718 0.7044409
+three nominal 0.4742424 0.2082663 0.2213501 0.2129032
+three ordinal 0.4742424 0.0492327 -0.0029411 0.0829172
+three interval 0.4742424 0.0081812 -0.0099548 0.0506099
+four nominal 0.7927928 0.7230184 0.7146064 0.723958
+four ordinal 0.7927928 0.793989 0.7749379 0.7849882
+four interval 0.7927928 0.8321737 0.7991983 0.8240987
+five nominal 0.3735714 0.2119951 0.2225406 0.2181968
+five ordinal 0.3735714 0.191063 0.1940788 0.2197943
+five interval 0.3735714 0.1955828 0.1991541 0.2281729
+halves nominal 0.7064103 0.6050644 0.6113782 0.6096943
+halves ordinal 0.7064103 0.5226115 0.551749 0.5351714
+halves interval 0.7064103 0.4334441 0.4496155 0.460583
+many nominal 0.4287879 0.3522232 0.3546043 0.3667424
+many ordinal 0.4287879 0.2675518 0.2698322 0.3759968
+many interval 0.4287879 0.2630167 0.3058589 0.3801634
+rare nominal 0.8648649 0.7957613 0.7982311 0.7980567
+rare ordinal 0.8648649 0.7875528 0.7964984 0.7838447
+rare interval 0.8648649 0.8033512 0.809648 0.7944322
+"""
 # Cohen's kappa of the first two annotators: items that both labelled, and scikit-learn 1.9.1's
 # value, which is statsmodels 0.15.0's too.
-COHEN = {
-    "krippendorff": (9, 0.8448276),
-    "two": (13, 0.6829268),
-    "three": (8, 0.4285714),
-    "four": (25, 0.7300216),
-    "five": (6, 0.3793103),
-    "halves": (10, 0.5588235),
-    "many": (8, 0.0344828),
-    "rare": (37, 0.7958057),
-}
+COHEN = """
+krippendorff 9 0.8448276
+two 13 0.6829268
+three 8 0.4285714
+four 25 0.7300216
+five 6 0.3793103
+halves 10 0.5588235
+many 8 0.0344828
+rare 37 0.7958057
+"""
 
 
 def votes_of(name: str) -> np.ndarray:
@@ -120,11 +97,12 @@ def fleiss() -> np.ndarray:
     return np.array([[int(count) for count in row] for row in FLEISS.split()])
 
 
-@pytest.mark.parametrize(("name", "scale"), list(REFERENCE))
-def test_coefficients_equal_those_of_other_packages(name: str, scale: Scale) -> None:
-    result = agreement_coefficients(votes_of(name), scale, CROWDS[name][1])
-    assert result.pop("percent") == pytest.approx(PERCENT[name], abs=1e-6)
-    assert tuple(result.values()) == pytest.approx(REFERENCE[name, scale], abs=1e-6)
+@pytest.mark.parametrize("line", REFERENCE.strip().splitlines())
+def test_coefficients_equal_those_of_other_packages(line: str) -> None:
+    name, scale, *expected = line.split()
+    result = agreement_coefficients(votes_of(name), scale, CROWDS[name][1])  # type: ignore[arg-type]
+    assert list(result) == ["percent", "fleiss", "krippendorff", "gwet"]
+    assert list(result.values()) == pytest.approx(list(map(float, expected)), abs=1e-6)
 
 
 def test_published_examples() -> None:
@@ -160,11 +138,12 @@ def test_votes_have_the_value_of_the_labels(scale: Scale) -> None:
         assert one["kappa"] == agreement.fleiss_kappa(votes)
 
 
-@pytest.mark.parametrize("name", list(COHEN))
-def test_pairs_equal_cohens_kappa_of_other_packages(name: str) -> None:
+@pytest.mark.parametrize("line", COHEN.strip().splitlines())
+def test_pairs_equal_cohens_kappa_of_other_packages(line: str) -> None:
+    name, shared, kappa = line.split()
     found = {(p.first, p.second): p for p in pairs(Annotations.from_dense(CROWDS[name][0]), 1)}
-    assert found[0, 1].shared == COHEN[name][0]
-    assert found[0, 1].kappa == pytest.approx(COHEN[name][1], abs=1e-6)
+    assert found[0, 1].shared == int(shared)
+    assert found[0, 1].kappa == pytest.approx(float(kappa), abs=1e-6)
 
 
 def test_items_by_loops() -> None:

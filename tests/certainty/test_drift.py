@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -39,7 +38,7 @@ def test_one_annotator_has_changed_and_the_stable_ones_have_not() -> None:
     assert not changes(inference, np.full_like(times, np.nan))
 
 
-def test_the_files_and_the_report_say_so_if_there_are_times(tmp_path: Path, cli: Any) -> None:
+def test_the_files_and_the_report_say_so_if_there_are_times(tmp_path: Path, cli) -> None:
     path = tmp_path / "labels.csv"
     table = tmp_path / "annotators.csv"
     page = tmp_path / "report.html"

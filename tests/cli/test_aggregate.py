@@ -7,13 +7,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose
 from scipy.special import expit, logit
 
+from benchmarks.timing import simulated
 from neucrowd_tf.aggregation import Consensus, DawidSkene
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty import Calibration
@@ -54,16 +55,11 @@ def test_labels_are_the_methods(labels_csv: Path, tmp_path: Path) -> None:
         assert frame["probability"].between(0.5, 1).all()
 
 
-def test_probabilities_by_hand(labels_csv: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert call("aggregate", [f"--annotations={labels_csv}", "--method=majority_vote"]) == 0
-    rows = [line.split(",") for line in capsys.readouterr().out.splitlines()[1:]]
+def test_probabilities_by_hand(labels_csv: Path, cli) -> None:
+    table = cli("aggregate", [f"--annotations={labels_csv}", "--method=majority_vote"]).out
+    rows = [line.split(",") for line in table.splitlines()[1:]]
     # a: two of three x; b: all y; c: two of three x; 007: both y.
-    assert [(row[0], row[1], row[3]) for row in rows] == [
-        ("a", "x", "3"),
-        ("b", "y", "3"),
-        ("c", "x", "3"),
-        ("007", "y", "2"),
-    ]
+    assert [" ".join([*row[:2], row[3]]) for row in rows] == ["a x 3", "b y 3", "c x 3", "007 y 2"]
     # Of a: the posterior is 2/3, the smoothed vote share (2 + 1/2) / (3 + 1). Krippendorff's alpha
     # is 1 - (4 / 11) / (56 / 110), which is enough: nothing is lacking. 11 labels are of 4 items.
     weights = Calibration.learned("majority_vote").weights
@@ -71,7 +67,7 @@ def test_probabilities_by_hand(labels_csv: Path, capsys: pytest.CaptureFixture[s
     assert float(rows[0][2]) == pytest.approx(right)
 
 
-def test_what_is_printed(labels_csv: Path, cli: Any) -> None:
+def test_what_is_printed(labels_csv: Path, cli) -> None:
     lines = cli("aggregate", [f"--annotations={labels_csv}"]).err.splitlines()
     assert "method: consensus" in lines
     text = " ".join(lines)
@@ -93,7 +89,7 @@ def test_annotators(labels_csv: Path) -> None:
     chances = inference.probas[:, 0]
     assert frame["c_x_x"]["v"] == pytest.approx(chances[0] / chances.sum())
     rows = frame.filter(like="c_").to_numpy().reshape(3, 2, 2)
-    np.testing.assert_allclose(rows.sum(axis=2), 1.0)
+    assert_allclose(rows.sum(axis=2), 1.0)
 
 
 def test_pairs_of_classes_with_one_header_have_a_column_each() -> None:
@@ -104,58 +100,49 @@ def test_pairs_of_classes_with_one_header_have_a_column_each() -> None:
     assert lines[0].split(",").count("c_a_b_c") == 2
 
 
-def test_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_models(tmp_path: Path, cli) -> None:
     rng = np.random.default_rng(0)
     truth = rng.integers(2, size=120)
     right = rng.random((120, 6)) < [0.8, 0.8, 0.8, 0.8, 0.9, 0.9]
     right[:15, 4:] = False  # the models share mistakes
-    path, output, table = (tmp_path / name for name in ("a.csv", "l.csv", "r.csv"))
-    rows = [
-        f"{item},{name},{'yn'[int(truth[item] != right[item, column])]}"
-        for item in range(120)
-        for column, name in enumerate(("ann", "bob", "cy", "dan", "gpt", "llama"))
-        if name != "llama" or item < 60
-    ]
-    path.write_text("task,worker,label\n" + "\n".join(rows) + "\n")
-    flags = [f"--annotations={path}", f"--output={output}", f"--annotators={table}"]
-    assert call("aggregate", [*flags, "--model_annotator=gpt,llama"]) == 0
+    dense = np.where(right, truth[:, None], 1 - truth[:, None])
+    dense[60:, 5] = -1
+    names = ["ann", "bob", "cy", "dan", "gpt", "llama"]
+    crowd = Annotations.from_dense(dense, annotator_names=names)
+    path, table = tmp_path / "a.csv", tmp_path / "r.csv"
+    crowd.to_frame().to_csv(path, index=False)
+    flags = [f"--annotations={path}", f"--output={tmp_path / 'l.csv'}", f"--annotators={table}"]
+    printed = cli("aggregate", [*flags, "--model_annotator=gpt,llama"]).err
     frame = pd.read_csv(table).set_index("annotator")
     assert frame["kind"].tolist() == ["person"] * 4 + ["model"] * 2
     assert frame["winning_rate"].notna().tolist() == [False] * 4 + [True] * 2
-    printed = capsys.readouterr().err
     assert "model 'gpt': " in printed and "may replace human annotators" in printed
     assert "labels of a human annotator. It surely pays if" in printed
     shared = printed.partition("unlike the people's, in ")[2]
     assert int(shared.split()[0]) > float(shared.partition("items; ")[2].split()[0])
-    short = tmp_path / "short.csv"
-    short.write_text("\n".join(path.read_text().splitlines()[:60]) + "\n")
-    flags[0] = f"--annotations={short}"
-    assert call("aggregate", [*flags, "--model_annotator=gpt"]) == 0
+    crowd[:10].to_frame().to_csv(path, index=False)
+    cli("aggregate", [*flags, "--model_annotator=gpt"])
     note = pd.read_csv(table).set_index("annotator")["note"]["gpt"]
     assert "no human annotator has 30 items" in note
 
 
-def test_gold_labels_teach(labels_csv: Path, tmp_path: Path, error: Any) -> None:
-    gold, output = tmp_path / "gold.csv", tmp_path / "labels.csv"
+def test_gold_labels_teach(labels_csv: Path, tmp_path: Path, cli, error) -> None:
+    gold = tmp_path / "gold.csv"
     gold.write_text("task,label\na,y\n")
-    assert (
-        call("aggregate", [f"--annotations={labels_csv}", f"--gold={gold}", f"--output={output}"])
-        == 0
-    )
-    assert pd.read_csv(output)["label"][0] == "y" and pd.read_csv(output)["probability"][0] == 1
+    flags = [f"--annotations={labels_csv}", f"--gold={gold}"]
+    assert cli("aggregate", flags).out.splitlines()[1].startswith("a,y,1,")
     for content, message in {
         "task,label\nz,y\n": "line 2: item 'z' is not one of the",
         "task,label\nz,\na,z\n": "line 3: label 'z' is not one of the classes",
-        "task,label\na,z\n": "line 2: label 'z' is not one of the classes",
         "name,label\na,y\n": "gold.csv: no item column",
         'task,label\na,y\n"b,x\n': "[broken_file]",
     }.items():
         gold.write_text(content)
-        assert error([f"--annotations={labels_csv}", f"--gold={gold}"]).count(message) == 1
+        assert error(flags).count(message) == 1
 
 
 @pytest.fixture
-def error(cli: Any) -> Callable[[list[str]], str]:
+def error(cli) -> Callable[[list[str]], str]:
     """Returns the only line of a command that fails."""
 
     def printed(flags: list[str]) -> str:
@@ -166,49 +153,43 @@ def error(cli: Any) -> Callable[[list[str]], str]:
     return printed
 
 
-def test_one_line_and_exit_code_2(labels_csv: Path, tmp_path: Path, error: Any) -> None:
-    annotations = f"--annotations={labels_csv}"
-    assert "--annotations" in error([])
-    assert "received 'emm'" in error([annotations, "--method=emm"])
-    assert "no such file" in error([f"--annotations={tmp_path / 'none.csv'}"])
-    votes = tmp_path / "votes.csv"
+def test_one_line_and_exit_code_2(labels_csv: Path, tmp_path: Path, error) -> None:
+    votes, broken = tmp_path / "votes.csv", label_studio(tmp_path)
     votes.write_text("task,votes_x,votes_y\na,2,1\nb,0,3\n")
-    flags = [f"--annotations={votes}", "--method=dawid_skene"]
-    assert f"{votes}: DawidSkene needs" in error(flags)
-    flags = [f"--annotations={votes}", "--method=majority_vote"]
-    assert f"{votes}: --annotators" in error([*flags, f"--annotators={tmp_path / 'a.csv'}"])
-    assert "--annotators=-: --output writes to the same" in error([*flags, "--annotators=-"])
-    assert "--gold: not available" in error(
-        [annotations, "--engine=local", "--output=x", f"--gold={votes}"]
-    )
-    inside = ["--engine=local", f"--output={tmp_path / 'out'}"]
-    assert "would overwrite --annotations" in error([f"--annotations={tmp_path}", *inside])
-    broken = label_studio(tmp_path)
     broken.write_text(broken.read_text()[:2000])
-    assert "ends early" in error([f"--annotations={broken}"])
+    of_votes = f"--annotations={votes} --method=majority_vote"
+    for flags, message in {
+        "": "--annotations",
+        f"--annotations={labels_csv} --method=emm": "received 'emm'",
+        f"--annotations={tmp_path}/none.csv": "no such file",
+        f"--annotations={votes} --method=dawid_skene": f"{votes}: DawidSkene needs",
+        f"{of_votes} --annotators={tmp_path}/a.csv": f"{votes}: --annotators",
+        f"{of_votes} --annotators=-": "--annotators=-: --output writes to the same",
+        f"--annotations={labels_csv} --engine=local --output=x --gold={votes}": "--gold: not avail",
+        f"--annotations={tmp_path} --engine=local --output={tmp_path}/out": "would overwrite --an",
+        f"--annotations={broken}": "ends early",
+    }.items():
+        assert message in error(flags.split())
 
 
-def test_a_quick_start(
-    labels_csv: Path, repository: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_quick_start(labels_csv: Path, repository: Path, cli) -> None:
     # What takes a second and more to load is not there; skills' intervals alone need SciPy's.
     code = (
         "import sys; from neucrowd_tf.__main__ import main; main(sys.argv[1:]);"
         " heavy = ('tensorflow', 'keras', 'matplotlib', 'sklearn', 'scipy.stats');"
         " sys.exit(', '.join(name for name in heavy if name in sys.modules) or 0)"
     )
-    command = [sys.executable, "-c", code, "aggregate", f"--annotations={labels_csv}"]
+    flags = [f"--annotations={labels_csv}"]
+    command = [sys.executable, "-c", code, "aggregate", *flags]
     done = subprocess.run(command, capture_output=True, cwd=repository, timeout=60, check=True)
-    assert done.stdout.startswith(b"task,label,probability")
-    call("aggregate", [f"--annotations={labels_csv}"])
-    assert capsys.readouterr().out.encode() == done.stdout
+    assert done.stdout == cli("aggregate", flags).out.encode()
 
 
 TIE = "task,worker,label\nt1,a,cat\nt1,b,dog\nt2,a,cat\nt2,b,cat\nt3,a,dog\nt3,b,cat\n"
 
 
 @pytest.mark.parametrize("method", ["majority_vote", "consensus", "glad", "dawid_skene"])
-def test_three_way_ties(tmp_path: Path, method: str, cli: Any) -> None:
+def test_three_way_ties(tmp_path: Path, method: str, cli) -> None:
     path = tmp_path / "a.csv"
     path.write_text("task,worker,label\nt,u,x\nt,v,y\nt,w,z\n")
     printed = cli("aggregate", [f"--annotations={path}", f"--method={method}"])
@@ -217,7 +198,7 @@ def test_three_way_ties(tmp_path: Path, method: str, cli: Any) -> None:
     assert "ties of equally probable classes: 1 of 1 labels" in printed.err
 
 
-def test_ties(tmp_path: Path, capsys: pytest.CaptureFixture[str], cli: Any) -> None:
+def test_ties(tmp_path: Path, cli) -> None:
     path, gold = tmp_path / "a.csv", tmp_path / "g.csv"
     path.write_text(TIE)
     flags = [f"--annotations={path}", "--method=majority_vote"]
@@ -225,71 +206,53 @@ def test_ties(tmp_path: Path, capsys: pytest.CaptureFixture[str], cli: Any) -> N
     def labels(*more: str) -> list[list[str]]:
         return [line.split(",") for line in cli("aggregate", [*flags, *more]).out.splitlines()[1:]]
 
-    chosen = set()
-    for seed in range(6):
-        rows = labels(f"--seed={seed}")
-        assert [row[4] for row in rows] == ["2", "1", "2"]
-        assert [row[2] for row in (rows[0], rows[2])] == ["0.5", "0.5"]
-        assert float(rows[1][2]) > 0.5
-        chosen.add(rows[0][1])
-    assert chosen == {"cat", "dog"}
+    first, second = labels("--seed=0"), labels("--seed=2")
+    assert [row[4] for row in first] == ["2", "1", "2"]
+    assert [first[0][2], first[2][2]] == ["0.5", "0.5"] and float(first[1][2]) > 0.5
+    assert {first[0][1], second[0][1]} == {"cat", "dog"}
     for rule in ("first", "prior"):  # cat is the first class and has most votes
         assert [row[1] for row in labels(f"--ties={rule}")] == ["cat"] * 3
     assert labels("--ties=first", "--classes=dog,cat")[0][1] == "dog"
     assert labels("--ties=prior", "--classes=dog,cat")[0][1] == "cat"
     gold.write_text("task,label\nt1,dog\n")  # a gold label is no tie
     rows = labels("--ties=first", f"--gold={gold}")
-    assert [row[1:3] + row[4:] for row in rows[:1]] == [["dog", "1", "1"]]
-    assert rows[2][4] == "2"
-    assert (
-        call("aggregate", [*flags, "--ties=first", "--engine=local", f"--output={tmp_path / 'o'}"])
-        == 2
-    )
-    assert "--ties: not available" in capsys.readouterr().err
+    assert rows[0][1:3] + rows[0][4:] == ["dog", "1", "1"] and rows[2][4] == "2"
+    parts = [*flags, "--ties=first", "--engine=local", f"--output={tmp_path / 'o'}"]
+    assert "--ties: not available" in cli("aggregate", parts, 2).err
 
 
-def test_ties_of_votes_alone_are_marked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ties_of_votes_alone_are_marked(tmp_path: Path, cli) -> None:
     path = tmp_path / "v.csv"
     path.write_text("item,votes_x,votes_y,votes_z\na,2,2,0\nb,1,1,1\nc,3,0,0\nd,2,1,1\n")
-    assert call("aggregate", [f"--annotations={path}", "--method=majority_vote"]) == 0
-    rows = [line.split(",") for line in capsys.readouterr().out.splitlines()[1:]]
-    assert [row[4] for row in rows] == ["2", "3", "1", "1"]
-    assert float(rows[0][2]) <= 1 / 2 and float(rows[1][2]) <= 1 / 3
+    table = cli("aggregate", [f"--annotations={path}", "--method=majority_vote"]).out
+    frame = pd.read_csv(io.StringIO(table))
+    assert frame["num_tied"].tolist() == [2, 3, 1, 1]
+    assert (frame["probability"][:2] <= [1 / 2, 1 / 3]).all()
 
 
-def test_one_path_for_all_formats(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"task": np.repeat(np.arange(60), 4)})
-    frame["worker"] = [f"w{(7 * row + row // 4) % 9}" for row in range(240)]
-    frame["label"] = np.array(["cat", "dog", "fox"])[
-        np.where(rng.random(240) < 0.7, frame["task"] % 3, rng.integers(0, 3, 240))
-    ]
+def test_tables_and_folders_by_parts_have_the_labels_of_one_file(tmp_path: Path, cli) -> None:
+    crowd = simulated(60, 2, 4, classes=3)[2]
+    frame, parts = crowd.to_frame(), tmp_path / "parts"
+    parts.mkdir()
     frame.to_csv(tmp_path / "labels.csv", index=False)
-    frame.to_parquet(tmp_path / "labels.parquet", index=False)
-    frame.to_json(tmp_path / "labels.json", orient="records")
-    (tmp_path / "parts").mkdir()
-    frame[:100].to_csv(tmp_path / "parts" / "1.csv", index=False)
-    frame[100:].to_parquet(tmp_path / "parts" / "2.parquet", index=False)
-    written = []
-    for name in ("labels.csv", "labels.parquet", "labels.json", "parts"):
-        flags = [f"--annotations={tmp_path / name}", "--method=dawid_skene"]
-        output = tmp_path / f"of-{name}.csv"
-        skills = tmp_path / f"skills-{name}.csv"
-        assert call("aggregate", [*flags, f"--output={output}", f"--annotators={skills}"]) == 0
-        written.append((output.read_bytes(), skills.read_bytes()))
-    assert written == written[:1] * 4
-    by_parts = tmp_path / "engine.csv"
-    assert call("aggregate", [*flags, f"--output={by_parts}", "--engine=local"]) == 0
-    assert not by_parts.with_name("engine.csv.parts").exists()
-    one, other = (
-        pd.read_csv(path, index_col="task").sort_index()
-        for path in (tmp_path / "of-labels.csv.csv", by_parts)
+    frame[:100].to_csv(parts / "1.csv", index=False)
+    frame[100:].to_parquet(parts / "2.parquet", index=False)
+    files = (tmp_path / "labels.csv", parts)
+    whole, folder = (
+        cli("aggregate", [f"--annotations={path}", "--method=dawid_skene"]).out for path in files
     )
+    assert whole == folder
+    flags = [f"--annotations={parts}", "--method=dawid_skene", "--engine=local"]
+    by_parts = tmp_path / "engine.csv"
+    cli("aggregate", [*flags, f"--output={by_parts}"])
+    assert not by_parts.with_name("engine.csv.parts").exists()
+    one = pd.read_csv(io.StringIO(whole), index_col="task").sort_index()
+    other = pd.read_csv(by_parts, index_col="task").sort_index()
     pd.testing.assert_frame_equal(one, other, rtol=1e-6)
-    assert call("aggregate", [*flags, f"--output={tmp_path / 'folder'}"]) == 0
-    folder = pd.read_parquet(tmp_path / "folder" / "labels").astype({"task": int})
-    folder = folder.set_index("task").sort_index()
-    assert folder["probability"].to_numpy() == pytest.approx(one["probability"].to_numpy())
+    cli("aggregate", [*flags[:2], f"--output={tmp_path / 'folder'}"])
+    table = pd.read_parquet(tmp_path / "folder" / "labels").astype({"task": int})
+    probabilities = table.set_index("task").sort_index()["probability"]
+    assert_allclose(probabilities, one["probability"], rtol=1e-6)
 
 
 def test_many_labels_are_read_by_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,3 +270,10 @@ def test_many_labels_are_read_by_parts(tmp_path: Path, monkeypatch: pytest.Monke
     assert fits == [tmp_path / "out.csv.parts"]
     assert call("aggregate", [*flags, f"--annotators={tmp_path / 'a.csv'}"]) == 0
     assert len(fits) == 1, "skills need all labels in memory"
+
+
+def test_ids_with_apostrophes_stay_different(tmp_path: Path, cli) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("task,annotator,label\n=x,a,no\n=x,b,no\n'=x,a,yes\n'=x,b,yes\ny,a,no\n")
+    shown = cli("aggregate", [f"--annotations={path}", "--method=majority_vote"]).out
+    assert [row.split(",")[0] for row in shown.splitlines()[1:]] == ["'=x", "''=x", "y"]

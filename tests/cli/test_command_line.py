@@ -19,6 +19,8 @@ from neucrowd_tf.cli.command_line import check_outputs, run, say, write_outputs
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.run_files import Config, ExportedNames, Metrics, input_digest
 
+Printed = pytest.CaptureFixture[str]
+
 FULL_DISK = "error: No space left on device; free some and start again: standard output\n"
 
 
@@ -54,7 +56,7 @@ def test_models_are_annotators() -> None:
         named_models(("bot",), ["ann"])
 
 
-def test_how_a_command_ends(capsys: pytest.CaptureFixture[str]) -> None:
+def test_how_a_command_ends(capsys: Printed) -> None:
     def warned() -> list[str]:
         warnings.warn("two\nlines", stacklevel=1)
         return ["a note"]
@@ -71,13 +73,11 @@ def test_how_a_command_ends(capsys: pytest.CaptureFixture[str]) -> None:
         (library, 2, "error: 'a/\\udce9.csv': not UTF-8. Rename the file.\n"),
         (large, 2, "error: out of memory. Unable to allocate"),
     ):  # fmt: skip
-        assert run(command) == code  # type: ignore[arg-type]
+        assert run(command) == code
         assert capsys.readouterr().err.startswith(error)
 
 
-def test_several_files_are_written_or_none(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_several_files_are_written_or_none(tmp_path: Path, capsys: Printed) -> None:
     (tmp_path / "file").write_text("kept")
     (tmp_path / "a.csv").write_text("before")
     texts = {tmp_path / "a.csv": "a", Path("-"): "shown", tmp_path / "file" / "b.csv": "b"}
@@ -92,7 +92,7 @@ def test_several_files_are_written_or_none(
 
 @pytest.mark.parametrize("size", [1, 100_000])
 def test_a_full_disk_behind_stdout_is_named(
-    size: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    size: int, capsys: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def written() -> list[str]:
         write_outputs({Path("-"): "x" * size})
@@ -136,7 +136,7 @@ def test_output_is_utf8(monkeypatch: pytest.MonkeyPatch) -> None:
             stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors="strict")
             patch.setattr(sys, "stdout", stream)
             assert run(command) == 0
-            assert stream.buffer.getvalue() == text  # type: ignore[attr-defined]
+            assert stream.buffer.getvalue() == text
 
 
 # ----------------------------------------------------------------- JSON files of runs

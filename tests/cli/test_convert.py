@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -17,7 +15,7 @@ Writer = Callable[[Path], Path]
 
 
 @pytest.mark.parametrize("write", [row[1] for row in EXPORTS], ids=IDS)
-def test_converted_is_what_the_export_says(write: Writer, tmp_path: Path, cli: Any) -> None:
+def test_converted_is_what_the_export_says(write: Writer, tmp_path: Path, cli) -> None:
     path, output = write(tmp_path), tmp_path / "annotations.csv"
     captured = cli("convert", [f"--input={path}", f"--output={output}"])
     assert captured.out == ""
@@ -25,7 +23,7 @@ def test_converted_is_what_the_export_says(write: Writer, tmp_path: Path, cli: A
     assert read_annotations(output).annotations == read_annotations(path).annotations
 
 
-def test_tasks_and_gold(tmp_path: Path, cli: Any) -> None:
+def test_tasks_and_gold(tmp_path: Path, cli) -> None:
     tasks, gold = tmp_path / "tasks.csv", tmp_path / "gold.csv"
     path = label_studio(tmp_path)
     captured = cli("convert", [f"--input={path}", f"--tasks={tasks}", f"--gold={gold}"])
@@ -45,7 +43,7 @@ def test_tasks_and_gold(tmp_path: Path, cli: Any) -> None:
     ],
 )
 def test_what_cannot_be_converted(
-    content: str | None, flags: list[str], message: str, tmp_path: Path, cli: Any
+    content: str | None, flags: list[str], message: str, tmp_path: Path, cli
 ) -> None:
     path = tmp_path / "a.json"
     label_studio(tmp_path).rename(path)
@@ -57,26 +55,10 @@ def test_what_cannot_be_converted(
     assert not output.exists()
 
 
-def test_a_table_with_names_of_columns(tmp_path: Path, cli: Any) -> None:
+def test_a_table_with_names_of_columns(tmp_path: Path, cli) -> None:
     flags = ["--task_column=id", "--worker_column=who", "--label_column=says"]
     path = tmp_path / "a.tsv"
     path.write_text("id\twho\tsays\ttext\n007\tann\tx\tgood\n008\tann\t\tbad\n")
     captured = cli("convert", [f"--input={path}", *flags])
     assert captured.out == "task,annotator,label\n007,ann,x\n"
     assert "1 labels are missing" in captured.err
-    frame = pd.read_csv(path, sep="\t", dtype=str)
-    parquet, lines = tmp_path / "a.parquet", tmp_path / "a.jsonl"
-    frame.to_parquet(parquet)
-    frame.to_json(lines, orient="records", lines=True)
-    for other in (parquet, lines):
-        assert cli("convert", [f"--input={other}", *flags]).out == captured.out
-
-
-@pytest.mark.parametrize("name", ["a.json", "A.JSON", "a.jsonl"])
-def test_records_are_a_table(name: str, tmp_path: Path, cli: Any) -> None:
-    rows = [{"task": 1, "worker": "a", "label": "x"}, {"task": 1, "worker": "b", "label": "y"}]
-    lines = name.endswith("l")
-    (tmp_path / name).write_text("\n".join(map(json.dumps, rows)) if lines else json.dumps(rows))
-    assert (
-        cli("convert", [f"--input={tmp_path / name}"]).out == "task,annotator,label\n1,a,x\n1,b,y\n"
-    )

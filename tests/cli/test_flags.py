@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import pickle
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import pytest
 
@@ -42,7 +42,7 @@ TABLE += [f"--{name}={__file__}" for name in ("features", "annotations")]
         ("[" * 10_000, "[" * 10_000),
     ],
 )
-def test_hyper_parameter_values(text: str, value: object) -> None:
+def test_hyper_parameter_values(text: str, value) -> None:
     assert flags.parse_value(text) == value and type(flags.parse_value(text)) is type(value)
 
 
@@ -72,79 +72,83 @@ def test_flagfile(tmp_path: Path) -> None:
         parse([f"--flagfile={path}"])
 
 
-@pytest.mark.parametrize(
-    ("items", "message"),
-    [
-        ([], "--dataset is missing: name at least one"),
-        (["--dataset=hotel"], "--method is missing"),
-        ([*GIVEN, "--sed=3"], "Unknown command line flag 'sed'. Did you mean: seed"),
-        ([*GIVEN, "--zzz"], "Unknown command line flag 'zzz'"),
-        ([*GIVEN, "--seed=-1"], "--seed=-1: must be a whole number from 0 to 2147483647"),
-        ([*GIVEN, "--seed=one"], "--seed=one: must be a whole number"),
-        ([*GIVEN, "--seed"], "Missing value for flag --seed"),
-        ([*GIVEN, "--seed=" + "9" * 5000], ": must be a whole number"),
-        ([*GIVEN, "--resume=maybe"], "--resume=maybe: must be true or false"),
-        ([*GIVEN, "--noreport=x"], "--noreport=x does not take an argument"),
-        ([*GIVEN, "--evaluation=thrice"], "--evaluation=thrice: value should be one of <split|cv>"),
-        ([*GIVEN, "--num_runs=0"], "--num_runs=0: must be a whole number from 1"),
-        ([*GIVEN, "--seed=2147483647", "--num_runs=2"], "--num_runs: seeds go up to 2147483647"),
-        ([*GIVEN, "--hparam=n"], "--hparam=n: must be name=value"),
-        ([*GIVEN, "--rows=a"], "--rows: only with --suite."),
-        ([*GIVEN, "--space=epochs=[1]"], "--space: only with --tune."),
-        ([*GIVEN, "--distribute=multi_worker", "--jobs=2"], "--jobs: not with --distribute="),
-        ([*GIVEN, "--distribute=all"], "value should be one of <none|mirrored|multi_worker>"),
-        ([*GIVEN, "--device=tpu"], "--device=tpu: must be auto, cpu, gpu"),
-        ([*GIVEN, "--keep_annotations=0"], "--keep_annotations=0: must be a number above 0"),
-        ([*GIVEN, "--keep_annotations=nan"], "--keep_annotations=nan: must be a number"),
-        ([*GIVEN, "--checkpoint_seconds=-1"], "must be a number from 0"),
-        ([*GIVEN, "--data_dir=/nowhere/at/all"], "--data_dir=/nowhere/at/all: no such folder"),
-        ([*GIVEN, f"--data_dir={__file__}"], "not a folder"),
-        ([*GIVEN, "--output_dir="], "--output_dir=: must be a path"),
-        ([*GIVEN, "--missing", "--resume"], "--missing=--resume: must be a value, not a flag"),
-        ([*GIVEN, "--multi_label", "--resume"], "--multi_label=--resume: must be a value"),
-        ([*GIVEN, "--separator", "--resume"], "--separator=--resume: must be a value"),
-        (
-            [*GIVEN, "--output_dir", "--resume"],
-            "--output_dir=--resume: must be a value, not a flag",
-        ),
-        ([*GIVEN, "--truth=x.csv"], "--truth: only with --dataset=table."),
-        ([*GIVEN, "--separator=ab"], "--separator=ab: expected one ASCII sign"),
-        ([*GIVEN, "--scheduler=tcp://h:1", "--jobs=2"], "--jobs: not with --scheduler"),
-        ([*GIVEN, "--gold=/no.csv"], "--gold=/no.csv: no such file"),
-        (TABLE[:2], "--dataset=table needs exactly one"),
-        ([*TABLE, f"--texts={__file__}"], "--dataset=table needs exactly one"),
-        (TABLE[:3], "--annotations is missing"),
-        ([*TABLE, "--truth=/no.csv"], "--truth=/no.csv: no such file"),
-        ([*SUITE, "--dataset=hotel"], "--dataset: not with --suite"),
-        ([*SUITE, "--hparam=epochs=1"], "--hparam: not with --suite"),
-        ([*SUITE, "--classes=a,b"], "--classes: not with --suite"),
-        (["--flagfile=/no/such/file"], "--flagfile: Unable to open flagfile: [Errno 2] No such"),
-        ([*GIVEN, "--checkpoint_seconds=inf"], "--checkpoint_seconds=inf: must be a number"),
-        (["--flagfile=/"], "Unable to open flagfile: [Errno 21] Is a directory"),
-        ([*GIVEN, "more"], "'more' is not a flag"),
-    ],
-)
-def test_bad_flags_are_one_line(items: list[str], message: str) -> None:
+# Flags and a part of the line that rejects them. GIVEN, SUITE and TABLE stand for flags above.
+BAD_FLAGS = """
+=> --dataset is missing: name at least one
+--dataset=hotel => --method is missing
+GIVEN --sed=3 => Unknown command line flag 'sed'. Did you mean: seed
+GIVEN --zzz => Unknown command line flag 'zzz'
+GIVEN --seed=-1 => --seed=-1: must be a whole number from 0 to 2147483647
+GIVEN --seed=one => --seed=one: must be a whole number
+GIVEN --seed => Missing value for flag --seed
+GIVEN --seed=DIGITS => : must be a whole number
+GIVEN --resume=maybe => --resume=maybe: must be true or false
+GIVEN --noreport=x => --noreport=x does not take an argument
+GIVEN --evaluation=thrice => --evaluation=thrice: value should be one of <split|cv>
+GIVEN --num_runs=0 => --num_runs=0: must be a whole number from 1
+GIVEN --seed=2147483647 --num_runs=2 => --num_runs: seeds go up to 2147483647
+GIVEN --hparam=n => --hparam=n: must be name=value
+GIVEN --rows=a => --rows: only with --suite.
+GIVEN --space=epochs=[1] => --space: only with --tune.
+GIVEN --distribute=multi_worker --jobs=2 => --jobs: not with --distribute=
+GIVEN --distribute=all => value should be one of <none|mirrored|multi_worker>
+GIVEN --device=tpu => --device=tpu: must be auto, cpu, gpu
+GIVEN --keep_annotations=0 => --keep_annotations=0: must be a number above 0
+GIVEN --keep_annotations=nan => --keep_annotations=nan: must be a number
+GIVEN --checkpoint_seconds=-1 => must be a number from 0
+GIVEN --checkpoint_seconds=inf => --checkpoint_seconds=inf: must be a number
+GIVEN --data_dir=/nowhere/at/all => --data_dir=/nowhere/at/all: no such folder
+GIVEN --data_dir=FILE => not a folder
+GIVEN --output_dir= => --output_dir=: must be a path
+GIVEN --missing --resume => --missing=--resume: must be a value, not a flag
+GIVEN --multi_label --resume => --multi_label=--resume: must be a value
+GIVEN --separator --resume => --separator=--resume: must be a value
+GIVEN --output_dir --resume => --output_dir=--resume: must be a value, not a flag
+GIVEN --truth=x.csv => --truth: only with --dataset=table.
+GIVEN --separator=ab => --separator=ab: expected one ASCII sign
+GIVEN --scheduler=tcp://h:1 --jobs=2 => --jobs: not with --scheduler
+GIVEN --gold=/no.csv => --gold=/no.csv: no such file
+GIVEN more => 'more' is not a flag
+--dataset=table --method=mv_lr => --dataset=table needs exactly one
+TABLE --texts=FILE => --dataset=table needs exactly one
+--dataset=table --method=mv_lr --features=FILE => --annotations is missing
+TABLE --truth=/no.csv => --truth=/no.csv: no such file
+SUITE --dataset=hotel => --dataset: not with --suite
+SUITE --hparam=epochs=1 => --hparam: not with --suite
+SUITE --classes=a,b => --classes: not with --suite
+--flagfile=/no/such/file => --flagfile: Unable to open flagfile: [Errno 2] No such
+--flagfile=/ => Unable to open flagfile: [Errno 21] Is a directory
+"""
+UNUSED_FLAGS = """
+TABLE --data_dir=.
+GIVEN --folds=3 --keep_one --tune_by=crowd
+GIVEN --task_column=id --image_size=3
+SUITE --data_dir=. --num_runs=2
+"""
+
+
+def words(line: str) -> list[str]:
+    """The flags of a line above."""
+    named = {"GIVEN": GIVEN, "SUITE": SUITE, "TABLE": TABLE}
+    text = line.replace("FILE", __file__).replace("DIGITS", "9" * 5000)
+    return [flag for word in text.split() for flag in named.get(word, [word])]
+
+
+@pytest.mark.parametrize("line", BAD_FLAGS.strip().splitlines())
+def test_bad_flags_are_one_line(line: str) -> None:
+    flags, _, message = line.partition("=> ")
     with pytest.raises(UsageError) as caught:
-        parse(items)
+        parse(words(flags))
     assert message in str(caught.value) and "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "items",
-    [
-        [*TABLE, "--data_dir=."],
-        [*GIVEN, "--folds=3", "--keep_one", "--tune_by=crowd"],
-        [*GIVEN, "--task_column=id", "--image_size=3"],
-        [*SUITE, "--data_dir=.", "--num_runs=2"],
-    ],
-)
-def test_unused_flags_are_accepted(items: list[str]) -> None:
-    parse(items)
+@pytest.mark.parametrize("line", UNUSED_FLAGS.strip().splitlines())
+def test_unused_flags_are_accepted(line: str) -> None:
+    parse(words(line))
 
 
 @pytest.mark.parametrize("kind", [Options, *map(flags_of, LABEL_COMMANDS)])
-def test_table_flags_are_the_same_everywhere(kind: Any) -> None:
+def test_table_flags_are_the_same_everywhere(kind) -> None:
     assert issubclass(kind, TableOptions)
     meanings = {flag.name: flag.meaning for flag in declared(kind)}
     assert all(meanings[flag.name] == flag.meaning for flag in declared(TableOptions))
@@ -155,7 +159,7 @@ def test_table_flags_are_the_same_everywhere(kind: Any) -> None:
 
 @pytest.mark.parametrize("command", LABEL_COMMANDS)
 def test_help_lists_flags_with_defaults(
-    command: str, capsys: pytest.CaptureFixture[str], cli: Any
+    command: str, capsys: pytest.CaptureFixture[str], cli
 ) -> None:
     out = cli(command, ["--output=x", "--help"]).out
     assert out.startswith("usage: neucrowd ") and "--flagfile: " in out

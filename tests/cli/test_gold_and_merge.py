@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import shlex
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +12,10 @@ import pytest
 from neucrowd_tf.annotations import simulation
 from neucrowd_tf.cli.commands import call
 
+CrowdFile = tuple[Path, np.ndarray]
+
+Printed = pytest.CaptureFixture[str]
+
 pytestmark = pytest.mark.usefixtures("inferred_once")
 
 COLUMNS = ["task", "true_label", "consensus", "probability", "drawn"]
@@ -21,7 +23,7 @@ LABELS = "task,worker,label\na,u,x\na,v,x\nb,u,y\nb,v,x\nc,u,y\n"
 
 
 @pytest.fixture
-def crowd_csv(tmp_path: Path) -> tuple[Path, np.ndarray]:
+def crowd_csv(tmp_path: Path) -> CrowdFile:
     truth = np.random.default_rng(0).integers(3, size=200)
     matrices = simulation.confusion_annotators(15, 3, 0, accuracy=0.7)
     path = tmp_path / "annotations.csv"
@@ -35,19 +37,18 @@ def drawn(path: Path, *flags: str, tmp_path: Path) -> pd.DataFrame:
     return pd.read_csv(output)
 
 
-def test_random_items_by_seed(crowd_csv: tuple[Path, np.ndarray], tmp_path: Path) -> None:
+def test_random_items_by_seed(crowd_csv: CrowdFile, tmp_path: Path) -> None:
     path, _ = crowd_csv
     first, again, other = (
         drawn(path, "--size=30", f"--seed={seed}", tmp_path=tmp_path) for seed in (0, 0, 1)
     )
     assert list(first.columns) == COLUMNS
     assert len(set(first["task"])) == 30 and first["true_label"].isna().all()
-    pd.testing.assert_frame_equal(first, again)
-    assert set(first["task"]) != set(other["task"])
+    assert first.equals(again) and set(first["task"]) != set(other["task"])
 
 
 def test_doubtful_items_come_first_and_gold_ones_not_at_all(
-    crowd_csv: tuple[Path, np.ndarray], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    crowd_csv: CrowdFile, tmp_path: Path, capsys: Printed
 ) -> None:
     path, _ = crowd_csv
     doubtful = drawn(path, "--by=doubt", "--size=20", tmp_path=tmp_path)
@@ -67,7 +68,7 @@ def test_doubtful_items_come_first_and_gold_ones_not_at_all(
 
 
 def test_filled_in_they_are_gold_labels(
-    crowd_csv: tuple[Path, np.ndarray], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    crowd_csv: CrowdFile, tmp_path: Path, capsys: Printed
 ) -> None:
     path, truth = crowd_csv
     frame = drawn(path, "--size=50", tmp_path=tmp_path)
@@ -85,41 +86,40 @@ def test_filled_in_they_are_gold_labels(
     assert "Class shares: 0 0." in message
 
 
-def test_merged_by_hand(tmp_path: Path, capsys: pytest.CaptureFixture[str], cli: Any) -> None:
-    old, new, output = (tmp_path / name for name in ("a.csv", "b.csv", "c.csv"))
-    old.write_text(LABELS)
-    new.write_text(
-        "task,worker,priority,gain,reason,label\na,u,1,.1,r,y\nb,u,2,.1,r,y\nc,v,3,.1,r,\nc,w,4,.1,r,y\n"
-    )
-    assert call("merge", [f"--annotations={old}", f"--labels={new}", f"--output={output}"]) == 0
-    assert output.read_text().splitlines()[1:] == [
-        "a,u,y",
-        "a,v,x",
-        "b,u,y",
-        "b,v,x",
-        "c,u,y",
-        "c,w,y",
-    ]
-    message = capsys.readouterr().err
+@pytest.fixture
+def merge(tmp_path: Path, cli):
+    """Merges a table with the labels above; returns the rows of the result and what is said."""
+
+    def merged(labels: str, new: str, *flags: str) -> tuple[list[str], str]:
+        old, more, output = (tmp_path / name for name in ("a.csv", "b.csv", "c.csv"))
+        old.write_text(labels)
+        more.write_text(new)
+        files = [f"--annotations={old}", f"--labels={more}", f"--output={output}"]
+        message = cli("merge", [*files, *flags]).err
+        return output.read_text().splitlines()[1:], message
+
+    return merged
+
+
+def test_merged_by_hand(merge) -> None:
+    new = "a,u,1,.1,r,y\nb,u,2,.1,r,y\nc,v,3,.1,r,\nc,w,4,.1,r,y\n"
+    rows, message = merge(LABELS, f"task,worker,priority,gain,reason,label\n{new}")
+    assert " ".join(rows) == "a,u,y a,v,x b,u,y b,v,x c,u,y c,w,y"
     assert "5 labels and 3 new ones: 1 added, 1 replaced, 1 equal to earlier ones; 6" in message
     assert "1 annotator is new: 'w'. Check its spelling." in message
-    assert (
-        "would overwrite --labels"
-        in cli("merge", [f"--annotations={old}", f"--labels={new}", f"--output={new}"], 2).err
-    )
 
 
-def test_one_judges_column_is_merged(tmp_path: Path) -> None:
-    old, new, output = (tmp_path / name for name in ("a.csv", "b.csv", "c.csv"))
-    old.write_text(LABELS)
-    new.write_text("task,judge\na,x\nb,y\n")
-    assert call("merge", [f"--annotations={old}", f"--labels={new}", f"--output={output}"]) == 0
-    assert output.read_text().splitlines()[-2:] == ["a,judge,x", "b,judge,y"]
+def test_one_judges_column_is_merged(merge) -> None:
+    assert merge(LABELS, "task,judge\na,x\nb,y\n")[0][-2:] == ["a,judge,x", "b,judge,y"]
 
 
-def test_gold_items_that_are_not_a_random_draw_are_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_columns_of_the_first_file_need_not_be_those_of_the_second(merge) -> None:
+    old = LABELS.replace("task,worker,label", "doc;who;what").replace(",", ";")
+    columns = ["--task_column=doc", "--worker_column=who", "--label_column=what", "--separator=;"]
+    assert merge(old, "task,worker,label\na,u,y\n", *columns)[0][0] == "a,u,y"
+
+
+def test_gold_items_that_are_not_a_random_draw_are_said(tmp_path: Path, capsys: Printed) -> None:
     path, gold = tmp_path / "a.csv", tmp_path / "gold.csv"
     path.write_text(LABELS)
     words = "gold.csv: items were drawn by doubt, not at random: accuracy and class shares are"
@@ -129,28 +129,11 @@ def test_gold_items_that_are_not_a_random_draw_are_said(
         assert (words in capsys.readouterr().err) == (by == "doubt")
 
 
-def test_columns_of_the_first_file_need_not_be_those_of_the_second(tmp_path: Path) -> None:
-    old, new, output = (tmp_path / name for name in ("a.csv", "b.csv", "c.csv"))
-    old.write_text(LABELS.replace("task,worker,label", "doc;who;what").replace(",", ";"))
-    new.write_text("task,worker,label\na,u,y\n")
-    columns = ["--task_column=doc", "--worker_column=who", "--label_column=what", "--separator=;"]
-    flags = [f"--annotations={old}", f"--labels={new}", f"--output={output}", *columns]
-    assert call("merge", flags) == 0
-    assert pd.read_csv(io.StringIO(output.read_text()))["label"][0] == "y"
-
-
-def test_vote_counts_cannot_be_merged(tmp_path: Path, cli: Any) -> None:
-    votes, new = tmp_path / "votes.csv", tmp_path / "b.csv"
+def test_vote_counts_cannot_be_merged(tmp_path: Path, cli) -> None:
+    votes = tmp_path / "votes.csv"
     votes.write_text("task,votes_x,votes_y\na,2,1\nb,0,3\n")
-    new.write_text(LABELS)
-    assert (
-        "vote counts do not name annotators"
-        in cli("merge", [f"--annotations={votes}", f"--labels={new}"], 2).err
-    )
-
-
-def test_gold_asks_for_the_labels(cli: Any) -> None:
-    assert "--annotations is missing" in cli("gold", [], 2).err
+    shown = cli("merge", [f"--annotations={votes}", f"--labels={votes}"], 2).err
+    assert "vote counts do not name annotators" in shown
 
 
 # The judge's labels are a column beside people's, one label per item.
@@ -168,7 +151,7 @@ def pasted(error: str) -> list[list[str]]:
 
 
 def test_a_models_column_becomes_an_annotator(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Any
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli
 ) -> None:
     """The error of a command has the commands that work."""
     monkeypatch.chdir(tmp_path)
@@ -188,7 +171,7 @@ def test_a_models_column_becomes_an_annotator(
 
 
 def test_merge_asks_about_a_column_of_classes_if_no_label_is_new(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Any
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("a.csv").write_text(JUDGED)
@@ -204,7 +187,7 @@ def test_merge_asks_about_a_column_of_classes_if_no_label_is_new(
     assert "0 added" in cli("merge", [*flags, "--labels=a.csv"]).err
 
 
-def test_a_judge_is_no_second_column_of_annotators(tmp_path: Path, cli: Any) -> None:
+def test_a_judge_is_no_second_column_of_annotators(tmp_path: Path, cli) -> None:
     path = tmp_path / "a.csv"
     path.write_text(JUDGED.replace("gpt_judge", "judge").replace("photo", "item"))
     (command,) = pasted(cli("aggregate", [f"--annotations={path}"], 2).err)

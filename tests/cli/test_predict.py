@@ -9,15 +9,17 @@ import io
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.cli.commands import call
 from neucrowd_tf.methods.two_stage.labels_first import TwoStageClassifier
 from neucrowd_tf.saving.saved_model import NAMES, export_saved_model
+
+Printed = pytest.CaptureFixture[str]
 
 COLUMNS = ("width", "height", "=weight")
 CLASSES = ("=cat", "dog", "owl")
@@ -68,7 +70,7 @@ Fitted = tuple[TwoStageClassifier, np.ndarray]
 
 
 def test_the_estimators_numbers(
-    fitted: Fitted, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    fitted: Fitted, model: Path, tmp_path: Path, capsys: Printed
 ) -> None:
     estimator, features = fitted
     output = tmp_path / "new" / "y.csv"
@@ -77,7 +79,7 @@ def test_the_estimators_numbers(
     header, rows = _read(output)
     assert header == ["task", "predicted", "p_=cat", "p_dog", "p_owl"]
     wanted = estimator.predict_proba(features)
-    np.testing.assert_allclose(np.array([row[2:] for row in rows], dtype=float), wanted, atol=1e-6)
+    assert_allclose(np.array([row[2:] for row in rows], dtype=float), wanted, atol=1e-6)
     assert [row[0] for row in rows[:2]] == ["'=t0", "t1"]
     assert {row[1] for row in rows} == {"'=cat", "dog", "owl"}
     assert [row[1].lstrip("'") for row in rows] == estimator.classes_[
@@ -85,21 +87,22 @@ def test_the_estimators_numbers(
     ].tolist()
 
 
-def test_columns_in_another_order_and_batches_give_the_same(
-    fitted: tuple[TwoStageClassifier, np.ndarray], model: Path, tmp_path: Path
+def test_columns_in_another_order_give_the_same(
+    fitted: Fitted, model: Path, tmp_path: Path
 ) -> None:
     features = fitted[1]
-    _run(model, _table(tmp_path / "x.csv", features), tmp_path / "y.csv")
-    turned = _table(tmp_path / "turned.csv", features[:, ::-1], COLUMNS[::-1])
-    assert _run(model, turned, tmp_path / "z.csv") == 0
-    first, second = (
-        np.array([row[2:] for row in _read(tmp_path / name)[1]], dtype=float)
-        for name in ("y.csv", "z.csv")
+    tables = (
+        _table(tmp_path / "x.csv", features),
+        _table(tmp_path / "turned.csv", features[:, ::-1], COLUMNS[::-1]),
     )
-    np.testing.assert_allclose(first, second, atol=1e-6)
+    output = tmp_path / "y.csv"
+    first, second = (
+        [row[2:] for row in _read(output)[1]] for table in tables if _run(model, table, output) == 0
+    )
+    assert_allclose(np.array(first, dtype=float), np.array(second, dtype=float), atol=1e-6)
 
 
-def test_a_folder_of_images(tmp_path: Path, capsys: pytest.CaptureFixture[str], cli: Any) -> None:
+def test_a_folder_of_images(tmp_path: Path, cli) -> None:
     """Dark pictures are class 0 and bright ones class 1, trained on at 4 x 4 pixels; new ones of 8
     x 8 are scaled.
     """
@@ -109,36 +112,25 @@ def test_a_folder_of_images(tmp_path: Path, capsys: pytest.CaptureFixture[str], 
         np.repeat(np.arange(20), 2), np.tile([0, 1], 20), np.repeat(np.arange(20) % 2, 2)
     )
     model = export_saved_model(TwoStageClassifier().fit(features, crowd), tmp_path / "saved_model")
-    (tmp_path / "new").mkdir()
+    folder = tmp_path / "new"
+    folder.mkdir()
     for name, brightness in (("night", 0), ("day", 255)):
-        image.fromarray(np.full((8, 8, 3), brightness, dtype=np.uint8)).save(
-            tmp_path / "new" / f"{name}.png"
-        )
-    assert (
-        call(
-            "predict",
-            [f"--model={model}", f"--images={tmp_path / 'new'}", f"--output={tmp_path / 'y.csv'}"],
-        )
-        == 0
-    )
+        pixels = np.full((8, 8, 3), brightness, dtype=np.uint8)
+        image.fromarray(pixels).save(folder / f"{name}.png")
+    flags = [f"--model={model}", f"--images={folder}"]
+    cli("predict", [*flags, f"--output={tmp_path / 'y.csv'}"])
     assert [row[:2] for row in _read(tmp_path / "y.csv")[1]] == [["day", "1"], ["night", "0"]]
-    before = (tmp_path / "new" / "day.png").read_bytes()
-    (tmp_path / "new" / "dusk.tif").write_bytes(b"")
-    (tmp_path / "new" / "more").mkdir()
-    capsys.readouterr()
-    flags = [f"--model={model}", f"--images={tmp_path / 'new'}"]
-    assert (
-        "would overwrite --images="
-        in cli("predict", [*flags, f"--output={tmp_path / 'new' / 'day.png'}"], 2).err
-    )
-    assert (tmp_path / "new" / "day.png").read_bytes() == before
+    before = (folder / "day.png").read_bytes()
+    (folder / "dusk.tif").write_bytes(b"")
+    (folder / "more").mkdir()
+    refused = cli("predict", [*flags, f"--output={folder / 'day.png'}"], 2).err
+    assert "would overwrite --images=" in refused
+    assert (folder / "day.png").read_bytes() == before
     printed = cli("predict", [*flags, "--output=-"])
-    assert printed.out == (tmp_path / "y.csv").read_text()
-    assert printed.err == "2 rows\n"
+    assert printed.out == (tmp_path / "y.csv").read_text() and printed.err == "2 rows\n"
     table = _table(tmp_path / "x.csv", np.ones((2, 3)))
-    assert (
-        "name one of them" in cli("predict", [*flags, f"--features={table}", "--output=-"], 2).err
-    )
+    two = cli("predict", [*flags, f"--features={table}", "--output=-"], 2).err
+    assert "name one of them" in two
 
 
 @pytest.mark.parametrize(
@@ -150,11 +142,7 @@ def test_a_folder_of_images(tmp_path: Path, capsys: pytest.CaptureFixture[str], 
     ],
 )
 def test_other_columns_are_an_error(
-    model: Path,
-    tmp_path: Path,
-    columns: tuple[str, ...],
-    message: str,
-    capsys: pytest.CaptureFixture[str],
+    model: Path, tmp_path: Path, columns: tuple[str, ...], message: str, capsys: Printed
 ) -> None:
     output = tmp_path / "y.csv"
     output.write_text("before")
@@ -163,39 +151,36 @@ def test_other_columns_are_an_error(
     assert message in error and error.count("\n") == 1 and output.read_text() == "before"
 
 
-def test_other_errors_are_a_line_each(
-    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_other_errors_are_a_line_each(model: Path, tmp_path: Path, cli) -> None:
     good = _table(tmp_path / "x.csv", np.ones((2, 3)))
     np.save(tmp_path / "wide.npy", np.ones((2, 5)))
-    (tmp_path / "latin.csv").write_bytes(
-        "task,width,height,=weight\nnaïve,1,2,3\n".encode("latin-1")
-    )
+    header = "task,width,height,=weight\n"
+    (tmp_path / "latin.csv").write_bytes(f"{header}naïve,1,2,3\n".encode("latin-1"))
+    twins = tmp_path / "twins.csv"
+    twins.write_text(f"{header}a,1,2,3\na ,1,2,3\n")
     (tmp_path / "fake").mkdir()
     (tmp_path / "fake" / "saved_model.pb").write_bytes(b"nothing")
-    wrong = {
-        (tmp_path / "saved_model", good): "Runs write one with --export",
-        (tmp_path / "fake", good): "not a SavedModel from features to probabilities",
-        (model, tmp_path / "none.csv"): "no such file",
-        (model, tmp_path / "wide.npy"): "trained on rows of shape (3,)",
-        (model, tmp_path / "latin.csv"): "the bytes are not UTF-8",
-    }
-    for (folder, features), message in wrong.items():
-        assert _run(folder, features, tmp_path / "y.csv") == 2
-        error = capsys.readouterr().err
+    output = tmp_path / "y.csv"
+    for folder, features, message in (
+        (tmp_path / "saved_model", good, "Runs write one with --export"),
+        (tmp_path / "fake", good, "not a SavedModel from features to probabilities"),
+        (model, tmp_path / "none.csv", "no such file"),
+        (model, tmp_path / "wide.npy", "trained on rows of shape (3,)"),
+        (model, tmp_path / "latin.csv", "the bytes are not UTF-8"),
+        (model, twins, "item 'a' occurs twice"),
+    ):
+        flags = [f"--model={folder}", f"--features={features}", f"--output={output}"]
+        error = cli("predict", flags, 2).err
         assert message in error and error.count("\n") == 1, error
-    assert _run(model, good, tmp_path) == 2 and "--output" in capsys.readouterr().err
-    assert call("predict", []) == 2 and "--model" in capsys.readouterr().err
-    (tmp_path / "twins.csv").write_text("task,width,height,=weight\na,1,2,3\na ,1,2,3\n")
-    assert _run(model, tmp_path / "twins.csv", tmp_path / "y.csv") == 2
-    assert "item 'a' occurs twice" in capsys.readouterr().err
-    assert _run(model, tmp_path / "twins.csv", tmp_path / "z.csv", "--exact_names") == 0
-    assert [row[0] for row in _read(tmp_path / "z.csv")[1]] == ["a", "a "]
-    assert not (tmp_path / "y.csv").exists()
+    assert not output.exists()
+    into = [f"--model={model}", f"--features={good}", f"--output={tmp_path}"]
+    assert "--output" in cli("predict", into, 2).err and "--model" in cli("predict", [], 2).err
+    assert _run(model, twins, output, "--exact_names") == 0
+    assert [row[0] for row in _read(output)[1]] == ["a", "a "]
 
 
 def test_paths_that_are_not_utf8(
-    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    model: Path, tmp_path: Path, capsys: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = _table(tmp_path / "x.csv", np.ones((2, 3)))
     shutil.copytree(model, tmp_path / "m\udce9")
@@ -205,12 +190,10 @@ def test_paths_that_are_not_utf8(
     shown = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="strict")
     monkeypatch.setattr(sys, "stdout", shown)
     assert _run(model, rows, tmp_path / "y\udce9.csv") == 0
-    assert shown.buffer.getvalue().endswith(b"y\\udce9.csv: 2 rows\n")  # type: ignore[attr-defined]
+    assert shown.buffer.getvalue().endswith(b"y\\udce9.csv: 2 rows\n")
 
 
-def test_a_damaged_model_is_a_line(
-    model: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_damaged_model_is_a_line(model: Path, tmp_path: Path, capfd: Printed) -> None:
     table = _table(tmp_path / "x.csv", np.ones((2, 3)))
     damages: tuple[tuple[str, bytes], ...] = (
         ("variables/variables.index", b"a,b\n" * 50),

@@ -91,32 +91,31 @@ def test_the_installed_command_knows_the_library(repository: Path, tmp_path: Pat
     assert done.returncode == 0 and "  neucrowd " in done.stdout and "Suites:" not in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (["--version"], 0, "neucrowd "),
-        (["predict", "--help"], 0, "usage: neucrowd predict"),
-        (["report", "--help"], 0, "usage: neucrowd report"),
-        (["predict"], 2, "error: --model is missing: "),
-        (["preditc"], 2, "no command 'preditc'. Did you mean predict? Commands: report, aggregate"),
-        (["help", "predict"], 0, "usage: neucrowd predict"),
-        (["help", "predcit"], 2, "Did you mean predict?"),
-        (["zzz"], 2, "Commands: report, aggregate, relabel, merge, gold, convert, run, predict."),
-        ([], 0, "relabel    list the labels to collect next"),
-        (["--help"], 0, "Flags without a command are those of `run`"),
-    ],
-)
+# Arguments, the exit code, and a part of what is printed.
+SUB_COMMANDS = """
+--version => 0 neucrowd
+predict --help => 0 usage: neucrowd predict
+report --help => 0 usage: neucrowd report
+predict => 2 error: --model is missing:
+preditc => 2 no command 'preditc'. Did you mean predict? Commands: report, aggregate
+help predict => 0 usage: neucrowd predict
+help predcit => 2 Did you mean predict?
+zzz => 2 Commands: report, aggregate, relabel, merge, gold, convert, run, predict.
+=> 0 relabel    list the labels to collect next
+--help => 0 Flags without a command are those of `run`
+"""
+
+
+@pytest.mark.parametrize("line", SUB_COMMANDS.strip().splitlines())
 def test_sub_commands(
-    arguments: list[str],
-    code: int,
-    message: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["neucrowd", *arguments])
+    arguments, _, expected = line.partition("=> ")
+    code, message = expected.split(maxsplit=1)
+    monkeypatch.setattr(sys, "argv", ["neucrowd", *arguments.split()])
     with pytest.raises(SystemExit) as ended:
         console_main()
-    assert ended.value.code == code and message in "".join(capsys.readouterr())
+    assert ended.value.code == int(code) and message in "".join(capsys.readouterr())
 
 
 def _library_path() -> dict[str, str]:

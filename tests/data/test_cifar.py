@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pathlib
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import DataError, UsageError
 
 
-def write_batch(path: pathlib.Path, labels: np.ndarray, seed: int = 0) -> np.ndarray:
+def write_batch(path: Path, labels: np.ndarray, seed: int = 0) -> np.ndarray:
     """Writes images of random pixels and returns them `[M, 3, 32, 32]`."""
     images = np.random.default_rng(seed).integers(
         256, size=(len(labels), 3, 32, 32), dtype=np.uint8
@@ -25,7 +25,7 @@ def write_batch(path: pathlib.Path, labels: np.ndarray, seed: int = 0) -> np.nda
     return images
 
 
-def test_binary_layout(tmp_path: pathlib.Path) -> None:
+def test_binary_layout(tmp_path: Path) -> None:
     """Channel first in the file, channel last in memory; the label is the first byte."""
     written = write_batch(tmp_path / "batch.bin", np.array([3, 9]))
     images, labels = cifar.read_batch(tmp_path / "batch.bin")
@@ -45,7 +45,7 @@ def test_binary_layout(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.fixture
-def cifar10n(tmp_path: pathlib.Path) -> pathlib.Path:
+def cifar10n(tmp_path: Path) -> Path:
     """Batches 1 and 3 of 60 images each: tasks 0 to 59 and 20000 to 20059; annotators a and b label
     all, c only task 49999.
     """
@@ -67,7 +67,7 @@ def cifar10n(tmp_path: pathlib.Path) -> pathlib.Path:
     return tmp_path
 
 
-def test_cifar10n_matches_tasks_to_images(cifar10n: pathlib.Path) -> None:
+def test_cifar10n_matches_tasks_to_images(cifar10n: Path) -> None:
     dataset = registry.dataset("cifar10n").load(cifar10n)
     assert dataset.annotations.instance_names[[0, 59, 60, 119]].tolist() == [0, 59, 20000, 20059]
     assert dataset.annotations.annotator_names.tolist() == ["a", "b"]
@@ -80,7 +80,7 @@ def test_cifar10n_matches_tasks_to_images(cifar10n: pathlib.Path) -> None:
     assert (few.features == dataset.features[:70]).all()
 
 
-def test_cifar10n_long_tail(cifar10n: pathlib.Path) -> None:
+def test_cifar10n_long_tail(cifar10n: Path) -> None:
     """12 images a class: 12 * 4 ** (-c / 9) = 12, 10.3, 8.8, 7.6, 6.5, 5.6, 4.8, 4.1, 3.5, 3."""
     dataset = registry.dataset("cifar10n_lt").load(cifar10n, ratio=4.0)
     assert np.bincount(dataset.truth).tolist() == [12, 10, 8, 7, 6, 5, 4, 4, 3, 3]
@@ -89,7 +89,7 @@ def test_cifar10n_long_tail(cifar10n: pathlib.Path) -> None:
         registry.dataset("cifar10n").load(cifar10n, ratio=0.5)
 
 
-def test_cifar10n_cannot_be_downloaded_or_hold_other_labels(cifar10n: pathlib.Path) -> None:
+def test_cifar10n_cannot_be_downloaded_or_hold_other_labels(cifar10n: Path) -> None:
     with pytest.raises(
         DataError, match=r"cifar10n: expected --data_dir to name a folder .* cannot be downloaded"
     ):
@@ -101,7 +101,7 @@ def test_cifar10n_cannot_be_downloaded_or_hold_other_labels(cifar10n: pathlib.Pa
 
 
 @pytest.fixture
-def cifar_h(tmp_path: pathlib.Path) -> pathlib.Path:
+def cifar_h(tmp_path: Path) -> Path:
     """2,000 test images; annotator k of 60 labels 300 of them and is wrong on the first 5k; ten
     attention checks each.
     """
@@ -113,28 +113,18 @@ def cifar_h(tmp_path: pathlib.Path) -> pathlib.Path:
     frames = []
     for annotator in range(60):
         tasks = generator.permutation(1900)[:300]  # the last 100 images have no labels
-        chosen = np.where(np.arange(300) < 5 * annotator, (truth[tasks] + 1) % 10, truth[tasks])
-        check = pd.DataFrame(
-            {cifar10h.TASK: [-99999] * 10, cifar10h.CHOSEN: 3, cifar10h.TRUE: 3, cifar10h.CHECK: 1}
-        )
-        real = pd.DataFrame(
-            {
-                cifar10h.TASK: tasks,
-                cifar10h.CHOSEN: chosen,
-                cifar10h.TRUE: truth[tasks],
-                cifar10h.CHECK: 0,
-            }
-        )
-        frames.append(
-            pd.concat([check, real]).assign(
-                annotator_id=annotator, trial_index=range(310), chosen_category="cat"
-            )
-        )
-    pd.concat(frames).to_csv(folder / "cifar10h-raw.csv", index=False)
+        true = truth[tasks]
+        chosen = np.where(np.arange(300) < 5 * annotator, (true + 1) % 10, true)
+        frames.append(pd.DataFrame([tasks, chosen, true]).T.assign(check=0, annotator=annotator))
+        frames.append(pd.DataFrame([[-99999, 3, 3, 1, annotator]] * 10, columns=frames[0].columns))
+    frame = pd.concat(frames).assign(chosen_category="cat")
+    names = [cifar10h.TASK, cifar10h.CHOSEN, cifar10h.TRUE, cifar10h.CHECK, "annotator_id"]
+    frame.columns = [*names, "chosen_category"]
+    frame.to_csv(folder / "cifar10h-raw.csv", index=False)
     return tmp_path
 
 
-def test_cifar10h_crowding(cifar_h: pathlib.Path) -> None:
+def test_cifar10h_crowding(cifar_h: Path) -> None:
     """The least accurate annotators are those with the largest k; an image is in training or in
     test, never in both.
     """
@@ -154,7 +144,7 @@ def test_cifar10h_crowding(cifar_h: pathlib.Path) -> None:
     assert [int(right[names == k].sum()) for k in (57, 58, 59)] == [15, 10, 5]
 
 
-def test_cifar10h_dasc(cifar_h: pathlib.Path) -> None:
+def test_cifar10h_dasc(cifar_h: Path) -> None:
     dataset = registry.dataset("cifar10h_lt").load(cifar_h)
     assert dataset.annotations.num_annotators == 49
     assert np.bincount(dataset.test.labels).tolist() == [100] * 10
@@ -163,7 +153,7 @@ def test_cifar10h_dasc(cifar_h: pathlib.Path) -> None:
     assert (np.diff(sizes) <= 0).all() and sizes[0] / sizes[-1] == pytest.approx(5, rel=0.05)
 
 
-def test_cifar10h_refuses(cifar_h: pathlib.Path) -> None:
+def test_cifar10h_refuses(cifar_h: Path) -> None:
     path = cifar_h / "cifar10h" / "cifar10h-raw.csv"
     text = path.read_text()
     path.write_text(text.replace("chosen_label", "chosen_lable", 1))
@@ -175,7 +165,7 @@ def test_cifar10h_refuses(cifar_h: pathlib.Path) -> None:
         registry.dataset("cifar10h").load(cifar_h)
 
 
-def test_cifar100n_reads_the_second_label_byte(tmp_path: pathlib.Path) -> None:
+def test_cifar100n_reads_the_second_label_byte(tmp_path: Path) -> None:
     folder = tmp_path / "cifar100n"
     folder.mkdir()
     labels = np.arange(0, 100, 5)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-import pathlib
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -28,7 +28,7 @@ def load(name: str, request: pytest.FixtureRequest, seed: int = 0):
     return (read if seed else read_once)(name, folder, seed)
 
 
-def read(name: str, folder: pathlib.Path | None, seed: int):
+def read(name: str, folder: Path | None, seed: int):
     return registry.dataset(name).load(folder, seed, **SMALL.get(name, {}))
 
 
@@ -97,7 +97,7 @@ def test_card_beside_the_paper(name: str, request: pytest.FixtureRequest) -> Non
         assert computed[statistic] == published, statistic
 
 
-def test_syn_has_the_votes_of_the_authors_file(data_dir: pathlib.Path) -> None:
+def test_syn_has_the_votes_of_the_authors_file(data_dir: Path) -> None:
     """Majority accuracy, variance of wrong votes and kappa of drawn crowds beside the file's."""
     frame = pd.read_csv(data_dir / "neucrowd_syn" / "valid.csv", usecols=range(3))
 
@@ -116,7 +116,7 @@ def test_syn_has_the_votes_of_the_authors_file(data_dir: pathlib.Path) -> None:
     assert np.mean(drawn, axis=0) == pytest.approx(published, rel=0.08)
 
 
-def test_authors_files_of_syn(tmp_path: pathlib.Path) -> None:
+def test_authors_files_of_syn(tmp_path: Path) -> None:
     folder = tmp_path / "neucrowd_syn"
     folder.mkdir()
     for piece in ("train", "valid", "test"):
@@ -131,7 +131,7 @@ def test_authors_files_of_syn(tmp_path: pathlib.Path) -> None:
         registry.dataset("neucrowd_syn").load(tmp_path)
 
 
-def test_hotel_holds_votes(data_dir: pathlib.Path, tmp_path: pathlib.Path) -> None:
+def test_hotel_holds_votes(data_dir: Path, tmp_path: Path) -> None:
     dataset = registry.dataset("hotel").load(data_dir)
     assert not dataset.annotations.has_identities and dataset.truth is None
     assert not dataset.validation_is_truth and not dataset.test_is_truth
@@ -174,7 +174,7 @@ def test_one_vs_rest_balances_test_only(request: pytest.FixtureRequest) -> None:
     assert ((whole.test.labels[rows] == 0) == pair.test.labels).all()
 
 
-def test_imbalanced_options(data_dir: pathlib.Path) -> None:
+def test_imbalanced_options(data_dir: Path) -> None:
     """834 sixes: 166 for the test set, 668 to train on; a fifth of that in minority, each annotator
     labels half.
     """
@@ -194,17 +194,15 @@ def test_imbalanced_options(data_dir: pathlib.Path) -> None:
         registry.dataset("usps_syn").load(data_dir, 0, ratio=1.5)
 
 
-def test_gisette_layout(tmp_path: pathlib.Path) -> None:
+def test_gisette_layout(tmp_path: Path) -> None:
     folder = tmp_path / "gisette"
     folder.mkdir()
     for piece, size in (("train", 40), ("valid", 20)):
-        rows = [
-            " ".join(str((row * 7 + column) % 999) for column in range(5000)) for row in range(size)
-        ]
-        (folder / f"gisette_{piece}.data").write_text(" \n".join(rows) + " \n")
-        (folder / f"gisette_{piece}.labels").write_text(
-            "\n".join("1" if row % 2 else "-1" for row in range(size)) + "\n"
-        )
+        rows = np.arange(size)
+        pixels = (rows[:, None] * 7 + np.arange(5000)) % 999
+        np.savetxt(folder / f"gisette_{piece}.data", pixels, fmt="%d", newline=" \n")
+        signs = np.where(rows % 2, 1, -1)
+        np.savetxt(folder / f"gisette_{piece}.labels", signs, fmt="%d")
     dataset = registry.dataset("gisette_syn").load(tmp_path, 0)
     # 30 rows of either class: 6 to test, 24 and int(2.4) to train on
     assert dataset.features.shape == (26, 5000)
@@ -219,7 +217,7 @@ def test_gisette_layout(tmp_path: pathlib.Path) -> None:
         registry.dataset("gisette_syn").load(None)
 
 
-def test_gas_batches_7_and_10_are_used_where_they_are(tmp_path: pathlib.Path) -> None:
+def test_gas_batches_7_and_10_are_used_where_they_are(tmp_path: Path) -> None:
     folder = tmp_path / "gsad"
     folder.mkdir()
 
@@ -258,7 +256,7 @@ def test_gas_batches_7_and_10_are_used_where_they_are(tmp_path: pathlib.Path) ->
 
 
 def test_cards_are_printed(
-    capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+    capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     from data import __main__ as cards
 
@@ -276,14 +274,14 @@ def test_cards_are_printed(
     assert "Did you mean digits?" in capsys.readouterr().err
 
 
-def test_pairs_of_sentences(data_dir: pathlib.Path) -> None:
+def test_pairs_of_sentences(data_dir: Path) -> None:
     first, other = (registry.dataset("rte_text").load(data_dir, seed) for seed in (0, 1))
     assert first.name == "rte_text" and len(first.features) == 640 and len(first.test) == 160
     assert " || " in first.features[0] and first.annotations.num_annotators == 164
     assert first.test.names.tolist() != other.test.names.tolist()
 
 
-def test_md_agreement_takes_the_majorities_as_truth(tmp_path: pathlib.Path) -> None:
+def test_md_agreement_takes_the_majorities_as_truth(tmp_path: Path) -> None:
     folder = tmp_path / "md_agreement"
     folder.mkdir()
     for piece in ("train", "dev", "test"):

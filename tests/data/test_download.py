@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import http.server
-import pathlib
 import socket
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -40,17 +40,17 @@ class Handler(http.server.SimpleHTTPRequestHandler):
             self.end_headers()
             self.wfile.write(body)
 
-    def log_message(self, *_: object) -> None:
+    def log_message(self, *_) -> None:
         pass
 
 
 @pytest.fixture
-def served(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch):
+def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Returns a function that serves a folder on localhost; the cache is empty and waits are
     short."""
     servers = []
 
-    def start(folder: pathlib.Path, *faults: object) -> http.server.ThreadingHTTPServer:
+    def start(folder: Path, *faults) -> http.server.ThreadingHTTPServer:
         server = http.server.ThreadingHTTPServer(
             ("127.0.0.1", 0), lambda *args: Handler(*args, directory=str(folder))
         )
@@ -71,14 +71,14 @@ def served(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.fixture
-def toy(tmp_path: pathlib.Path) -> pathlib.Path:
+def toy(tmp_path: Path) -> Path:
     folder = tmp_path / "site" / "toy"
     folder.mkdir(parents=True)
     (folder / "toy.bin").write_bytes(CONTENT)
     return folder.parent
 
 
-def leftovers(folder: pathlib.Path) -> list[str]:
+def leftovers(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.rglob("*") if path.is_file())
 
 

@@ -4,8 +4,8 @@ can be wrong.
 
 from __future__ import annotations
 
-import pathlib
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -27,10 +27,10 @@ TRUTH = "task,label\n" + "".join(f"t{i},{c}\n" for i, c in enumerate("010101"))
 
 
 @pytest.fixture
-def files(tmp_path: pathlib.Path):
+def files(tmp_path: Path):
     """Writes files by name and returns their paths as options of the loader."""
 
-    def write(**texts: str | bytes) -> dict[str, pathlib.Path]:
+    def write(**texts: str | bytes) -> dict[str, Path]:
         paths = {}
         for name, text in texts.items():
             paths[name] = tmp_path / f"{name}.csv"
@@ -166,63 +166,53 @@ def test_labels_of_items_without_features(files) -> None:
         ("nonsense", "x"),
     ],
 )
-def test_options_have_types(files, name: str, value: object) -> None:
+def test_options_have_types(files, name: str, value) -> None:
     paths = files(features=FEATURES, annotations=LONG)
     with pytest.raises(UsageError, match=f"--{name}: "):
         load(**{**paths, name: value})
 
 
-def test_bad_truth_and_options(files, tmp_path) -> None:
+def test_bad_truth(files) -> None:
     paths = files(features=FEATURES, annotations=LONG, truth=TRUTH)
     for text, message in (
-        (TRUTH.replace("label", "lable"), r"truth\.csv: no label column. Columns: task, lable"),
-        (TRUTH + "t9,1\n", r"truth\.csv: line 8: item 't9' is not one of .*--unmatched=drop"),
-        (TRUTH + "t0,1\n", r"truth\.csv: line 8: item 't0' occurs twice"),
-        (TRUTH.replace("t3,1", "t3,7"), r"truth\.csv: line 5: label '7' is not one of"),
+        (TRUTH.replace("label", "lable"), "no label column. Columns: task, lable"),
+        (TRUTH + "t9,1\n", "line 8: item 't9' is not one of .*--unmatched=drop"),
+        (TRUTH + "t0,1\n", "line 8: item 't0' occurs twice"),
+        (TRUTH.replace("t3,1", "t3,7"), "line 5: label '7' is not one of"),
     ):
         paths["truth"].write_text(text)
-        with pytest.raises(DataError, match=message):
+        with pytest.raises(DataError, match=rf"truth\.csv: {message}"):
             load(**paths)
-    with pytest.raises(UsageError, match="--annotations is missing: --dataset=table needs a file"):
-        load(features=paths["features"])
-    message = "--test_truth is missing: --test_features and --test_truth go together"
-    with pytest.raises(UsageError, match=message):
-        load(
-            features=paths["features"],
-            annotations=paths["annotations"],
-            test_features=paths["features"],
-        )
-    with pytest.raises(DataError, match=r"nowhere\.csv: no such file"):
-        load(features=paths["features"], annotations=tmp_path / "nowhere.csv")
-    (tmp_path / "alike.csv").write_text("task,worker,label\nt0,a,1\nt1,a,1\n")
-    with pytest.raises(DataError, match="at least two classes, received only 1"):
-        load(features=paths["features"], annotations=tmp_path / "alike.csv")
-    (tmp_path / "bad.npy").write_bytes(b"not an array")
-    with pytest.raises(DataError, match=r"bad\.npy: expected a NumPy array in an NPY file"):
-        load(features=paths["features"], annotations=tmp_path / "bad.npy")
-    other = tmp_path / "other.csv"
-    paths["truth"].write_text(TRUTH)
-    more = FEATURES.replace("\n", ",1\n").replace("y,1\n", "y,w\n", 1)
-    for text, message in (
-        (FEATURES.replace("y", "z"), "there is no column 'y'"),
-        (more, "column 'w' is not among the training features"),
-    ):
-        other.write_text(text)
-        with pytest.raises(DataError, match=rf"other\.csv: {message}"):
-            load(
-                features=paths["features"],
-                annotations=paths["annotations"],
-                test_features=other,
-                test_truth=paths["truth"],
-            )
-    paths["truth"].write_text(TRUTH.replace("t3,1\n", ""))
-    with pytest.raises(DataError, match="test item 't3' has no true label"):
-        load(
-            features=paths["features"],
-            annotations=paths["annotations"],
-            test_features=paths["features"],
-            test_truth=paths["truth"],
-        )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"annotations": None}, "--annotations is missing: --dataset=table needs a file"),
+        ({"test_features": "features"}, "--test_truth is missing: --test_features and --test_tr"),
+        ({"annotations": "nowhere"}, r"nowhere\.csv: no such file"),
+        ({"annotations": "alike"}, "at least two classes, received only 1"),
+        ({"annotations": "bad"}, r"bad\.npy: expected a NumPy array in an NPY file"),
+        ({"test_features": "other", "test_truth": "truth"}, r"other\.csv: there is no column 'y'"),
+        ({"test_features": "more", "test_truth": "truth"}, r"more\.csv: column 'w' is not among"),
+        ({"test_features": "features", "test_truth": "few"}, "test item 't3' has no true label"),
+    ],
+)
+def test_bad_options(files, tmp_path, options, message: str) -> None:
+    paths = files(
+        features=FEATURES,
+        annotations=LONG,
+        truth=TRUTH,
+        alike="task,worker,label\nt0,a,1\nt1,a,1\n",
+        other=FEATURES.replace("y", "z"),
+        more=FEATURES.replace("\n", ",1\n").replace("y,1\n", "y,w\n", 1),
+        few=TRUTH.replace("t3,1\n", ""),
+    )
+    paths["nowhere"], paths["bad"] = tmp_path / "nowhere.csv", tmp_path / "bad.npy"
+    paths["bad"].write_bytes(b"not an array")
+    names = {"features": "features", "annotations": "annotations", **options}
+    with pytest.raises((DataError, UsageError), match=message):
+        load(**{option: paths[name] for option, name in names.items() if name is not None})
 
 
 @pytest.mark.parametrize("apart", [False, True])

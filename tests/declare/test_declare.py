@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import types
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -60,14 +59,14 @@ FUTURE = "from __future__ import annotations\n"
 
 
 @pytest.fixture(params=["", FUTURE], ids=["types", "texts"])
-def module(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
+def module(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
     module = types.ModuleType("declarations_of_a_test")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     exec(compile(request.param + SOURCE, module.__name__, "exec", dont_inherit=True), vars(module))
     return module
 
 
-def test_a_subclass_inherits_rule_and_meaning(module: Any) -> None:
+def test_a_subclass_inherits_rule_and_meaning(module) -> None:
     epochs = {item.name: item for item in declared(module.Longer)}["epochs"]
     assert (epochs.default, epochs.meaning, epochs.kinds) == (50, "passes.", (int,))
     assert "epochs: passes." in module.Longer.__doc__
@@ -85,13 +84,13 @@ def test_a_subclass_inherits_rule_and_meaning(module: Any) -> None:
         ("rate", None, "a number above 0"),
     ],
 )
-def test_types_are_part_of_the_rule(module: Any, name: str, value: Any, expected: str) -> None:
+def test_types_are_part_of_the_rule(module, name: str, value, expected: str) -> None:
     with pytest.raises(UsageError) as caught:
         check_arguments(module.Base(**{name: value}))
     assert str(caught.value) == f"{name}: expected {expected}, received {value!r}"
 
 
-def test_numbers_get_the_declared_type(module: Any) -> None:
+def test_numbers_get_the_declared_type(module) -> None:
     model = module.Base(rate=1, epochs=np.int64(3), patience=np.int32(2), widths=np.array([4, 2]))
     check_arguments(model)
     values = (model.rate, model.epochs, model.patience, model.widths)
@@ -99,7 +98,7 @@ def test_numbers_get_the_declared_type(module: Any) -> None:
     assert [type(value) for value in values] == [float, int, int, list]
 
 
-def test_flags(module: Any) -> None:
+def test_flags(module) -> None:
     items = ["--input=a.csv", "--size=3", "--share=.5", "--loud", "--by=y", "--names=a, b"]
     flags = parse(module.Flags, [*items, "--pairs=n=1", "--pairs=m=[2]", "--half=9"])
     assert flags == module.Flags(
@@ -127,7 +126,7 @@ def test_flags(module: Any) -> None:
         ("--loud=z", "must be true or false"),
     ],
 )
-def test_wrong_flags(module: Any, item: str, message: str) -> None:
+def test_wrong_flags(module, item: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse(module.Flags, ["--input=a", item])
     assert message in str(caught.value)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
+import types
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.cli.commands.predict import Scorer
@@ -75,47 +77,40 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def test_vectors_by_hand(tmp_path: Path) -> None:
     encoder = SentenceEncoder(str(make_encoder(tmp_path / "mean"))).fit()
-    half = np.sqrt(0.5)
-    expected = [
-        [1, 0],
-        [half, half],
-        [half, half],
-        [3 / np.sqrt(10), 1 / np.sqrt(10)],
-        [0, 0],
-        [0, 0],
-    ]
     texts = ["good", "good bad", "food", "good food", "?", ""]
-    np.testing.assert_allclose(encoder.transform(texts), expected, atol=1e-6)
+    sums = np.array([[1, 0], [1, 1], [1, 1], [3, 1], [0, 0], [0, 0]])
+    lengths = np.linalg.norm(sums, axis=1, keepdims=True)
+    assert_allclose(encoder.transform(texts), sums / np.maximum(lengths, 1), atol=1e-6)
     folder = make_encoder(tmp_path / "first")
     (folder / "1_Pooling").mkdir()
     (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
     first = SentenceEncoder(str(folder)).fit()
-    np.testing.assert_allclose(first.transform(["good bad", "bad good"]), [[1, 0], [0, 1]])
+    assert_allclose(first.transform(["good bad", "bad good"]), [[1, 0], [0, 1]])
     assert first.digest_ != encoder.digest_
     (folder / "config.json").write_text('{"max_position_embeddings": 1}')  # tokens
     cut = SentenceEncoder(str(folder)).fit()
-    np.testing.assert_allclose(cut.transform(["bad good good"]), [[0, 1]])
+    assert_allclose(cut.transform(["bad good good"]), [[0, 1]])
 
 
 def test_a_text_is_encoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, seen = make_encoder(tmp_path / "encoder"), []
     of_folder = sentences._of_folder
 
-    def watched(path: Path) -> Any:
+    def watched(path: Path):
         encode = of_folder(path)
         return lambda text: seen.append(text) or encode(text)
 
     monkeypatch.setattr(sentences, "_of_folder", watched)
     first = SentenceEncoder(str(folder)).fit()
     before = first.transform(["good", "bad", "good"])
-    np.testing.assert_array_equal(SentenceEncoder(str(folder)).transform(["good"]), before[:1])
+    assert_array_equal(SentenceEncoder(str(folder)).transform(["good"]), before[:1])
     assert sorted(seen) == ["bad", "good"]
     first.save(tmp_path / "saved")
     again = load(tmp_path / "saved")
-    np.testing.assert_array_equal(again.transform(["bad", "food"])[:1], before[1:2])
+    assert_array_equal(again.transform(["bad", "food"])[:1], before[1:2])
     assert sorted(seen) == ["bad", "food", "good"]
     make_encoder(folder, TABLE + 1)
-    with pytest.raises(DataError, match="another encoder than the model was trained with"):
+    with pytest.raises(DataError, match="not the encoder that the model was trained with"):
         load(tmp_path / "saved").transform(["good"])
 
 
@@ -129,14 +124,36 @@ def test_what_is_no_encoder(tmp_path: Path) -> None:
     (folder / "tokenizer.json").unlink()
     with pytest.raises(UsageError, match=r"tokenizer\.json is missing"):
         SentenceEncoder(str(folder)).fit()
+    with pytest.raises(DataError, match="texts"):
+        SentenceEncoder(str(make_encoder(tmp_path / "other"))).transform([1])
     with pytest.raises(UsageError, match="needs sentence-transformers"):
         SentenceEncoder("sentence-transformers:no").fit()
 
 
+def test_a_network_or_a_configuration_that_cannot_be_used(tmp_path: Path) -> None:
+    folder = make_encoder(tmp_path / "encoder")
+    (folder / "config.json").write_text('{"max_seq_length": "many"}')
+    with pytest.raises(DataError, match=r"not an encoder .*Export it again"):
+        SentenceEncoder(str(folder)).transform(["good"])
+    (folder / "config.json").unlink()
+    network = (folder / "model.onnx").read_bytes()
+    (folder / "model.onnx").write_bytes(network.replace(b"input_ids", b"pixel_ids"))
+    with pytest.raises(DataError, match=r"not an encoder .*pixel_ids.* Export it again"):
+        SentenceEncoder(str(folder)).transform(["good"])
+
+
+def test_a_package_that_cannot_load_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(name: str) -> None:
+        raise OSError(f"{name} is not a local folder")
+
+    package = types.SimpleNamespace(SentenceTransformer=unknown)
+    monkeypatch.setitem(sys.modules, "sentence_transformers", package)
+    with pytest.raises(DataError, match="--encoder=sentence-transformers:no: cannot be loaded"):
+        SentenceEncoder("sentence-transformers:no").fit()
+
+
 @pytest.mark.parametrize("method", ["mv_lr", "auto"])
-def test_a_model_takes_vectors_and_predict_makes_them(
-    tmp_path: Path, method: str, cli: Any
-) -> None:
+def test_a_model_takes_vectors_and_predict_makes_them(tmp_path: Path, method: str, cli) -> None:
     rng = np.random.default_rng(0)  # no two texts share a word
     texts = np.array(["".join(rng.choice(list("abcdefgh"), 7)) for _ in range(48)], object)
     labels = np.arange(48) % 2
@@ -161,7 +178,7 @@ def test_a_model_takes_vectors_and_predict_makes_them(
     scorer = Scorer(saved)
     assert scorer.shape == (2,) and not scorer.takes_texts
     got = scorer.probabilities(encoder.transform(texts))
-    np.testing.assert_allclose(got, expected, atol=1e-5)
+    assert_allclose(got, expected, atol=1e-5)
     (tmp_path / "texts.csv").write_text("task,text\n1,good\n2,bad\n")
     flags = [f"--model={saved}", f"--texts={tmp_path / 'texts.csv'}", "--output=-"]
     rows = list(csv.reader(cli("predict", flags).out.splitlines()))

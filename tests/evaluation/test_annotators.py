@@ -7,6 +7,7 @@ import io
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.annotations import Annotations, statistics
 from neucrowd_tf.annotations.simulation import from_skills, simulate
@@ -46,7 +47,7 @@ def test_planted_spammers_are_among_the_lowest_twelve(
     crowd, _ = _crowd(seed, classes, prior=prior)
     table = rank_annotators(crowd)
     assert set(range(10)) <= set(table.index[-12:])
-    np.testing.assert_array_equal(table["rank"], np.arange(1, 41))
+    assert_array_equal(table["rank"], np.arange(1, 41))
 
 
 def test_adversaries_are_told_from_spammers() -> None:
@@ -63,19 +64,17 @@ def test_agreement_by_hand() -> None:
     crowd = Annotations.from_dense([[0, 0, 1, -1], [1, 1, 1, -1], [-1, -1, -1, 0]], num_classes=2)
     # Annotator 0: 1 of 2 others agree, then 2 of 2: 3/4; annotator 2: 0 of 2, 2 of 2; annotator 3
     # has nobody beside it.
-    np.testing.assert_allclose(statistics.leave_one_out_agreement(crowd), [0.75, 0.75, 0.5, np.nan])
+    assert_allclose(statistics.leave_one_out_agreement(crowd), [0.75, 0.75, 0.5, np.nan])
     # The others' shares of class 0 and 1 are (.5, .5), (0, 1) for annotator 0, whose labels are
     # half 0: chance is .25 * .5 + .75 * .5. Annotator 2 gives one class: as by chance.
     beyond, shared = agreement_beyond_chance(crowd, np.ones(4))
-    np.testing.assert_allclose(beyond, [0.25, 0.25, 0.0, 0.0])
+    assert_allclose(beyond, [0.25, 0.25, 0.0, 0.0])
     assert shared.tolist() == [2, 2, 2, 0]
     # The mean of the crowd's is 1/6; the second time annotator 2 counts for (0 + 10) / 12 = .833,
     # the others for (3 + 10) / 12 = 1.083.
     share = 1.083333 / (1.083333 + 0.833333)
     beyond, _ = agreement_beyond_chance(crowd, np.array([1.083333, 1.083333, 0.833333, 1.0]))
-    np.testing.assert_allclose(
-        beyond[0], (share + 1) / 2 - (share / 4 + (2 - share) / 4), atol=1e-6
-    )
+    assert_allclose(beyond[0], (share + 1) / 2 - (share / 4 + (2 - share) / 4), atol=1e-6)
     table = rank_annotators(crowd).sort_index()
     assert table["overlap"].tolist() == [2, 2, 2, 0] and np.isnan(table.loc[3, "beyond_chance"])
     assert table.loc[0, "beyond_chance"] == pytest.approx(1.5)

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy import stats
 from sklearn import metrics as sk
 
@@ -73,14 +74,12 @@ def test_a_crossed_interval_by_hand() -> None:
     squares = np.array([1 / 6, 1 / 2, 1 / 6])
     freedom = 0.5**2 / np.sum(squares**2 / [1, 2, 2])
     half = stats.t.ppf(0.975, freedom) * np.sqrt(1 / 12)
-    np.testing.assert_allclose(
-        [interval.estimate, interval.low, interval.high], [0.5, 0.5 - half, 0.5 + half]
-    )
+    assert_allclose([interval.estimate, interval.low, interval.high], [0.5, 0.5 - half, 0.5 + half])
     # One seed is Student's interval over instances.
     values = np.random.default_rng(0).normal(size=(1, 40))
     expected = stats.ttest_1samp(values[0], 0.0).confidence_interval(0.95)
     interval = crossed_interval(values)
-    np.testing.assert_allclose([interval.low, interval.high], [expected.low, expected.high])
+    assert_allclose([interval.low, interval.high], [expected.low, expected.high])
 
 
 def _predictions(classes: int, size: int = 60) -> tuple[np.ndarray, np.ndarray]:

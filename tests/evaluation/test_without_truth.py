@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty import Calibration, Certainty, Estimate
@@ -45,7 +46,7 @@ def test_labels_that_say_nothing_leave_the_predictions_as_they_are() -> None:
     """With the same likelihood of all classes, t = 1 and b = 0."""
     predictions = np.random.default_rng(0).dirichlet(np.ones(3), 50)
     result = scaled_predictions(np.ones((50, 3)), predictions)
-    np.testing.assert_allclose(np.exp(result), predictions, atol=1e-5)
+    assert_allclose(np.exp(result), predictions, atol=1e-5)
 
 
 def certainty(votes: list[list[int]], gold: list[int] | None = None) -> Certainty:
@@ -63,7 +64,7 @@ def test_instances_without_labels_have_the_predictions_alone() -> None:
     # The scale t is fitted to the crowd, which the model always agrees with: it is surer than .7.
     assert 0.7 < posterior[2, 0] < 1.0
     alone = judge(certainty([[0, 0]] * 60), rows, model).posterior
-    np.testing.assert_allclose(alone, model, atol=1e-5)
+    assert_allclose(alone, model, atol=1e-5)
 
 
 def test_gold_labels_are_certain_and_estimate_the_accuracy() -> None:
@@ -139,7 +140,7 @@ def test_labels_of_all_instances_by_crowd_and_model() -> None:
     assert rows[3]["num_labels"] == 0 and rows[3]["votes"] == ""
     assert 0.5 < rows[3]["probability"] < 1
     assert [row["model_held_out"] for row in rows] == ["no"] * 3 + ["yes"] * 2
-    np.testing.assert_allclose(inferred.probas.sum(axis=1), 1.0)
+    assert_allclose(inferred.probas.sum(axis=1), 1.0)
     assert [line.split(",")[0] for line in inferred.held_out_csv().splitlines()] == [
         *("task", "t3", "t4")
     ]

@@ -19,13 +19,34 @@ from neucrowd_tf.methods.crowding.objectives import selection_counts, split_by_e
 from neucrowd_tf.methods.crowding.records import Logged, Pairs
 
 Compare = Callable[[Any, Any], None]
+# Layers of the example, and what they are called in the package.
+GENERATOR = """
+embed_x instance_embedding
+embed_e annotator_embedding
+from_x from_instance
+from_e from_annotator
+from_z_hat from_classifier
+from_noise from_noise
+scores scores
+"""
+DISCRIMINATOR = """
+encode_x instance_encoder
+encode_e annotator_encoder
+"""
+AUXILIARY = """
+embed_label label_embedding
+from_label from_label
+from_x from_instance
+from_e from_annotator
+scores scores
+"""
 N, R = 60, 5
 RATE = 1e3  # so that rounding of the weights is small beside the step
 SEED = np.array([3, 4], np.int32)
 
 
 @pytest.fixture(scope="module")
-def table() -> Any:
+def table():
     """Labels of 60 instances by five annotators, a third of the cells."""
     rng = np.random.default_rng(2)
     return np.where(rng.random((N, R)) < 0.3, rng.integers(8, size=(N, R)), -1).astype("int32")
@@ -37,7 +58,7 @@ class Played:
     Both have the same weights; each turn is one batch and one pass.
     """
 
-    def __init__(self, Y: Any) -> None:
+    def __init__(self, Y) -> None:
         rng = np.random.default_rng(1)
         self.x, self.e = rng.normal(size=(N, 6)).astype("float32"), np.eye(R, dtype="float32")
         self.classifier = crowding.make_classifier(6)
@@ -56,32 +77,20 @@ class Played:
         self.noise = pair_noise(fold(SEED, 0), [N, R, crowding.noise_size]).numpy()
         self.G(self.x[:, None], self.e, self.z[:, None], self.noise)
         self.judged()
-        g, d, q = self.game.generator, self.game.discriminator, self.game.auxiliary
-        both = [
-            (self.G.embed_x, g.instance_embedding),
-            (self.G.embed_e, g.annotator_embedding),
-            (self.G.from_x, g.from_instance),
-            (self.G.from_e, g.from_annotator),
-            (self.G.from_z_hat, g.from_classifier),
-            (self.G.from_noise, g.from_noise),
-            (self.G.scores, g.scores),
-            (self.D.encode_x, d.instance_encoder),
-            (self.D.encode_e, d.annotator_encoder),
-            (self.Q.embed_label, q.label_embedding),
-            (self.Q.from_label, q.from_label),
-            (self.Q.from_x, q.from_instance),
-            (self.Q.from_e, q.from_annotator),
-            (self.Q.scores, q.scores),
-        ]
         self.variables = [
-            (ours, theirs)
-            for one, other in both
-            for ours, theirs in zip(one.weights, other.weights, strict=True)
+            pair
+            for one, other, layers in (
+                (self.G, self.game.generator, GENERATOR),
+                (self.D, self.game.discriminator, DISCRIMINATOR),
+                (self.Q, self.game.auxiliary, AUXILIARY),
+            )
+            for ours, theirs in map(str.split, layers.strip().splitlines())
+            for pair in zip(getattr(one, ours).weights, getattr(other, theirs).weights, strict=True)
         ]
-        self.variables += [(self.D.M, d.matrices), (self.D.W, d.mixing)]
-        self.variables += list(
-            zip(self.classifier.weights, self.game.classifier.weights, strict=True)
-        )
+        classifiers = (self.classifier.weights, self.game.classifier.weights)
+        discriminator = self.game.discriminator
+        self.variables += [*zip(*classifiers, strict=True)]
+        self.variables += [(self.D.M, discriminator.matrices), (self.D.W, discriminator.mixing)]
         for ours, theirs in self.variables:
             theirs.assign(theirs + 0.01 * tf.ones_like(theirs))  # biases begin at 0
             ours.assign(theirs)
@@ -100,7 +109,7 @@ class Played:
         theirs = Logged(np.arange(N, dtype=np.int32), self.z, self.y, G_0, L_G, delta)
         return theirs, (self.x, self.noise, self.z, self.y, G_0)
 
-    def compare(self, alike: Compare, loss: Any, networks: Any, turn: Callable[[], Any]) -> None:
+    def compare(self, alike: Compare, loss, networks, turn: Callable[[], Any]) -> None:
         """Compares gradients with how far the package's step moves its weights."""
         ids = {id(variable) for network in networks for variable in network.trainable_variables}
         pairs = [pair for pair in self.variables if id(pair[0]) in ids]
@@ -115,7 +124,7 @@ class Played:
 
 
 @pytest.fixture(scope="module")
-def played(table: Any) -> Played:
+def played(table) -> Played:
     return Played(table)
 
 
@@ -128,7 +137,7 @@ def test_its_defaults_are_the_packages() -> None:
     assert crowding.floor == Game.ratio_floor and package.multiplier == "mean"
 
 
-def test_graph_and_networks(played: Played, table: Any, alike: Compare) -> None:
+def test_graph_and_networks(played: Played, table, alike: Compare) -> None:
     game, x, e = played.game, played.x, played.e
     alike([played.D.correlation], [game.discriminator.correlation])
     encoded = game.discriminator.encode(x, e)
@@ -142,7 +151,7 @@ def test_graph_and_networks(played: Played, table: Any, alike: Compare) -> None:
     alike(ours, game.reward((x, e), played.z, played.y))
 
 
-def test_selection(table: Any) -> None:
+def test_selection(table) -> None:
     rng = np.random.default_rng(0)
     log_g = np.log(rng.dirichlet(np.full(8, 0.3), size=(N, R)) + 1e-9)
     counts, drawn = np.zeros((N, R)), 2_000
@@ -159,7 +168,7 @@ def test_selection(table: Any) -> None:
     np.testing.assert_allclose(share, 1 / entropy / (1 / entropy).sum(), atol=0.03)
 
 
-def test_the_step_of_the_discriminative_module(played: Played, table: Any, alike: Compare) -> None:
+def test_the_step_of_the_discriminative_module(played: Played, table, alike: Compare) -> None:
     rows, codes = (column.astype(np.int32) for column in np.nonzero(np.ones((N, R))))
     authentic = (table >= 0).ravel()
     labels = np.where(authentic, table.ravel(), played.y.ravel())

@@ -23,14 +23,14 @@ def test_its_defaults_are_the_packages() -> None:
 
 
 @pytest.mark.parametrize("rule", ["bayesian", "mle"])
-def test_confidence(voted: Any, alike: Compare, rule: str) -> None:
+def test_confidence(voted, alike: Compare, rule: str) -> None:
     data, positive = voted
     theirs = RLL(rule)._confidence(data.annotations.vote_counts(), data.labels)
     formula = {"bayesian": rll.confidence, "mle": rll.confidence_mle}[rule]
     alike([formula(data.labels, positive)], [theirs])
 
 
-def test_a_step_has_the_packages_loss_and_gradients(voted: Any, alike: Compare) -> None:
+def test_a_step_has_the_packages_loss_and_gradients(voted, alike: Compare) -> None:
     data, positive = voted
     package, _ = RLL(seed=3)._model_and_batches(data)
     encoder = rll.make_encoder(8, 3)
@@ -45,7 +45,7 @@ def test_a_step_has_the_packages_loss_and_gradients(voted: Any, alike: Compare) 
     alike([loss, *gradients], [theirs, *tape.gradient(theirs, variables)])
 
 
-def test_groups_are_drawn_evenly_and_without_repetition(voted: Any) -> None:
+def test_groups_are_drawn_evenly_and_without_repetition(voted) -> None:
     labels = voted[0].labels
     groups = rll.draw_groups(np.random.default_rng(1), labels, 20_000)
     assert (labels[groups] == [1, 1, 0, 0, 0]).all()

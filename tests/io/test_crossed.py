@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.column_names import crossed
-from neucrowd_tf.io.labels import read_annotations
-from neucrowd_tf.io.schema import TableOptions
+from tests.io.reading import message, read
 
 
 def table(header: str, rows: list[str]) -> str:
@@ -18,19 +16,6 @@ def table(header: str, rows: list[str]) -> str:
 
 
 BITS = [",".join(bits) for bits in itertools.product("01", repeat=4)]
-
-
-def read(folder: Path, text: str, **flags: str) -> str:
-    (folder / "a.csv").write_text(text)
-    lines: list[str] = []
-    read_annotations(folder / "a.csv", TableOptions.of(**flags), report=lines.append)
-    return "\n".join(lines)
-
-
-def message(folder: Path, text: str) -> str:
-    with pytest.raises(DataError) as caught:
-        read(folder, text)
-    return str(caught.value)
 
 
 @pytest.mark.parametrize("item", ["item", "id", "doc"])
@@ -45,7 +30,7 @@ def test_questions_in_the_names_of_columns_are_not_pooled(item: str, tmp_path: P
     assert f"--task_column={item} --label_column=ann_rude,ann_toxic\n" in shown
     assert "If each column is an annotator: " in shown
     named = read(tmp_path, text, task_column=item, label_column="ann_rude,bob_rude")
-    assert "32 labels of 16 items by 2 annotators" in named
+    assert "32 labels of 16 items by 2 annotators" in named.lines[0]
     confident = message(tmp_path, table(f"{item},ann,ann_conf,bob,bob_conf", BITS))
     assert f"Those without the ending: --task_column={item} --label_column=ann,bob\n" in confident
 
@@ -69,8 +54,7 @@ def test_one_hot_classes_are_no_annotators(tmp_path: Path) -> None:
     for item in ("item", "doc"):
         shown = message(tmp_path, table(f"{item},joy,anger,neutral", rows))
         assert "[vote_counts]" in shown and "--votes_columns=joy,anger,neutral" in shown
-    assert "3 annotators" in read(
-        tmp_path, table("item,ann,bob,cy", [*rows, "1,1,1", "1,1,1", "1,1,1"])
-    )
+    people = table("item,ann,bob,cy", [*rows, "1,1,1", "1,1,1", "1,1,1"])
+    assert "3 annotators" in read(tmp_path, people).lines[0]
     shown = message(tmp_path, table("item,joy,anger,neutral", [*rows, "1,1,0"]))
     assert "have high numbers in different rows" in shown

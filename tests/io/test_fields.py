@@ -4,106 +4,29 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import TableOptions
-from tests.io.test_shapes import message, pasted, read
+from tests.io.reading import message, pasted, read
 
-ITEMS = [f"t{i}" for i in range(4)]
-BY = ("ann", "bob", "cy")
-LABELS = {(item, by): ("pos", "neg")[i * (j + 1) % 2] for i, item in enumerate(ITEMS)
-          for j, by in enumerate(BY)}  # fmt: skip
-EACH = [(item, [(by, LABELS[item, by]) for by in BY]) for item in ITEMS]
-
-# By tool: the file, and what the proposed command has besides the paths of `fields.toml`.
-TOOLS: dict[str, Any] = {
-    "Inspect": {
-        "version": 2,
-        "eval": {"task": "t"},
-        "samples": [
-            {"id": item, "epoch": 1, "input": "q", "scores": {by: {"value": x} for by, x in of}}
-            for item, of in EACH
-        ],
-    },
-    "LangSmith": [
-        {"id": f"{item}{by}{key}", "run_id": item, "key": key, "score": x,
-         "feedback_source": {"type": "app", "user_id": by}}
-        for item, of in EACH for by, x in of for key in ("correct", "tone")
-    ],
-    "Weave": [
-        {"id": item, "op_name": "op", "summary": {"weave": {"feedback": [
-            {"id": by, "creator": by, "payload": {"value": x}} for by, x in of]}}}
-        for item, of in EACH
-    ],
-    "OpenAI evals": [
-        {"spec": {"run_id": "r"}},
-        *({"run_id": by, "event_id": n, "sample_id": item, "data": {"choice": x}}
-          for n, (item, of) in enumerate(EACH) for by, x in of),
-        {"final_report": {"accuracy": 0.5}},
-    ],
-    "OpenAI evals, items of a run": {"object": "list", "data": [
-        {"datasource_item_id": item, "results": [{"name": by, "passed": x} for by, x in of]}
-        for item, of in EACH
-    ]},
-    "MLflow": [
-        {"info": {"trace_id": item, "assessments": [
-            {"assessment_name": name, "source": {"source_id": by}, "feedback": {"value": x}}
-            for by, x in of for name in ("correct", "tone")]}, "data": {"spans": [{"name": "x"}]}}
-        for item, of in EACH
-    ],
-    "Potato": [
-        {"user_id": by, "instance_id": item, "label_annotations": {"mood": {x: "true"}}}
-        for item, of in EACH for by, x in of
-    ],
-    "Toloka's assignments": {"items": [
-        {"status": "ACCEPTED", "user_id": by, "tasks": [{"id": item} for item in ITEMS],
-         "solutions": [{"output_values": {"result": LABELS[item, by]}} for item in ITEMS]}
-        for by in BY
-    ] + [{"status": "REJECTED", "user_id": "dee", "tasks": [{"id": "t0"}],
-          "solutions": [{"output_values": {"result": "pos"}}]}], "has_more": False},
-    "LightTag": {"schema": {}, "examples": [
-        {"example_id": item, "content": "x", "classifications": [
-            {"classname": x, "annotated_by": [{"annotator": by, "timestamp": "2024"}]}
-            for by, x in of]}
-        for item, of in EACH
-    ]},
-    "Amazon Augmented AI": [
-        {"humanLoopName": item, "humanAnswers": [
-            {"answerContent": {"mood": {"label": x}}, "workerId": by} for by, x in of]}
-        for item, of in EACH
-    ],
-    "Scale": [
-        {"task_id": item, "responses": [
-            {"worker_id": by, "annotations": {"mood": {"response": [x]}}} for by, x in of]}
-        for item, of in EACH
-    ],
-    "Langfuse": {"meta": {"page": 1}, "data": [
-        {"id": f"{item}{by}{name}", "traceId": item, "name": name, "value": x, "authorUserId": by}
-        for item, of in EACH for by, x in of for name in ("correct", "tone")
-    ]},
-    "parallel lists": [
-        {"id": item, "users": [by for by, _ in of], "ratings": [x for _, x in of]}
-        for item, of in EACH
-    ],
-    "lists of objects": [
-        {"id": item, "reviews": [{"by": {"name": by}, "verdict": x} for by, x in of]}
-        for item, of in EACH
-    ],
-}  # fmt: skip
+# What ann, bob and cy say of each item.
+LABELS = {"t0": "pos pos pos", "t1": "neg pos neg", "t2": "pos pos pos", "t3": "neg pos neg"}
+# The same labels as each tool writes them, by tool.
+TOOLS = json.loads((Path(__file__).parent / "cases" / "records.json").read_text("utf-8"))
 
 
-def triples(folder: Path, content: Any, **flags: Any) -> dict[tuple[str, str], str]:
-    frame = read(folder, content, "a.json", **flags).annotations.to_frame()
-    return {(item, by): label for item, by, label in frame.to_numpy().tolist()}
+def labels_by_item(folder: Path, content, **flags) -> dict[str, str]:
+    frame = read(folder, content, "a.json", **flags).annotations.to_wide_frame()
+    rows = frame.sort_index().sort_index(axis=1).reset_index().to_numpy()
+    return {item: " ".join(labels) for item, *labels in rows}
 
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_the_proposed_fields_read_a_tools_records(tool: str, tmp_path: Path) -> None:
     flags = pasted(message(tmp_path, TOOLS[tool], "a.json"))
-    assert triples(tmp_path, TOOLS[tool], **flags) == LABELS
+    assert labels_by_item(tmp_path, TOOLS[tool], **flags) == LABELS
     several = {"LangSmith": "key", "MLflow": "info.assessments.assessment_name", "Langfuse": "name"}
     if tool in several:  # a question is never pooled with another
         assert flags.pop("question") == f"{several[tool]}=correct"
@@ -122,18 +45,18 @@ def test_a_folder_of_records(tmp_path: Path) -> None:
         "label_column": "humanAnswers.answerContent.mood.label",
     }
     reading = read_annotations(tmp_path / "out", TableOptions.of(**flags), report=lambda line: None)
-    assert reading.annotations.num_annotations == len(LABELS)
+    assert reading.annotations.num_annotations == 12
 
 
 def test_flat_records_of_argilla(tmp_path: Path) -> None:
+    answers = {"mood.responses.users": ["ann", "bob", "cy"], "mood.suggestion": None}
+    answers["mood.responses.status"] = ["submitted", "submitted", "discarded"]
     records = [
-        {"id": item, "status": "completed", "text": "x", "mood.responses": [x for _, x in of],
-         "mood.responses.users": [by for by, _ in of],
-         "mood.responses.status": ["submitted", "submitted", "discarded"], "mood.suggestion": None}
-        for item, of in EACH
-    ]  # fmt: skip
-    kept = {pair: label for pair, label in LABELS.items() if pair[1] != "cy"}
-    assert triples(tmp_path, records) == kept
+        {"id": item, "status": "completed", "mood.responses": labels.split(), **answers}
+        for item, labels in LABELS.items()
+    ]
+    expected = {"t0": "pos pos", "t1": "neg pos", "t2": "pos pos", "t3": "neg pos"}
+    assert labels_by_item(tmp_path, records) == expected
 
 
 def test_lists_without_annotators_are_votes(tmp_path: Path) -> None:

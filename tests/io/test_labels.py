@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import shlex
 import tomllib
 import zipfile
 from pathlib import Path
@@ -19,71 +18,55 @@ from neucrowd_tf.io.items import match_items
 from neucrowd_tf.io.labels import Reading, read_annotations, read_columns
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.values import binned
+from tests.io.reading import message, read, rows
 
 LONG = "task,worker,label\nt1,ann,yes\nt1,bob,no\nt2,ann,no\nt2,bob,no\n"
-WIDE = "item,mode,max,min\n1,a,b,a\n2,b,b,\n3,a,a,b\n"
 
 
-def read(folder: Path, text: str | bytes, name: str = "a.csv", **flags: Any) -> Reading:
-    path = folder / name
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return read_annotations(path, TableOptions.of(**flags), report=lambda line: None)
-
-
-def message(folder: Path, text: str, **flags: Any) -> str:
-    with pytest.raises(DataError) as caught:
-        read(folder, text, **flags)
-    return str(caught.value)
+def labelled(labels: list[str], each: int = 2) -> str:
+    """A long table in which annotators give these labels, `each` of an item."""
+    cells = (f"t{i // each},w{i % each},{label}" for i, label in enumerate(labels))
+    return rows("task,worker,label", *cells)
 
 
 def triples(reading: Reading) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in reading.annotations.to_frame().to_numpy().tolist()]
 
 
-def rows(labels: list[str], each: int = 2) -> str:
-    """A long table in which annotators give these labels, `each` of an item."""
-    cells = (f"t{i // each},w{i % each},{label}" for i, label in enumerate(labels))
-    return "task,worker,label\n" + "\n".join(cells) + "\n"
-
-
 # ----------------------------------------------------------------- what is read
 
-SAME = {
-    "long": (LONG, {}),
-    "other aliases": (LONG.replace("task,worker,label", "Question ID,Turk_Id,Judgement"), {}),
-    "a tab": (LONG.replace(",", "\t"), {}),
-    "semicolons": (LONG.replace(",", ";"), {}),
-    "quoted": (LONG.replace("t1,ann", '"t1","ann"'), {}),
-    "lines of Windows and blank ones": (LONG.replace("\n", "\r\n\r\n"), {}),
-    "a mark": ("\ufeff" + LONG, {}),
-    "UTF-16": (LONG.encode("utf-16"), {}),
-    "gzip": (gzip.compress(LONG.encode()), {}),
-    "named": (
-        LONG.replace("task,worker,label", "a,b,c"),
-        {"task_column": "a", "worker_column": "b", "label_column": "C"},
-    ),
-    "no header": (
-        LONG.partition("\n")[2].replace(",", " "),
-        {"header": "none", "task_column": "1", "worker_column": "2", "label_column": "3"},
-    ),
-    "trailing columns": (LONG.replace("label\n", "label,Approve,Reject\n"), {}),
-    "wide": ("item,ann,bob\nt1,yes,no\nt2,no,no\n", {}),
-    "one-hot": (
-        "task,worker,is.yes,is.no\nt1,ann,1,0\nt1,bob,0,1\nt2,ann,0,1\nt2,bob,0,1\n",
-        {"label_column": "is.*"},
-    ),
-    "pairs": ("Id,Score1,Score2,TurkId1,TurkId2\nt1,yes,no,ann,bob\nt2,no,no,ann,bob\n", {}),
-    "an id that repeats": (LONG.replace("task", "id"), {}),
-    "duplicates": (LONG.replace("t1,ann,yes", "t1,ann,no\nt1,ann,yes"), {}),
-    "the first of duplicates": (f"{LONG}t1,ann,no\n", {"duplicates": "first"}),
+SAME = tomllib.loads((Path(__file__).parent / "cases" / "same.toml").read_text("utf-8"))
+PACKED = {
+    "lines of Windows and blank ones": LONG.replace("\n", "\r\n\r\n").encode(),
+    "a mark": ("\ufeff" + LONG).encode(),
+    "UTF-16": LONG.encode("utf-16"),
+    "gzip": gzip.compress(LONG.encode()),
 }
+LABELS = [("t1", "ann", "yes"), ("t1", "bob", "no"), ("t2", "ann", "no"), ("t2", "bob", "no")]
 
 
 @pytest.mark.parametrize("case", SAME)
 def test_the_same_labels(case: str, tmp_path: Path) -> None:
-    text, flags = SAME[case]
-    expected = [("t1", "ann", "yes"), ("t1", "bob", "no"), ("t2", "ann", "no"), ("t2", "bob", "no")]
-    assert sorted(triples(read(tmp_path, text, **flags))) == expected
+    reading = read(tmp_path, SAME[case]["table"], **SAME[case].get("flags", {}))
+    assert sorted(triples(reading)) == LABELS
+
+
+@pytest.mark.parametrize("case", PACKED)
+def test_the_same_labels_of_other_bytes(case: str, tmp_path: Path) -> None:
+    assert triples(read(tmp_path, PACKED[case])) == LABELS
+
+
+READ = tomllib.loads((Path(__file__).parent / "cases" / "read.toml").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("name", READ)
+def test_what_is_read(name: str, tmp_path: Path) -> None:
+    case = READ[name]
+    table = READ[case.get("table_of", name)]["table"]
+    reading = read(tmp_path, table, case.get("file", "a.csv"), **case.get("flags", {}))
+    shown = "\n".join(reading.lines)
+    assert all(words in shown for words in case.get("words", ()))
+    assert not any(words in shown for words in case.get("absent", ()))
 
 
 def test_a_zip_of_one_file_parquet_and_json(tmp_path: Path) -> None:
@@ -100,7 +83,7 @@ def test_a_zip_of_one_file_parquet_and_json(tmp_path: Path) -> None:
 
 def test_large_files_are_read_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pyarrow")
-    text = rows([str(i % 3) for i in range(400)])
+    text = labelled([str(i % 3) for i in range(400)])
     slow = read(tmp_path, text)
     monkeypatch.setattr("neucrowd_tf.io.table.LARGE", 100)
     fast = read(tmp_path, text)
@@ -110,60 +93,9 @@ def test_large_files_are_read_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "line 402: 2 cells" in message(tmp_path, f"{text}t1,x\n")
 
 
-INNOCENT = {
-    "classes that contain classes": ["cats", "dogs", "cats and dogs"],
-    "a slash": ["anger/fear", "anger", "joy"],
-    "sentiment": ["-1", "0", "1"],
-    "half stars": ["0.5", "1.0", "1.5", "2.0"],
-    "times": ["10:30", "11:00", "11:30"],
-    "none": ["NONE", "none of these", "unknown"],
-    "words of truth": ["True", "False"],
-    "other letters": ["да", "нет"],
-}
-
-
-@pytest.mark.parametrize("case", INNOCENT)
-def test_innocent_labels_are_read(case: str, tmp_path: Path) -> None:
-    reading = read(tmp_path, rows(INNOCENT[case] * 4))
-    assert reading.annotations.num_annotations == 4 * len(INNOCENT[case])
-    assert reading.annotations.num_classes == len(INNOCENT[case])
-
-
-def test_annotators_named_as_statistics(tmp_path: Path) -> None:
-    reading = read(tmp_path, WIDE)
-    assert reading.annotations.annotator_names.tolist() == ["mode", "max", "min"]
-    assert reading.annotations.num_annotations == 8
-    assert "Annotators: mode, max, min." in reading.lines[1]
-
-
-def test_slips_are_visible_in_the_lines(tmp_path: Path) -> None:
-    labels = ["yes", "no"] * 40 + ["yess"]
-    assert "yess (1)" in read(tmp_path, rows(labels)).lines[1]
-    two = LONG.replace("t2,ann", "t2,anna")
-    assert "by 3 annotators" in read(tmp_path, two).lines[0]
-    flagged = "item,ann,bob,quality_flag\n1,a,b,ok\n2,b,b,bad\n3,a,a,ok\n"
-    assert "quality_flag 2" in message(tmp_path, flagged)
-    headless = "t1,ann,yes\nt1,bob,no\nt2,ann,yes\nt2,bob,yes\n"
-    assert "[no_header]" in message(tmp_path, headless)
-
-
-def test_the_lines(tmp_path: Path) -> None:
-    text = "qid,coder,gold,answer,label_id\n1,a,x,x,9\n1,b,x,y,8\n2,a,y,,7\n2,b,y,NA,6\n2,b,y,y,5\n"
-    reading = read(tmp_path, text, missing="NA")
-    assert reading.lines == (
-        "a.csv: long table, 3 labels of 2 items by 2 annotators; item qid, annotator coder,"
-        " label answer",
-        "classes: y (2), x (1). Unused columns: gold, label_id. 2 labels are missing ('', 'NA').",
-    )
-    many = read(tmp_path, rows([f"c{i % 19}" for i in range(200)])).lines[1]
-    assert "c0 (11)" in many
-    assert "; rarest: " in many
-    assert "others." in many
-
-
 # ----------------------------------------------------------------- roles
 
-ASKED = tomllib.loads((Path(__file__).parents[1] / "tables" / "asked.toml").read_text("utf-8"))
+ASKED = tomllib.loads((Path(__file__).parent / "cases" / "asked.toml").read_text("utf-8"))
 
 
 @pytest.mark.parametrize("case", ASKED)
@@ -171,13 +103,6 @@ def test_what_is_asked(case: str, tmp_path: Path) -> None:
     shown = message(tmp_path, ASKED[case]["table"])
     assert ASKED[case]["flag"] in shown and ASKED[case]["words"] in shown
     assert f"neucrowd aggregate --annotations={tmp_path}" in shown
-
-
-def test_a_column_of_answers_is_inferred_and_the_line_says_why(tmp_path: Path) -> None:
-    text = "task,worker,topic,says\n1,x,t,a\n1,y,t,b\n2,x,u,a\n2,y,u,a\n"
-    reading = read(tmp_path, text)
-    assert reading.annotations.num_annotations == 4
-    assert "label says (the only column of few values that differs" in reading.lines[0]
 
 
 def test_flags_that_do_not_fit(tmp_path: Path) -> None:
@@ -195,46 +120,6 @@ def test_flags_that_do_not_fit(tmp_path: Path) -> None:
 
 # ----------------------------------------------------------------- values
 
-REJECTED = {
-    "several in a list": (rows(['"[""a"", ""b""]"', "a"]), "multi_label=list"),
-    "several by a bar": (rows(["a|b", "a"]), "--multi_label='|'"),
-    "several by lines": (rows(['"a\nb"', "a"]), "--multi_label=newline"),
-    "two spellings of Unicode": (rows(["ﬁn", "fin"]), "[similar_names]"),
-    "two annotators in one": (LONG.replace("t2,ann", "t2,Ann"), "line 4: annotators"),
-    "no header, and two equal cells": (
-        "1,0,0\n0,1,1\n",
-        "If the first line is data: --header=none",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", REJECTED)
-def test_values_that_are_rejected(case: str, tmp_path: Path) -> None:
-    text, words = REJECTED[case]
-    assert words in message(tmp_path, text)
-
-
-def test_flags_that_change_what_values_mean(tmp_path: Path) -> None:
-    binned = read(tmp_path, rows([str(i) for i in range(21)] * 2), bins="0,10,20").annotations
-    assert binned.class_names.tolist() == ["0 to 10", "10 to 20"]
-    assert binned.vote_counts().sum(axis=0).tolist() == [20, 22]
-    assert (
-        read(tmp_path, rows([str(i) for i in range(40)]), classes="all").annotations.num_classes
-        == 40
-    )
-    assert read(tmp_path, rows(["yes", "Yes"]), exact_names=True).annotations.num_classes == 2
-    labels = ["-1", "0", "1", "-1"]
-    assert "2 labels are -1" in read(tmp_path, rows(labels)).lines[1]
-    assert read(tmp_path, rows(labels), missing="-1").annotations.num_annotations == 2
-    ordered = read(tmp_path, rows(["b", "a"]), classes="b,a,c").annotations
-    assert ordered.class_names.tolist() == ["b", "a", "c"]
-    assert "label 'b' is not one of the classes a, c" in message(
-        tmp_path, rows(["b", "a"]), classes="a,c"
-    )
-    twice = f"{LONG}t1,ann,no\n"
-    assert "line 6: item 't1'" in message(tmp_path, twice, duplicates="error")
-    assert read(tmp_path, twice, duplicates="all").annotations.num_annotations == 5
-
 
 @pytest.mark.parametrize("name", ["a.xlsx", "A.XLS", "a.ods"])
 def test_a_spreadsheet_is_to_be_saved_as_csv(name: str, tmp_path: Path) -> None:
@@ -246,29 +131,6 @@ def test_a_spreadsheet_is_to_be_saved_as_csv(name: str, tmp_path: Path) -> None:
             reader(tmp_path / name)
 
 
-def test_the_only_column_without_repeats_is_proposed_as_the_item(tmp_path: Path) -> None:
-    table = "essay,anna,ben\n" + "".join(f"e{i},{i % 5 + 1},{i % 4 + 1}\n" for i in range(20))
-    with pytest.raises(DataError, match="--task_column=essay --label_column=anna,ben"):
-        read(tmp_path, table)
-
-
-@pytest.mark.parametrize("text", ["None", "<NA>", "NaT", "-", "?"])
-def test_missing_values_of_python_are_classes_with_a_line(text: str, tmp_path: Path) -> None:
-    table = rows(["1", "NA", text, "1", "2", text])
-    line = read(tmp_path, table).lines[1]
-    flag = f"--missing={shlex.quote(f'NA,{text}')}"
-    assert f"2 labels are {text}, read as a class ({flag} leaves them out)." in line
-    assert read(tmp_path, table, missing=f"NA,{text}").annotations.class_names.tolist() == [1, 2]
-    assert "read as a class" not in read(tmp_path, rows(["+", "-", "-", "+"])).lines[1]
-
-
-def test_whole_numbers_written_with_a_point_are_one_class(tmp_path: Path) -> None:
-    """As pandas writes a column with missing cells."""
-    crowd = read(tmp_path, "item,a,b\n1,1.0,1\n2,0.0,0\n3,,1\n").annotations
-    assert crowd.class_names.tolist() == [0, 1]
-    assert crowd.vote_counts().tolist() == [[0, 2], [2, 0], [0, 1]]
-
-
 @pytest.mark.parametrize("sign", ["|", "list", "NumPy", "newline", "+"])
 def test_several_labels_become_questions(sign: str, tmp_path: Path) -> None:
     cells = {
@@ -278,12 +140,12 @@ def test_several_labels_become_questions(sign: str, tmp_path: Path) -> None:
         "newline": ['"a\nb"', "b", ""],
         "+": ["a + b", "b", ""],
     }[sign]
-    reading = read(tmp_path, rows(cells, each=1), multi_label=sign.replace("NumPy", "list"))
+    reading = read(tmp_path, labelled(cells, each=1), multi_label=sign.replace("NumPy", "list"))
     assert reading.pairs == tuple((f"t{i}", name) for i in range(3) for name in "ab")
     assert [label for *_, label in triples(reading)] == ["yes", "yes", "no", "yes", "no", "no"]
     assert "1 answers have no class: they are a no to each class." in reading.lines[1]
     assert "Each of 2 classes is a yes/no question: a, b." in reading.lines[1]
-    odd = message(tmp_path, rows(['"[a, b]"', "a"]), multi_label="list")
+    odd = message(tmp_path, labelled(['"[a, b]"', "a"]), multi_label="list")
     assert "line 2: '[a, b]' is not a list of classes" in odd
 
 
@@ -317,7 +179,7 @@ def test_items_of_features(tmp_path: Path) -> None:
 
 
 def test_a_script_with_flags_of_its_own_is_not_proposed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Any
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli
 ) -> None:
     text, path = ASKED[min(ASKED)]["table"], tmp_path / "labels.csv"
     monkeypatch.setattr("sys.argv", ["mine.py", f"--folder={tmp_path}", "--secret=1"])
@@ -336,10 +198,29 @@ def test_true_ratings_lie_in_bins() -> None:
     ]
 
 
-def test_numbers_written_in_two_ways_are_said(tmp_path: Path) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text("task,annotator,label\n9007199254740993,a,x\n9007199254740992,b,y\n")
-    assert "two ways" not in read_annotations(path).lines[1]
-    path.write_text("task,annotator,label\n7,a,x\n7.0,b,x\n8,a,y\n08,b,y\n")
-    lines = read_annotations(path, report=lambda line: None).lines
-    assert "2 more items are numbers written in two ways (7, 7.0)." in lines[1]
+def test_the_newest_of_an_annotators_answers_is_used(tmp_path: Path) -> None:
+    table = (
+        "item,annotator,label,created_at,updated_at\n"
+        "1,a,x,2024-01-01,2024-01-05\n1,a,y,2024-01-02,2024-01-02\n"
+    )
+    table += "".join(f"{n},b,y,2024-01-01,2024-01-01\n" for n in range(1, 13))
+    undated = table.replace("2024-01-05", "").replace("2024-01-02,2024-01-02", ",")
+    for content, flags, label, words in (
+        (table, {}, "x", "pairs: 1, the newest by updated_at used (--duplicates)."),
+        (table, {"duplicates": "first"}, "x", "pairs: 1, first used"),
+        (table.replace("2024-01-05", "2024-01-01"), {}, "y", "pairs: 1, last used"),
+        (undated, {}, "y", "pairs: 1, last used"),
+    ):
+        reading = read(tmp_path, content, **flags)
+        assert triples(reading)[0][2] == label and words in reading.lines[1]
+
+
+def test_the_newest_submission_of_an_export_is_used(tmp_path: Path) -> None:
+    def annotation(label: str, day: int) -> dict[str, Any]:
+        result = [{"from_name": "q", "type": "choices", "value": {"choices": [label]}}]
+        return {"completed_by": 1, "updated_at": f"2024-01-0{day}T10:00:00Z", "result": result}
+
+    tasks = [{"id": 1, "data": {}, "annotations": [annotation("new", 2), annotation("old", 1)]}]
+    reading = read(tmp_path, tasks, "a.json")
+    assert [label for *_, label in triples(reading)] == ["new"]
+    assert "pairs: 1, the newest by their times used" in reading.lines[1]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import json
+import tomllib
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 from neucrowd_tf.cli.commands import call
 from neucrowd_tf.io.checks import catalogue
 
+Printed = pytest.CaptureFixture[str]
+
 LONG = "task,worker,label\n"
 ROWS = "t1,ann,yes\nt1,bob,no\nt2,ann,no\nt2,bob,no\n"
-SCORES = "".join(f"t{i},w{j},{(7 * i + j) / 10}\n" for i in range(10) for j in range(3))
-TEXTS = "".join(f"t{i},w{j},text {i} of {j}\n" for i in range(20) for j in range(3))
 
 
 def packed(**files: str) -> bytes:
@@ -35,74 +35,15 @@ def packed(**files: str) -> bytes:
     return stream.getvalue()
 
 
-def lines(*records: Any) -> str:
-    return "".join(json.dumps(record) + "\n" for record in records)
-
-
-def figure_eight(**answers: str) -> str:
-    judgments = [{"worker_id": w, "data": dict.fromkeys(answers, a)} for w, a in enumerate("xy")]
-    return lines(*({"id": i, "data": {}, "results": {"judgments": judgments}} for i in range(2)))
-
-
-# The check, the file's name, its content and further flags of aggregate.
-CASES: list[tuple[str, str, str | bytes, tuple[str, ...]]] = [
-    ("unreadable", "a.zip", packed(a=LONG + ROWS, b=LONG + ROWS), ()),
-    ("unreadable", "a.csv.gz", gzip.compress(b"task,worker,label\n" * 99)[:-9], ()),
-    ("encoding", "a.csv", (LONG + ROWS + "é,ann,yes\n").encode("latin-1"), ()),
-    ("broken_file", "a.csv", LONG + ROWS + 't3,ann,"yes\n', ()),
-    ("broken_file", "a.json", '{"t1": {"ann": "yes", "bob": "n', ()),
-    ("broken_file", "a.parquet", b"PAR1 and something else", ()),
-    ("no_labels", "a.csv", LONG, ()),
-    ("no_labels", "a.csv", "", ()),
-    ("row_length", "a.csv", LONG + ROWS + "t3,ann,yes,no\n", ()),
-    ("column_twice", "a.csv", "task,worker,label,label\nt1,ann,yes,no\n", ()),
-    ("header_again", "a.csv", LONG + ROWS + LONG + ROWS, ()),
-    ("unknown_layout", "a.json", json.dumps({"t1": [{"who": "ann", "what": "yes"}]}), ()),
-    (
-        "nothing_to_aggregate",
-        "a.jsonl",
-        lines({"id": 1, "text": "Oslo", "label": [[0, 4, "PLACE"]]}),
-        (),
-    ),
-    ("several_questions", "a.jsonl", figure_eight(sentiment="pos", topic="art"), ()),
-    ("no_column", "a.csv", LONG + ROWS, ("--task_column=item_id",)),
-    ("missing_role", "a.csv", "topic,who,doc,said\n1,ann,a,yes\n1,bob,b,no\n2,ann,c,no\n", ()),
-    ("two_columns", "a.csv", "task,item,worker,label\nt1,i1,ann,yes\nt1,i1,bob,no\n", ()),
-    (
-        "which_label",
-        "a.csv",
-        "item,worker,a,b\n"
-        + "".join(f"{i},{w},{w % 2},{(i + w) % 2}\n" for i in (1, 2, 3) for w in (7, 8)),
-        (),
-    ),
-    (
-        "no_header",
-        "a.csv",
-        "".join(f"w{i % 3},t{i // 3},{'yes' if i % 2 else 'no'}\n" for i in range(12)),
-        (),
-    ),
-    (
-        "vote_counts",
-        "a.csv",
-        "task,count,hate,neither\n" + "".join(f"t{i},3,{i % 4},{3 - i % 4}\n" for i in range(9)),
-        (),
-    ),
-    ("bad_count", "a.csv", "task,votes_yes,votes_no\nt1,1,0.5\nt2,2,1\n", ()),
-    (
-        "one_hot",
-        "a.csv",
-        "task,worker,is.yes,is.no\nt1,ann,1,1\nt1,bob,0,1\n",
-        ("--label_column=is.*",),
-    ),
-    ("multi_label", "a.csv", LONG + ROWS + "t3,ann,yes|no\nt3,bob,no|yes\n", ()),
-    ("ratings", "a.csv", LONG + SCORES, ()),
-    ("free_text", "a.csv", LONG + TEXTS, ()),
-    ("similar_names", "a.csv", LONG + ROWS + "t3,ann,Yes\n", ()),
-    ("bad_characters", "a.csv", LONG + ROWS + "t3,ann,caf\ufffd\n", ()),
-    ("cut_id", "a.csv", LONG + ROWS + "t3,1.23457E+11,yes\n", ()),
-    ("names_as_labels", "a.csv", LONG + "t1,ann,bob\nt1,bob,ann\nt2,ann,ann\nt2,bob,bob\n", ()),
-    ("duplicate_pair", "a.csv", LONG + ROWS + "t1,ann,no\n", ("--duplicates=error",)),
-    ("unknown_class", "a.csv", LONG + ROWS + "t3,ann,maybe\n", ("--classes=no,yes",)),
+# By check: a file's name and content, and further flags of aggregate.
+TEXTS = tomllib.loads((Path(__file__).parent / "cases" / "rejected.toml").read_text("utf-8"))
+CASES = [(check, case) for check, cases in TEXTS.items() for case in cases]
+# Bytes that are no text: the check, the file's name and its content.
+BYTES = [
+    ("unreadable", "a.zip", packed(a=LONG + ROWS, b=LONG + ROWS)),
+    ("unreadable", "a.csv.gz", gzip.compress(b"task,worker,label\n" * 99)[:-9]),
+    ("encoding", "a.csv", (LONG + ROWS + "é,ann,yes\n").encode("latin-1")),
+    ("broken_file", "a.parquet", b"PAR1 and something else"),
 ]
 # Checks of features, in tables beside good labels: the check, the features' content.
 FEATURES: list[tuple[str, str]] = [
@@ -112,28 +53,34 @@ FEATURES: list[tuple[str, str]] = [
 ]
 
 
-def rejected(command: str, check: str, flags: list[str], folder: Path, capsys: Any) -> None:
+def rejected(command: str, check: str, flags: list[str], folder: Path, capsys) -> None:
     assert call(command, [*flags, f"--output={folder}/out"]) == 2
     errors = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
     assert len(errors) == 1 and f"[{check}]" in errors[0] and str(folder) in errors[0]
     assert not (folder / "out").exists()
 
 
-@pytest.mark.parametrize("case", CASES, ids=[f"{case[0]}-{n}" for n, case in enumerate(CASES)])
+@pytest.mark.parametrize(("check", "case"), CASES)
 def test_labels_are_rejected_with_the_id(
-    case: tuple[str, str, str | bytes, tuple[str, ...]],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    check: str, case: dict[str, Any], tmp_path: Path, capsys: Printed
 ) -> None:
-    check, name, content, flags = case
-    path = tmp_path / name
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    rejected("aggregate", check, [f"--annotations={path}", *flags], tmp_path, capsys)
+    path = tmp_path / case.get("file", "a.csv")
+    path.write_text(case["content"], encoding="utf-8")
+    flags = [f"--annotations={path}", *case.get("flags", [])]
+    rejected("aggregate", check, flags, tmp_path, capsys)
+
+
+@pytest.mark.parametrize(("check", "name", "content"), BYTES)
+def test_bytes_are_rejected_with_the_id(
+    check: str, name: str, content: bytes, tmp_path: Path, capsys: Printed
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    rejected("aggregate", check, [f"--annotations={tmp_path / name}"], tmp_path, capsys)
 
 
 @pytest.mark.parametrize(("check", "content"), FEATURES)
 def test_features_are_rejected_with_the_id(
-    check: str, content: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    check: str, content: str, tmp_path: Path, capsys: Printed
 ) -> None:
     (tmp_path / "a.csv").write_text(LONG + ROWS)
     (tmp_path / "f.csv").write_text(content)
@@ -142,7 +89,7 @@ def test_features_are_rejected_with_the_id(
 
 
 def test_every_check_has_a_case() -> None:
-    assert {case[0] for case in (*CASES, *FEATURES)} == set(catalogue())
+    assert {case[0] for case in (*CASES, *BYTES, *FEATURES)} == set(catalogue())
 
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0\r\n"), min_size=1, max_size=4)

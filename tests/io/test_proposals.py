@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.column_names import is_gold, is_id, is_model
-from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.roles import RUNNING
-from neucrowd_tf.io.schema import TableOptions
+from tests.io.reading import message, pasted, read, rows
 
 YES = ("yes", "no")
 
 
-def table(header: str, *columns: object, rows: int = 12) -> str:
+def table(header: str, *columns, rows: int = 12) -> str:
     """A table; a text with {} has the row's number, a tuple of values and a period cycles."""
     lines = [header]
     for row in range(rows):
         cells = [
             column.format(row)
             if isinstance(column, str)
-            else column[0][row // column[1] % len(column[0])]  # type: ignore[index]
+            else column[0][row // column[1] % len(column[0])]
             for column in columns
         ]
         lines.append(",".join(map(str, cells)))
@@ -32,142 +31,29 @@ def table(header: str, *columns: object, rows: int = 12) -> str:
 
 
 A, B, C, GOLD = (YES, 1), (YES, 2), (YES, 3), (YES, 4)
-QUALTRICS = (
-    "StartDate,Status,Progress,Finished,ResponseId,Q1,Q2,Q3\n"
-    "Start Date,Response Type,Progress,Finished,Response ID,one?,two?,three?\n"
-    + ",".join(f'"{{""ImportId"":""{name}""}}"' for name in "abcdefgh")
-    + "\n2024-01-01,0,100,1,R_1,1,2,1\n2024-01-02,0,100,1,R_2,2,2,1\n2024-01-03,0,100,1,R_3,1,2,2\n"
-)
 PIVOT = "\n".join(
     f"{i},{q},{v[i % 2]},{v[i // 2 % 2]}"
     for i in range(6)
     for q, v in (("tox", "tn"), ("mood", "+-"))
 )
-# By what is tried: the table, what is proposed, and the line after pasting it.
-PASTED = {
-    "a form": (
-        "Timestamp,Email Address,Rate 1,Rate 2,Rate 3\n"
-        "9:00,a@x,3,4,1\n9:10,b@x,3,5,1\n9:20,c@x,2,4,2\n",
-        "--worker_column='Email Address'",
-        "9 labels of 3 items by 3 annotators; item the column, annotator Email Address",
-    ),
-    "a form without names": (
-        table("Timestamp,T 1,T 2", "9:{}", A, B),
-        "--worker_column=Timestamp",
-        "24 labels of 2 items by 12 annotators",
-    ),
-    "a form with an ID": (
-        table("ID,Start time,Completion time,Email,T 1,T 2", "{}", "9:{}", "10:{}", "u{}@x", A, B),
-        "--worker_column=Email",
-        "24 labels of 2 items by 12 annotators",
-    ),
-    "a form with two codings": (
-        table(
-            "Timestamp,Username,T,U,T_code,U_code", "9:{}", "u{}", A, B, ((0, 1), 1), ((0, 1), 2)
-        ),
-        "--worker_column=Username",
-        "24 labels of 2 items by 12 annotators",
-    ),
-    "Qualtrics": (
-        QUALTRICS,
-        "--worker_column=ResponseId",
-        "9 labels of 3 items by 3 annotators; item the column, annotator ResponseId",
-    ),
-    "a row per annotator": (
-        table("worker_id,q1,q2,age", "w{}", A, B, "{}"),
-        "--worker_column=worker_id",
-        "24 labels of 2 items by 12 annotators",
-    ),
-    "a pivot": (
-        f"item,question,ann,bob\n{PIVOT}\n",
-        "--question=question=tox",
-        "12 labels of 6 items by 2 annotators; item item",
-    ),
-    "a pivot of ids": (
-        f"id,aspect,ann,bob\n{PIVOT}\n",
-        "--question=aspect=tox",
-        "12 labels of 6 items by 2 annotators; item id",
-    ),
-    "verdicts on pairs of models": (
-        "question_id,model_a,model_b,gpt4_verdict,human_verdict\n"
-        + "".join(
-            f"{i},m1,m{k},{'ab'[i % 2]},{'ab'[i // 2 % 2]}\n" for i in range(6) for k in (2, 3)
-        ),
-        "--task_column=question_id,model_b --label_column=gpt4_verdict,human_verdict",
-        "24 labels of 12 items by 2 annotators",
-    ),
-    "votes for yes and for no": (
-        table("item,yes,no,unsure", "i{}", ((3, 1), 1), ((0, 2, 4), 1), ((1, 0), 2)),
-        "--votes_columns=yes,no,unsure",
-        "54 votes on 12 items; item item",
-    ),
-    "questions of a long table": (
-        "item,worker,aspect,label\n"
-        + "".join(f"{i},w{k},{q},{i + k & 1}\n" for i in range(6) for k in (0, 1) for q in "ab"),
-        "--question=aspect=a",
-        "12 labels of 6 items by 2 annotators",
-    ),
-    "true labels": (
-        table("text,ann,bob,cy,ann-expert,truth_label", "t{}", A, B, C, GOLD, GOLD),
-        "--task_column=text --label_column=ann,bob,cy",
-        "36 labels of 12 items by 3 annotators",
-    ),
-    "a second coding in other values": (
-        table("item,ann,bob,ann_code,bob_code", "{}", A, B, ((0, 1), 1), ((0, 1), 2)),
-        "--label_column=ann,bob",
-        "24 labels of 12 items by 2 annotators",
-    ),
-    "a second coding from 0": (
-        table("id,ann,bob,other", "{}", ((1, 2, 3), 1), ((1, 2, 3), 2), ((0, 1, 2), 1)),
-        "--task_column=id --label_column=ann,bob",
-        "24 labels of 12 items by 2 annotators",
-    ),
-    "a second coding in two values": (
-        table("text,ann,bob,ann_high", "t{}", ((0, 1, 2), 1), ((0, 1, 2), 2), ((0, 1, 1), 1)),
-        "--task_column=text --label_column=ann,bob",
-        "24 labels of 12 items by 2 annotators",
-    ),
-    "ids and row numbers": (
-        table(",item,page_id,ann,bob", "{}", "i{}", ((0, 1), 3), ((0, 1), 1), ((0, 1), 2)),
-        "--label_column=ann,bob",
-        "24 labels of 12 items by 2 annotators; item item",
-    ),
-    "a judge beside a text": (
-        table("id,prompt,expert,gpt4,why", "{}", "p{}", A, B, "w{}"),
-        "--task_column=id --label_column=expert,gpt4",
-        "24 labels of 12 items by 2 annotators",
-    ),
-    "a mean, beside the text that is rated": (
-        table(
-            "id,response,ann,bob,all", "{}", "p{}", (X := (1, 2), 1), (X, 2), ((1, 1.5, 1.5, 2), 1)
-        ),
-        "--task_column=id --label_column=ann,bob",
-        "24 labels of 12 items by 2 annotators",
-    ),
-}
 
 
-def read(folder: Path, text: str, **flags: str) -> tuple[str, str]:
-    path = folder / "a.csv"
-    path.write_text(text)
-    return tuple(read_annotations(path, TableOptions.of(**flags), report=lambda line: None).lines)[
-        :2
-    ]
+PASTED = tomllib.loads((Path(__file__).parent / "cases" / "proposed.toml").read_text("utf-8"))
 
 
-def message(folder: Path, text: str, **flags: str) -> str:
-    with pytest.raises(DataError) as caught:
-        read(folder, text, **flags)
-    return str(caught.value)
-
-
-@pytest.mark.parametrize("case", PASTED)
-def test_a_proposed_command_reads_the_table(case: str, tmp_path: Path) -> None:
-    text, command, line = PASTED[case]
-    shown = message(tmp_path, text)
-    assert re.search(rf"{re.escape(command)}(\. \[|\n|$)", shown), shown
-    flags = dict(word[2:].split("=", 1) for word in shlex.split(command))
-    assert line in read(tmp_path, text, **flags)[0]
+@pytest.mark.parametrize("name", PASTED)
+def test_a_proposed_command_reads_the_table(name: str, tmp_path: Path) -> None:
+    case = PASTED[name]
+    table = PASTED[case.get("table_of", name)]["table"]
+    file = case.get("file", "a.csv")
+    shown = message(tmp_path, table, file, **case.get("given", {}))
+    assert all(words in shown for words in case.get("words", ()))
+    if "flags" not in case:
+        assert "\n  neucrowd" not in shown
+        return
+    assert re.search(rf"{re.escape(case['flags'])}(\. \[|\n|$)", shown), shown
+    flags = dict(word[2:].split("=", 1) for word in shlex.split(case["flags"]))
+    assert any(case["line"] in line for line in read(tmp_path, table, file, **flags).lines)
 
 
 # Tables of judges, and their annotators and the models among them.
@@ -187,13 +73,13 @@ JUDGED = {
 @pytest.mark.parametrize("case", JUDGED)
 def test_tables_of_judges_are_wide(case: str, tmp_path: Path) -> None:
     text, annotators, models = JUDGED[case]
-    first, second = read(tmp_path, text)
+    first, second = read(tmp_path, text).lines
     assert "wide table, 24 labels of 12 items by 2 annotators" in first
     assert f"Annotators: {annotators}." in second
     said = f"{models}. They count as people without --model_annotator={models}."
     assert said in second
     token = RUNNING.set(("aggregate", f"--model_annotator={models}"))
-    assert said not in read(tmp_path, text)[1]
+    assert said not in read(tmp_path, text).lines[1]
     RUNNING.reset(token)
 
 
@@ -208,7 +94,7 @@ def test_tables_of_judges_are_wide(case: str, tmp_path: Path) -> None:
 def test_a_judge_beside_texts_is_one_annotator(
     header: str, item: str, judge: str, tmp_path: Path
 ) -> None:
-    first, second = read(tmp_path, table(header, "q{}", "r{}", A))
+    first, second = read(tmp_path, table(header, "q{}", "r{}", A)).lines
     assert f"wide table, 12 labels of 12 items by 1 annotator; item {item}" in first
     assert f"Annotators: {judge}." in second
     names = table(header, "q{}", "r{}", (("gpt-4", "claude"), 1))
@@ -236,7 +122,7 @@ def test_questions_are_never_pooled(tmp_path: Path) -> None:
     assert "Groups: T,U; V,W. [which_label]" in shown
     assert "--worker_column=Username --label_column=T,U" in shown
     chosen = read(tmp_path, two, worker_column="Username", label_column="V,W")
-    assert "24 labels of 2 items by 12 annotators" in chosen[0]
+    assert "24 labels of 2 items by 12 annotators" in chosen.lines[0]
 
 
 def test_names_that_are_no_ids_and_no_models() -> None:
@@ -258,10 +144,43 @@ def test_a_text_that_is_judged_is_no_label_and_a_comment_no_item(tmp_path: Path)
     pairs = [(i, who, "ab"[(i + j) % 2]) for i in range(8) for j, who in enumerate(("gpt", "ann"))]
     for text in ("id,response,judge,verdict\n", "id,response,judge,rating\n"):
         text += "".join(f"q{i},r{i},{who},{label}\n" for i, who, label in pairs)
-        assert "16 labels of 8 items by 2 annotators" in read(tmp_path, text)[0]
-        assert "classes: a (8), b (8)." in read(tmp_path, text)[1]
+        assert "16 labels of 8 items by 2 annotators" in read(tmp_path, text).lines[0]
+        assert "classes: a (8), b (8)." in read(tmp_path, text).lines[1]
     text = "essay,comment,rater,score\n"
     text += "".join(f"e{i},{'good' if i % 3 else ''},{who},{label}\n" for i, who, label in pairs)
     assert "--task_column=essay --label_column=score" in message(tmp_path, text)
     means = table("id,ann,bob,Final score", "{}", (X := (1, 2), 1), (X, 2), ((1, 1, 2, 2), 1))
-    assert "24 labels of 12 items by 2 annotators" in read(tmp_path, means)[0]
+    assert "24 labels of 12 items by 2 annotators" in read(tmp_path, means).lines[0]
+
+
+def of_teams(column: str, classes: str, *, several: bool = False) -> str:
+    """Ten items with two annotators for each of two values of a column."""
+    cells = []
+    for n in range(10):
+        for team, value in enumerate("st"):
+            for at in (0, 1):
+                by = f"{'x' if several and n == 9 else value}{at}"
+                cells.append(
+                    f"i{n},{by},{value},{classes[(2 * team + (n + at) % 2) % len(classes)]}"
+                )
+    return rows(f"item,annotator,{column},label", *cells)
+
+
+@pytest.mark.parametrize(
+    "column", ["aspect", "criterion", "metric", "task_name", "kind", "Dimension"]
+)
+def test_questions_of_teams_are_never_pooled(column: str, tmp_path: Path) -> None:
+    for several in (False, True):
+        content = of_teams(column, "yn", several=several)
+        shown = message(tmp_path, content)
+        assert f"10 of 10 items have several values of {column}" in shown
+        assert f"--task_column=item,{column}" in shown
+        assert "20 labels of 10 items" in read(tmp_path, content, **pasted(shown)).lines[0]
+    all_rows = read(tmp_path, content, duplicates="last").lines[0]
+    assert "40 labels of 10 items" in all_rows
+
+
+def test_questions_with_classes_of_their_own_are_seen_by_them(tmp_path: Path) -> None:
+    shown = message(tmp_path, of_teams("group", "ynrb"))
+    assert pasted(shown) == {"question": "group=s"}
+    assert "40 labels of 10 items" in read(tmp_path, of_teams("group", "yn")).lines[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.nn.embedding_networks import build_encoder
 from neucrowd_tf.training.networks import DenseEncoder
@@ -24,7 +25,7 @@ def test_layers_equal_a_naive_forward_pass() -> None:
     )
     x = np.random.default_rng(0).normal(size=(7, 5)).astype(np.float32)
     k0, b0, k1, b1 = (np.asarray(w) for w in model.get_weights() if w.dtype == np.float32)
-    np.testing.assert_allclose(
+    assert_allclose(
         model(x, training=False), np.tanh(np.tanh(x @ k0 + b0) @ k1 + b1), rtol=1e-4, atol=1e-6
     )
 
@@ -46,5 +47,5 @@ def test_each_layer_has_a_seed_of_its_own_and_the_input_is_never_dropped() -> No
     for mine, theirs in zip(other.trainable_variables, model.trainable_variables, strict=True):
         mine.assign(theirs)
     x = np.ones((4, 20), np.float32)
-    np.testing.assert_array_equal(model(x, training=False), other(x, training=False))
+    assert_array_equal(model(x, training=False), other(x, training=False))
     assert not np.array_equal(model(x, training=True), other(x, training=True))

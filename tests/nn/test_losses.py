@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.nn.losses import (
     ClassCenters,
@@ -37,10 +38,10 @@ def batch(seed: int = 0, size: int = 12, classes: int = 3) -> tuple[np.ndarray, 
 def test_distances_by_hand() -> None:
     # (0, 0), (3, 4), (0, 1): 5, 1, sqrt(9 + 9).
     points = np.array([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]], np.float32)
-    np.testing.assert_allclose(
+    assert_allclose(
         pairwise_distances(points), np.sqrt([[0, 25, 1], [25, 0, 18], [1, 18, 0]]), atol=2e-5
     )
-    np.testing.assert_allclose(
+    assert_allclose(
         pairwise_distances(points, points[1:], squared=True), [[25, 1], [0, 18], [18, 0]], atol=2e-5
     )
 
@@ -48,14 +49,14 @@ def test_distances_by_hand() -> None:
 def test_contrastive_by_hand() -> None:
     # Same at distance 2: 2^2 / 2 = 2. Different at .5 with margin 1: .5^2 / 2 = .125. Different
     # beyond the margin: 0.
-    np.testing.assert_allclose(
+    assert_allclose(
         contrastive_loss([2.0, 0.5, 3.0], [True, False, False], margin=1.0), [2.0, 0.125, 0.0]
     )
 
 
 def test_triplet_by_hand() -> None:
     # 2 - 1 + .5 = 1.5; 1 - 1.2 + .5 = .3; 1 - 4 + .5 < 0.
-    np.testing.assert_allclose(
+    assert_allclose(
         triplet_loss([2.0, 1.0, 1.0], [1.0, 1.2, 4.0], margin=0.5), [1.5, 0.3, 0.0], rtol=1e-6
     )
 
@@ -87,7 +88,7 @@ def test_lifted_by_hand() -> None:
 
 def test_triplet_center_by_hand() -> None:
     # Own 1, nearest other 2, margin 3: 1 + 3 - 2 = 2. Own .5, nearest other 4: 0.
-    np.testing.assert_allclose(
+    assert_allclose(
         triplet_center_loss([0, 2], [[1.0, 2.0, 9.0], [7.0, 4.0, 0.5]], margin=3.0), [2.0, 0.0]
     )
 
@@ -96,7 +97,7 @@ def test_centers_give_half_squared_distances() -> None:
     layer = ClassCenters(2)
     layer.build((None, 2))
     layer.set_weights([np.array([[0.0, 0.0], [3.0, 4.0]], np.float32)])
-    np.testing.assert_allclose(
+    assert_allclose(
         layer(np.array([[3.0, 4.0], [0.0, 2.0]], np.float32)), [[12.5, 0.0], [2.0, 6.5]], atol=1e-5
     )
 
@@ -106,7 +107,7 @@ def test_centers_start_apart_by_the_seed() -> None:
     for layer in (first, again, other):
         layer.build((None, 60))
     assert np.asarray(first.centers).std() == pytest.approx(0.5, rel=0.05)
-    np.testing.assert_array_equal(first.centers, again.centers)
+    assert_array_equal(first.centers, again.centers)
     assert (np.asarray(first.centers) != np.asarray(other.centers)).all()
 
 
@@ -117,7 +118,7 @@ def test_centers_start_apart_by_the_seed() -> None:
 
 
 @each_loss
-def test_columns_of_labels_and_unknown_batch_sizes(loss: Any) -> None:
+def test_columns_of_labels_and_unknown_batch_sizes(loss) -> None:
     labels, x = batch(4)
     value = np.mean(loss(labels, x))
     assert np.mean(loss(labels[:, None], x)) == pytest.approx(value, rel=1e-6)
@@ -146,7 +147,7 @@ HARD = {
 
 @pytest.mark.parametrize("case", HARD)
 @each_loss
-def test_value_and_gradient_are_finite(loss: Any, case: str) -> None:
+def test_value_and_gradient_are_finite(loss, case: str) -> None:
     labels, points = HARD[case]
     x = tf.Variable(points.astype(np.float32))
     with tf.GradientTape() as tape:
@@ -177,7 +178,7 @@ def test_labels_that_would_broadcast_are_an_error() -> None:
 
 
 @pytest.mark.parametrize("name", ["center", "lifted"])
-def test_trains_and_reloads_in_a_plain_keras_model(name: str, tmp_path: Any) -> None:
+def test_trains_and_reloads_in_a_plain_keras_model(name: str, tmp_path) -> None:
     rng = np.random.default_rng(0)
     labels = np.arange(60) % 3
     x = (np.eye(3, 5)[labels] * 2 + rng.normal(size=(60, 5))).astype(np.float32)
@@ -194,7 +195,7 @@ def test_trains_and_reloads_in_a_plain_keras_model(name: str, tmp_path: Any) -> 
     ]
     assert history[-1] < 0.8 * history[0]
     model.save(tmp_path / "model.keras")
-    np.testing.assert_allclose(
+    assert_allclose(
         keras.models.load_model(tmp_path / "model.keras", compile=False)(x), model(x), atol=1e-6
     )
 
@@ -210,4 +211,4 @@ def test_half_precision_keeps_zero_distances_and_large_ones_finite() -> None:
             value = tf.reduce_sum(distances) + tf.reduce_sum(lifted_structured_loss(labels, points))
         assert np.isfinite(float(value))
         assert np.isfinite(tape.gradient(value, points).numpy()).all()
-    np.testing.assert_allclose(np.asarray(distances)[0, 1], 1e3 * np.sqrt(3), rtol=1e-3)
+    assert_allclose(np.asarray(distances)[0, 1], 1e3 * np.sqrt(3), rtol=1e-3)

@@ -2,6 +2,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.nn.embedding_networks import make_optimizer
 from neucrowd_tf.nn.optimizers import FusedAdam
@@ -12,7 +13,7 @@ def test_the_first_step_is_the_learning_rate_in_the_gradients_direction():
     variable = keras.Variable(np.array([1.0, 1.0, 1.0], np.float32))
     optimizer = make_optimizer("adam", 0.25)
     optimizer.apply([tf.constant([4.0, -0.5, 0.0])], [variable])
-    np.testing.assert_allclose(variable.numpy(), [0.75, 1.25, 1.0], atol=1e-5)
+    assert_allclose(variable.numpy(), [0.75, 1.25, 1.0], atol=1e-5)
     assert isinstance(optimizer, FusedAdam)
 
 
@@ -31,7 +32,7 @@ def test_it_steps_as_keras_adam_does():
     start = [rng.normal(size=shape).astype(np.float32) for shape in ((4, 3), (5,))]
     result, wanted = (stepped(kind(0.01), start) for kind in (FusedAdam, keras.optimizers.Adam))
     for mine, theirs in zip(result, wanted, strict=True):
-        np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-7)
+        assert_allclose(mine, theirs, rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize("amsgrad", [False, True])
@@ -44,4 +45,4 @@ def test_sparse_gradients_and_amsgrad_are_left_to_keras(amsgrad):
         gradient = tf.convert_to_tensor(sparse) if amsgrad else sparse
         optimizer.apply([gradient], [variable])
         ends.append(variable.numpy())
-    np.testing.assert_array_equal(*ends)
+    assert_array_equal(*ends)

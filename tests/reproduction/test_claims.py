@@ -17,7 +17,7 @@ from scipy.special import expit
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.intervals import Interval
 from reproduction import claim as claim_file
-from reproduction import claims, page
+from reproduction import claims, forest, page
 from reproduction.catalogue import SUITES
 from reproduction.claim import RESULTS, Claim, Ours, figures, read
 from reproduction.printed import Figure
@@ -56,6 +56,14 @@ def test_command_names_rows_of_its_suites(claim: Claim) -> None:
         assert all(suites[name].with_rows([row]).cases for row in rows.split(","))
 
 
+def test_names_in_the_picture_are_whole_and_fit() -> None:
+    for claim in CLAIMS:
+        name = forest._name(claim)
+        assert max(map(len, name.splitlines())) <= 72
+        text = re.sub(", published (equations|rules)", " (published)", claim.claim)
+        assert name.split() == f"{claim.paper}: {text}".split()
+
+
 def test_updating_is_idempotent() -> None:
     text = claim_file.CLAIMS.read_text(encoding="utf-8")
     assert claim_file.updated(text, CLAIMS) == text
@@ -92,40 +100,41 @@ def test_stored_intervals_keep_within_their_metrics_bounds() -> None:
             )
 
 
-@pytest.mark.parametrize(
-    ("published", "interval", "runs", "verdict"),
-    [
-        (0.87, (0.85, 0.83, 0.87), 10, "within"),
-        (0.88, (0.85, 0.83, 0.87), 5, "below"),
-        (0.82, (0.85, 0.83, 0.87), 9, "above"),
-        (0.82, (0.85, 0.83, 0.87), 4, "too few runs"),
-        (0.88, (0.85, 0.819, 0.881), 10, "too wide"),
-        (0.88, (0.85, float("nan"), float("nan")), 1, "too few runs"),
-        (0.8504, (0.85, 0.85, 0.85), 10, "within"),  # runs without randomness
-        (0.8506, (0.85, 0.85, 0.85), 10, "below"),
-        (None, (0.85, 0.83, 0.87), 10, "measured"),
-    ],
-)
-def test_value_verdicts(
-    published: float | None, interval: tuple[float, ...], runs: int, verdict: str
-) -> None:
-    assert value_verdict(published, Interval(*interval), runs) == verdict
+# Published value, ours, the prediction interval, runs, verdict.
+VALUES = """
+0.87   0.85 0.83 0.87   10 within
+0.88   0.85 0.83 0.87    5 below
+0.82   0.85 0.83 0.87    9 above
+0.82   0.85 0.83 0.87    4 too few runs
+0.88   0.85 0.819 0.881 10 too wide
+0.88   0.85 nan nan      1 too few runs
+0.8504 0.85 0.85 0.85   10 within
+0.8506 0.85 0.85 0.85   10 below
+"""
+# Gain, its interval, margin, verdict. All of an interval has to be on one side of a margin.
+GAINS = """
+ 0.02    0.01    0.03   0    ahead
+-0.02   -0.03   -0.01   0    behind
+ 0.009  -0.002   0.02   0    undecided
+ 0.009  -0.0     0.018  0    undecided
+-0.0052 -0.0102 -0.0002 0.01 undecided
+-0.005  -0.0098 -0.0002 0.01 ahead
+-0.02   -0.03   -0.011  0.01 behind
+"""
 
 
-@pytest.mark.parametrize(
-    ("interval", "margin", "verdict"),
-    [
-        ((0.02, 0.01, 0.03), 0, "ahead"),
-        ((-0.02, -0.03, -0.01), 0, "behind"),
-        ((0.009, -0.002, 0.02), 0, "undecided"),
-        ((0.009, -0.0, 0.018), 0, "undecided"),
-        # A margin is a margin: all of the interval has to be on one side of it.
-        ((-0.0052, -0.0102, -0.0002), 0.01, "undecided"),
-        ((-0.005, -0.0098, -0.0002), 0.01, "ahead"),
-        ((-0.02, -0.03, -0.011), 0.01, "behind"),
-    ],
-)
-def test_gain_verdicts(interval: tuple[float, ...], margin: float, verdict: str) -> None:
+@pytest.mark.parametrize("line", VALUES.strip().splitlines())
+def test_value_verdicts(line: str) -> None:
+    *numbers, runs, verdict = line.split(maxsplit=5)
+    published, *interval = map(float, numbers)
+    assert value_verdict(published, Interval(*interval), int(runs)) == verdict
+    assert value_verdict(None, Interval(*interval), 10) == "measured"
+
+
+@pytest.mark.parametrize("line", GAINS.strip().splitlines())
+def test_gain_verdicts(line: str) -> None:
+    *numbers, verdict = line.split()
+    *interval, margin = map(float, numbers)
     assert gain_verdict(Interval(*interval), 5, margin) == verdict
     assert gain_verdict(Interval(*interval), 4, margin) == "too few runs"
 
@@ -164,49 +173,43 @@ def test_gains_are_paired_by_seed(tmp_path: Path) -> None:
     claim = Claim(
         *("n", "NeuCrowd", "table 2", "c"), data="hotel", suite="neucrowd_table2", row="neucrowd"
     )
-    over = dataclasses.replace(claim, control="mv_lr")
+
+    def recomputed(**changes) -> Claim:
+        return claims.recompute(dataclasses.replace(claim, **changes), tmp_path)
+
     # Without values by seed the gain over the baseline is the table's.
-    assert claims.recompute(over, tmp_path).ours == Ours(0.0, -0.5, 0.1, 3)
+    assert recomputed(control="mv_lr").ours == Ours(0.0, -0.5, 0.1, 3)
     # Any other gain is that of unpaired runs, with Welch's interval.
-    other = dataclasses.replace(claim, control="softprob")
-    unpaired = claims.recompute(other, tmp_path).ours
-    assert unpaired is not None and (unpaired.mean, unpaired.runs) == (0.2, 3)
-    assert unpaired.high == pytest.approx(0.2 + stats.t.ppf(0.975, 2) * 0.1 / 3**0.5, abs=1e-5)
+    high = round(0.2 + stats.t.ppf(0.975, 2) * 0.1 / 3**0.5, 5)
+    lead = Ours(0.2, round(0.4 - high, 5), high, 3, published=0.021, seeds_only=True)
+    assert recomputed(control="softprob").ours == lead
     with pytest.raises(DataError, match="has no row with runs of hotel/absent"):
-        claims.recompute(dataclasses.replace(claim, control="absent"), tmp_path)
-    (tmp_path / "neucrowd_table2_seeds.csv").write_text(
-        "dataset,method,metric,seed,value\n"
-        + "".join(
-            f"hotel,{method},accuracy,{seed},{value}\n"
-            for method, values in {
-                "neucrowd": (0.9, 0.7, 0.8),
-                "softprob": (0.8, 0.5, 0.5),
-                "mv_lr": (0.8, 0.8, 0.8),
-            }.items()
-            for seed, value in enumerate(values, 20000)
-        )
-    )
-    ours = claims.recompute(dataclasses.replace(claim, control="softprob"), tmp_path).ours
-    # Gains .1, .2, .3: mean .2, sd .1, t(2) = 4.303, half-width .248.
-    assert ours is not None and (ours.mean, ours.low, ours.high) == (0.2, -0.04841, 0.44841)
-    assert (ours.runs, ours.seeds, ours.published) == (3, "20000-20002", 0.021)
-    assert ours.seeds_only  # hotel's test reviews are the same for every seed
+        recomputed(control="absent")
+    values = {"neucrowd": "0.9 0.7 0.8", "softprob": "0.8 0.5 0.5", "mv_lr": "0.8 0.8 0.8"}
+    rows = [
+        f"hotel,{method},accuracy,{seed},{value}"
+        for method, row in values.items()
+        for seed, value in enumerate(row.split(), 20000)
+    ]
+    seeds = tmp_path / "neucrowd_table2_seeds.csv"
+    seeds.write_text("\n".join(["dataset,method,metric,seed,value", *rows]) + "\n")
+    ours = recomputed(control="softprob").ours
+    # Gains .1, .2, .3: mean .2, sd .1, t(2) = 4.303, half-width .248; hotel's test reviews are the
+    # same for every seed.
+    paired = Ours(0.2, -0.04841, 0.44841, 3, "20000-20002", published=0.021, seeds_only=True)
+    assert ours == paired
     # Over the suite's baseline the table has an interval over seeds and instances.
-    assert claims.recompute(over, tmp_path).ours == Ours(
-        0.0, -0.5, 0.1, 3, "20000-20002", published=None
-    )
-    # Of several controls the smallest gain is shown, and all are counted.
-    both = claims.recompute(dataclasses.replace(claim, control=["softprob", "mv_lr"]), tmp_path)
-    assert both.verdict == "too few runs, 0 of 2"
-    assert both.ours is not None and (both.ours.over, both.ours.leads) == ("mv_lr", "0 of 2")
-    # The published gain is the paper's lead over the best of the rivals that it has.
-    assert both.ours.published == 0.021
+    table = Ours(0.0, -0.5, 0.1, 3, "20000-20002", published=None)
+    assert recomputed(control="mv_lr").ours == table
+    # Of several controls the smallest gain is shown, and all are counted. The published gain is the
+    # paper's lead over the best of the rivals that it has.
+    both = recomputed(control=["softprob", "mv_lr"])
+    assert both.verdict == "too few runs, 0 of 2" and both.ours is not None
+    assert (both.ours.over, both.ours.leads, both.ours.published) == ("mv_lr", "0 of 2", 0.021)
     # With a control for each row gains are averaged.
-    zipped = dataclasses.replace(claim, row=["neucrowd", "mv_lr"], control=["softprob", "mv_lr"])
-    mean = claims.recompute(zipped, tmp_path).ours
-    assert mean is not None and mean.mean == 0.1
-    less = claims.recompute(dataclasses.replace(claim, control="softprob", less=True), tmp_path)
-    assert less.ours is not None and less.ours.mean == -0.2
+    zipped = recomputed(row=["neucrowd", "mv_lr"], control=["softprob", "mv_lr"]).ours
+    less = recomputed(control="softprob", less=True).ours
+    assert zipped is not None and zipped.mean == 0.1 and less is not None and less.mean == -0.2
 
 
 def test_the_published_gain_is_the_papers_smallest_lead() -> None:
@@ -215,7 +218,7 @@ def test_the_published_gain_is_the_papers_smallest_lead() -> None:
     ours = claims_by_name["neucrowd_best_hotel"].ours
     assert ours is not None and (ours.over, ours.published) == ("softprob", 0.007)
     # Two forms of one method share a value, so the paper has no gain of one over the other.
-    assert claims_by_name["iced_ours_leads_printed"].ours.published is None  # type: ignore[union-attr]
+    assert claims_by_name["iced_ours_leads_printed"].ours.published is None
 
 
 def test_counts_of_the_main_page_follow_from_the_claims(repository: Path) -> None:

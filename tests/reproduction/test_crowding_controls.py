@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare import registry
@@ -26,7 +27,7 @@ AUTHENTIC = np.array([True, False, True, False])
 LOGITS = np.array([[0.0, 1.0, -1.0], [2.0, 0.0, 0.5], [-0.3, 0.2, 0.1], [0.4, -2.0, 0.0]])
 
 
-def game_with(*factors: str, **arguments: Any) -> Any:
+def game_with(*factors: str, **arguments):
     bases = ControlledCrowdInG(factors=factors)._game_class().__bases__[:-1]
     return make_game(kind=type("Game", (*bases, SmallGame), {}), **arguments)
 
@@ -55,9 +56,7 @@ def test_the_released_loss_penalty_and_decay_equal_a_naive_loop() -> None:
     chosen = d[np.arange(4), LABELS]
     entries = -np.where(AUTHENTIC, np.log(chosen), np.log(1 - chosen)) * shares
     logits = tf.constant(LOGITS, tf.float32)
-    np.testing.assert_allclose(
-        game.annotation_losses(logits, LABELS, AUTHENTIC), entries, rtol=1e-5
-    )
+    assert_allclose(game.annotation_losses(logits, LABELS, AUTHENTIC), entries, rtol=1e-5)
     # As the mean over both sides, the generated one times .9, halved.
     sides = (d[AUTHENTIC].mean() + 0.9 * d[~AUTHENTIC].mean()) / 2
     assert float(game.penalty(logits, AUTHENTIC)) == pytest.approx(sides, rel=1e-5)
@@ -72,7 +71,7 @@ def test_the_released_loss_penalty_and_decay_equal_a_naive_loop() -> None:
 
 
 @pytest.mark.parametrize("multiplier", ["mean", 0.7])
-def test_the_released_reward_has_a_multiplier_for_each_sum(multiplier: Any) -> None:
+def test_the_released_reward_has_a_multiplier_for_each_sum(multiplier) -> None:
     game, rng = game_with("released_reward", multiplier=multiplier), np.random.default_rng(2)
     rows, labels = np.array([3, 11, 40]), rng.integers(0, C, (3, R)).astype(np.int32)
     latent = rng.dirichlet(np.ones(C), size=3).astype(np.float32)
@@ -105,10 +104,10 @@ def test_a_threshold_in_nats_and_ratios_without_bounds() -> None:
 def test_batches_divide_the_instances_and_their_annotations() -> None:
     game, seen = game_with("batches"), []
 
-    def judged(epoch: Any, latent: Any, passes: int) -> Any:
+    def judged(epoch, latent, passes: int):
         crowd, cells = game.crowd, np.zeros_like(game.crowd.observed)
         cells[crowd.instances, crowd.annotators] = True
-        np.testing.assert_array_equal(cells, crowd.observed)
+        assert_array_equal(cells, crowd.observed)
         assert len(latent) == 16
         seen.append(np.hstack([crowd.features, crowd.observed]))
         return {"discriminator_loss": 0.0}
@@ -120,7 +119,7 @@ def test_batches_divide_the_instances_and_their_annotations() -> None:
     assert game.crowd is whole and len(seen) == 3
     expected = np.hstack([whole.features, whole.observed])
     rows = np.concatenate(seen)
-    np.testing.assert_array_equal(rows[rows[:, 0].argsort()], expected[expected[:, 0].argsort()])
+    assert_array_equal(rows[rows[:, 0].argsort()], expected[expected[:, 0].argsort()])
 
 
 def test_the_released_networks_equal_naive_loops() -> None:
@@ -131,11 +130,11 @@ def test_the_released_networks_equal_naive_loops() -> None:
     latent = rng.dirichlet(np.ones(C), size=7).astype(np.float32)
     noise = rng.normal(size=(7, R, C)).astype(np.float32)
 
-    def dense(layer: Any, values: Any) -> Any:
+    def dense(layer, values):
         bias = 0 if layer.bias is None else np.asarray(layer.bias, np.float64)
         return values @ np.asarray(layer.kernel, np.float64) + bias
 
-    def norm(values: Any) -> Any:
+    def norm(values):
         return (values - values.mean(axis=0)) / np.sqrt(values.var(axis=0) + 1e-5)
 
     item = dense(generator.instance_embedding, norm(np.maximum(dense(generator.first, x), 0)))
@@ -149,21 +148,19 @@ def test_the_released_networks_equal_naive_loops() -> None:
     first += dense(generator.from_classifier, np.repeat(latent, R, axis=0))
     expected = dense(generator.scores, np.maximum(first, 0)).reshape(7, R, C)
     logits = generator.logits(generator.hidden(x, annotators, noise), latent[:, None])
-    np.testing.assert_allclose(logits, expected, rtol=2e-3, atol=2e-4)
+    assert_allclose(logits, expected, rtol=2e-3, atol=2e-4)
 
     v, u, matrices = discriminator.encode(x, annotators)
     graph, start = np.asarray(discriminator.correlation), np.asarray(discriminator.matrices)
-    np.testing.assert_allclose(graph.sum(axis=1), 1.0, rtol=1e-6)
+    assert_allclose(graph.sum(axis=1), 1.0, rtol=1e-6)
     assert start.min() >= 0 and start.max() <= 1
     m = np.einsum("cd,dkl->ckl", graph, start) + start
-    np.testing.assert_allclose(matrices, m, rtol=1e-5)
+    assert_allclose(matrices, m, rtol=1e-5)
     scores = np.einsum("rk,ckl,nl->nrc", np.asarray(u), m, np.asarray(v))
-    np.testing.assert_allclose(
-        discriminator.all_pairs(v, u, matrices), scores, rtol=1e-3, atol=1e-4
-    )
+    assert_allclose(discriminator.all_pairs(v, u, matrices), scores, rtol=1e-3, atol=1e-4)
     codes = np.array([0, 4, 2, 2, 1, 3, 0])
     some = discriminator.some_pairs(v, u, matrices, codes)
-    np.testing.assert_allclose(some, scores[np.arange(7), codes], rtol=1e-3, atol=1e-4)
+    assert_allclose(some, scores[np.arange(7), codes], rtol=1e-3, atol=1e-4)
 
     labels = rng.integers(0, C, (7, R))
     embedded = dense(auxiliary.label_embedding, np.maximum(m, 0).reshape(C, -1))
@@ -176,9 +173,7 @@ def test_the_released_networks_equal_naive_loops() -> None:
     hidden = sum(dense(piece, pairs[:, 6 * i : 6 * i + 6]) for i, piece in enumerate(parts))
     scores = dense(auxiliary.scores, np.maximum(hidden, 0)).reshape(7, R, C)
     log_q = scores - np.log(np.exp(scores).sum(axis=2, keepdims=True))
-    np.testing.assert_allclose(
-        auxiliary.all_pairs(v, u, matrices, labels), log_q, rtol=2e-3, atol=1e-3
-    )
+    assert_allclose(auxiliary.all_pairs(v, u, matrices, labels), log_q, rtol=2e-3, atol=1e-3)
 
 
 def test_the_released_entropy_and_norm_equal_naive_loops() -> None:
@@ -187,7 +182,7 @@ def test_the_released_entropy_and_norm_equal_naive_loops() -> None:
     latent = game.classify_all()[:4]
     drawn = game.draw(game.crowd.inputs, tf.range(4), latent, tf.constant([1, 2]))
     p = np.array([1 - 1e-4, 1e-4, 1e-4])
-    np.testing.assert_allclose(drawn.entropies, -(p * np.log(p)).sum(), rtol=1e-3)
+    assert_allclose(drawn.entropies, -(p * np.log(p)).sum(), rtol=1e-3)
     game = game_with("released_networks", "separate_norm", embedding_size=6)
     encoded = game.discriminator.encode(game.crowd.features[:4], game.crowd.identities)
     codes, labels = np.array([0, 3, 2, 1], np.int32), LABELS.astype(np.int32)
@@ -197,7 +192,7 @@ def test_the_released_entropy_and_norm_equal_naive_loops() -> None:
         alone = game.auxiliary.some_pairs(
             tf.boolean_mask(encoded[0], side), *encoded[1:], codes[side], labels[side]
         )
-        np.testing.assert_allclose(answers.numpy()[side], alone, rtol=1e-4)
+        assert_allclose(answers.numpy()[side], alone, rtol=1e-4)
 
 
 def test_controls_change_rewards_or_negatives_alone() -> None:
@@ -207,14 +202,14 @@ def test_controls_change_rewards_or_negatives_alone() -> None:
     mixed = game_with("shuffled_rewards").log_annotations(
         epoch, tf.range(48), latent, PURPOSES["generator",]
     )[0]
-    np.testing.assert_array_equal(mixed.labels, drawn.labels)
+    assert_array_equal(mixed.labels, drawn.labels)
     for one, other in ((mixed.delta, drawn.delta), (mixed.authenticity, drawn.authenticity)):
         assert np.mean(np.asarray(one) == np.asarray(other)) < 0.2
-        np.testing.assert_array_equal(np.sort(one, axis=None), np.sort(other, axis=None))
+        assert_array_equal(np.sort(one, axis=None), np.sort(other, axis=None))
     pairs = plain.select_pairs(epoch, latent)[0]
     random = game_with("random_negatives").select_pairs(epoch, latent)[0]
     same, authentic = np.asarray(random.labels == pairs.labels), np.asarray(pairs.authentic)
-    np.testing.assert_array_equal(random.instances, pairs.instances)
+    assert_array_equal(random.instances, pairs.instances)
     assert same[authentic].all() and 0.1 < same[~authentic].mean() < 0.6
     losses = game_with("no_negatives").annotation_losses(
         tf.constant(LOGITS, tf.float32), LABELS, AUTHENTIC
@@ -228,7 +223,7 @@ def test_withheld_annotations_leave_each_instance_one() -> None:
     assert len(withheld.labels) == round(0.2 * len(annotations.labels))
     assert rest.annotated.all() and len(set(withheld.instances)) == len(withheld.instances)
     dense = np.maximum(rest.to_dense(), withheld.to_dense())
-    np.testing.assert_array_equal(dense, annotations.to_dense())
+    assert_array_equal(dense, annotations.to_dense())
 
 
 def test_measures_of_cells_that_no_turn_trains_on() -> None:
@@ -256,7 +251,7 @@ def test_both_presets_play_and_are_functions_of_their_seed(preset: dict[str, Any
         assert all(0 <= value <= 1 for value in model.history_["discriminator_training_auc"])
         answers.append((model.predict_proba(x), model.generate(x[:3]).labels))
     for one, other in zip(*answers, strict=True):
-        np.testing.assert_array_equal(one, other)
+        assert_array_equal(one, other)
 
 
 def test_the_released_start_restarts_adam_and_keeps_the_best_epoch(
@@ -282,5 +277,5 @@ def test_frequencies_of_cooccurrence_by_hand() -> None:
     crowd = Annotations.from_dense([[0, 0, 1], [1, 2, -1], [2, -1, -1]], num_classes=3)
     matrix = np.array([[0, 2, 0], [2, 0, 1], [0, 1, 0]]) / 8 + np.eye(3)
     scale = 1 / np.sqrt(matrix.sum(axis=1))
-    graph = crowding_controls.Frequency.label_graph(None, crowd)  # type: ignore[arg-type]
-    np.testing.assert_allclose(graph, scale[:, None] * matrix * scale, rtol=1e-6)
+    graph = crowding_controls.Frequency.label_graph(None, crowd)
+    assert_allclose(graph, scale[:, None] * matrix * scale, rtol=1e-6)

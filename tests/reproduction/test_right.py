@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +15,7 @@ from reproduction import claims, right, store
 from reproduction.claim import RESULTS, read
 from reproduction.right import Right, Row
 from reproduction.suite import Case, Suite
+from tests.runs import write_run
 
 HEAD = "dataset,method,metric,published,mean,sd,runs,predicted_low,predicted_high,worst,verdict,"
 HEAD += "gain,gain_low,gain_high,gain_instances_low,gain_instances_high\n"
@@ -31,21 +31,13 @@ def stored_lines() -> list[tuple[str, Row, Right]]:
     ]
 
 
-def make_runs(root: Path, labels: str = "yyn") -> None:
+def make_runs(root: Path) -> None:
     """Writes the runs of SUITE: "a" has all three reviews right, "b" all but the last."""
-    for method in ("a", "b"):
+    for method, correct in {"a": (True, True, True), "b": (True, True, False)}.items():
         for seed in (3, 4):
             folder = root / "runs" / "default" / "d" / method / f"seed-{seed}"
-            folder.mkdir(parents=True)
-            lines = ["task,label,predicted,p_n,p_y"]
-            for number, label in enumerate(labels):
-                yes = (label == "y") == (method == "a" or number < 2)
-                lines.append(f"{number},{label},{'ny'[yes]},{1.0 - yes},{float(yes)}")
-            (folder / "predictions.csv").write_text("\n".join(lines) + "\n")
-            accuracy = 1.0 if method == "a" else 2 / 3
-            test = {"accuracy": accuracy}
-            metrics = {"test": test, "test_digest": "x", "timings": {}, "trained": method == "a"}
-            (folder / "metrics.json").write_text(json.dumps(metrics))
+            metrics = {"test": {"accuracy": sum(correct) / 3}, "trained": method == "a"}
+            write_run(folder, correct, "bba", test_digest="x", timings={}, **metrics)
 
 
 def test_bits_survive_their_text() -> None:

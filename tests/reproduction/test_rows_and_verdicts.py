@@ -6,7 +6,6 @@ import csv
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -82,7 +81,7 @@ def test_rows_of_a_suite() -> None:
 
 def test_a_suite_of_a_file(
     command: Callable[..., int],
-    tiny: Any,
+    tiny,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],

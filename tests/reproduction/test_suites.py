@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import pathlib
 import re
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +17,8 @@ from neucrowd_tf.io.files.json import read_json
 from reproduction import catalogue, figures, maps, page, printed, results_folder, run, smoke
 from reproduction.suite import Case, Suite
 from reproduction.table import COLUMNS, Cell, write_csv
+
+Command = Callable[..., int]
 
 
 def test_a_private_dataset_is_never_substituted() -> None:
@@ -57,7 +59,7 @@ def test_tables_have_every_printed_cell() -> None:
     }
 
 
-def test_pages_follow_from_the_tables(tmp_path: pathlib.Path) -> None:
+def test_pages_follow_from_the_tables(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="received none"):
         page.page(tmp_path)
     figure = printed.Figure(0.85)
@@ -78,7 +80,7 @@ def test_pages_follow_from_the_tables(tmp_path: pathlib.Path) -> None:
     assert COLUMNS.index("verdict") > COLUMNS.index("published")
 
 
-def test_a_file_of_suites(tmp_path: pathlib.Path) -> None:
+def test_a_file_of_suites(tmp_path: Path) -> None:
     (tmp_path / "some.toml").write_text(
         """
         [names]
@@ -173,7 +175,7 @@ def tiny_suites(monkeypatch: pytest.MonkeyPatch, **suites: Suite) -> None:
 
 
 def test_suites_share_runs_and_go_on_after_a_failure(
-    command: Callable[..., int], tiny: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+    command: Command, tiny, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     first = Suite(
         "a",
@@ -210,12 +212,12 @@ def test_suites_share_runs_and_go_on_after_a_failure(
 
 
 def test_a_simulated_dataset_is_drawn_after_threads_are_set(
-    command: Callable[..., int], tiny: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+    command: Command, tiny, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """TensorFlow, which draws it, does not take their number once it has computed."""
     entry, order = registry.dataset("tiny"), []
 
-    def load(*_: Any) -> Any:
+    def load(*_):
         order.append("load")
         return entry.load(None, 0)
 
@@ -228,10 +230,10 @@ def test_a_simulated_dataset_is_drawn_after_threads_are_set(
 
 
 def test_every_rows_first_seed_goes_first_and_num_runs_makes_some(
-    command: Callable[..., int],
-    tiny: Any,
+    command: Command,
+    tiny,
     monkeypatch: pytest.MonkeyPatch,
-    tmp_path: pathlib.Path,
+    tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     cases = (
@@ -248,7 +250,7 @@ def test_every_rows_first_seed_goes_first_and_num_runs_makes_some(
 
 def test_rows_that_pages_name_are_in_their_suites() -> None:
     suites = {suite.name: suite for suite in catalogue.SUITES}
-    root = pathlib.Path(catalogue.__file__).parents[1]
+    root = Path(catalogue.__file__).parents[1]
     named = []
     for path in [root / "README.md", *(root / "docs").rglob("*.md")]:
         text = path.read_text(encoding="utf-8")

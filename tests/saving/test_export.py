@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
@@ -56,8 +57,8 @@ def test_another_process_gets_the_same_numbers(fitted: TwoStageClassifier, tmp_p
     ]
     subprocess.run(command, cwd=tmp_path, env=environment, check=True, timeout=120)
     served = np.load(tmp_path / "y.npz")
-    np.testing.assert_allclose(served["many"], fitted.predict_proba(new), atol=1e-6)
-    np.testing.assert_allclose(served["one"], fitted.predict_proba(new[:1]), atol=1e-6)
+    assert_allclose(served["many"], fitted.predict_proba(new), atol=1e-6)
+    assert_allclose(served["one"], fitted.predict_proba(new[:1]), atol=1e-6)
 
 
 def test_one_input_of_the_features_shape(fitted: TwoStageClassifier, tmp_path: Path) -> None:
@@ -86,7 +87,7 @@ def test_replaces_a_saved_model_and_nothing_else(
 def test_a_failing_export_leaves_nothing(
     fitted: TwoStageClassifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(source: object, target: object) -> None:
+    def full(source, target) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "rename", full)
@@ -100,7 +101,7 @@ def test_a_full_disk_is_an_os_error(
 ) -> None:
     import tensorflow as tf
 
-    def full(*_: object, **__: object) -> None:
+    def full(*_, **__) -> None:
         raise tf.errors.ResourceExhaustedError(None, None, "saved_model.pb; No space left")
 
     monkeypatch.setattr(tf.saved_model, "save", full)

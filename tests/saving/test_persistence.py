@@ -83,3 +83,25 @@ def test_classes_of_other_modules_stay():
         "mine:UnionNet",
     ):
         assert present_name(name) == name
+
+
+@pytest.mark.parametrize("value", [{"float": "much"}, {"array": "a", "names": []}, {"odd": 1}])
+def test_a_value_that_cannot_be_read_is_one_error(saved: Path, value: object) -> None:
+    path = saved / "estimator.json"
+    record = json.loads(path.read_text())
+    record["attributes"]["x_"] = value
+    path.write_text(json.dumps(record))
+    with pytest.raises(DataError, match=f"^{saved}: .* Fit and save it again"):
+        neucrowd_tf.load(saved)
+
+
+@pytest.mark.parametrize("content", [None, b"not a model"])
+def test_a_network_that_is_missing_or_damaged(saved: Path, content: bytes | None) -> None:
+    path = saved / "estimator.json"
+    record = json.loads(path.read_text())
+    record["attributes"]["model_"] = {"keras": "model_.keras"}
+    path.write_text(json.dumps(record))
+    if content is not None:
+        (saved / "model_.keras").write_bytes(content)
+    with pytest.raises(DataError, match=r"model_\.keras: cannot be read .*Copy the folder again"):
+        neucrowd_tf.load(saved)

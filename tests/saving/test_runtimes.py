@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.datasets.bundled import load_cancer
@@ -45,11 +46,11 @@ def exported(
     return fitted, export_saved_model(fitted, folder)
 
 
-def _compare(result: dict[str, Any], fitted: Any, features: np.ndarray) -> None:
+def _compare(result: dict[str, Any], fitted, features: np.ndarray) -> None:
     expected = fitted.predict_proba(features)
-    np.testing.assert_allclose(result["probabilities"], expected, atol=1e-5)
+    assert_allclose(result["probabilities"], expected, atol=1e-5)
     if "embedding" in result:
-        np.testing.assert_allclose(result["embedding"], fitted.transform(features), atol=1e-4)
+        assert_allclose(result["embedding"], fitted.transform(features), atol=1e-4)
 
 
 def test_tflite(exported: tuple[Any, Path], dataset: CrowdDataset) -> None:

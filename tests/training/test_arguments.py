@@ -26,7 +26,7 @@ def _reject(estimator: RepresentationEstimator, name: str, expected: str) -> Non
 
 
 @pytest.mark.parametrize("kind", [NeuCrowd, RLL])
-def test_similarity(kind: Any) -> None:
+def test_similarity(kind) -> None:
     _reject(kind(similarity="dot"), "similarity", "'cosine' or 'euclidean', received 'dot'")
 
 

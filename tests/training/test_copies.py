@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
@@ -65,7 +66,7 @@ def test_state_of_keras_layers_is_copied(name: str, nested: bool) -> None:
     tensor = keras.ops.convert_to_tensor(x)
     expected = np.asarray(model(tensor))
     for copy in (copy_network(model, "base"), user_network(model, 3, x.shape[1:])):
-        np.testing.assert_array_equal(np.asarray(copy(tensor)), expected)
+        assert_array_equal(np.asarray(copy(tensor)), expected)
 
 
 def _network() -> keras.Model:
@@ -93,7 +94,7 @@ def test_frozen_weights_are_kept_and_others_follow_pretrained(pretrained: bool) 
     again = user_network(*arguments, pretrained=pretrained)
     other = user_network(model, 6, (3,), pretrained=pretrained)
     last = [network.get_layer("last").kernel.numpy() for network in (copy, again, other)]
-    np.testing.assert_array_equal(last[0], last[1])
+    assert_array_equal(last[0], last[1])
     assert np.array_equal(last[0], last[2]) == pretrained
 
 
@@ -105,7 +106,7 @@ def test_a_function_builds_a_network_for_each_fit() -> None:
         return created[-1]
 
     kernels = [user_network(build, 1, (3,)).get_weights()[0] for _ in range(2)]
-    np.testing.assert_array_equal(*kernels)
+    assert_array_equal(*kernels)
     assert len(created) == 2
 
 
@@ -120,7 +121,7 @@ def test_weights_without_an_initialiser_start_from_those_that_a_function_drew() 
     model = keras.Sequential([keras.Input((3,)), Bare()])
     for seed in (1, 2):
         copy = user_network(model, seed, (3,))
-        np.testing.assert_array_equal(copy.get_weights()[0], model.get_weights()[0])
+        assert_array_equal(copy.get_weights()[0], model.get_weights()[0])
 
 
 def test_a_model_without_configuration_is_an_error() -> None:
@@ -161,16 +162,16 @@ def test_state_and_frozen_weights_of_a_base_start_every_fit() -> None:
             layers = model.network.base.layers
             frozen = next(x for x in layers if isinstance(x, keras.layers.Dense))
             copied = next(x for x in layers if isinstance(x, keras.layers.BatchNormalization))
-            np.testing.assert_array_equal(frozen.kernel.numpy(), hidden.kernel.numpy())
+            assert_array_equal(frozen.kernel.numpy(), hidden.kernel.numpy())
             seen.append(copied.moving_mean.numpy())
-    np.testing.assert_array_equal(*seen)
+    assert_array_equal(*seen)
     assert (seen[0] > 0.5).all()  # two steps from 9 towards about 0
-    np.testing.assert_array_equal(norm.moving_mean.numpy(), [9.0, 8.0, 7.0, 6.0])
+    assert_array_equal(norm.moving_mean.numpy(), [9.0, 8.0, 7.0, 6.0])
 
 
 @pytest.mark.parametrize("method", [NeuCrowd, RLL])
 @pytest.mark.filterwarnings("ignore:encoder")
-def test_frozen_encoders_stay(method: Any) -> None:
+def test_frozen_encoders_stay(method) -> None:
     x, _, crowd = _crowd()
     encoder = keras.Sequential(
         [keras.Input((2,)), keras.layers.Dense(3, trainable=False), keras.layers.Dense(2)]
@@ -178,10 +179,10 @@ def test_frozen_encoders_stay(method: Any) -> None:
     quick = {"epochs": 1, "steps_per_epoch": 2, "batch_size": 16}
     model = method(encoder=encoder, **quick).fit(x, crowd)
     fitted = next(piece for piece in model.model_.layers if isinstance(piece, keras.Sequential))
-    np.testing.assert_array_equal(fitted.get_weights()[0], encoder.get_weights()[0])
+    assert_array_equal(fitted.get_weights()[0], encoder.get_weights()[0])
     assert not np.array_equal(fitted.get_weights()[2], encoder.get_weights()[2])
     if method is NeuCrowd:  # whose fit is RLL's
         return
     still = method(encoder=encoder, pretrained=True, learning_rate=1e-9, **quick).fit(x, crowd)
     fitted = next(piece for piece in still.model_.layers if isinstance(piece, keras.Sequential))
-    np.testing.assert_allclose(fitted.get_weights()[2], encoder.get_weights()[2], atol=1e-6)
+    assert_allclose(fitted.get_weights()[2], encoder.get_weights()[2], atol=1e-6)

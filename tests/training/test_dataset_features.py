@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf import DASC, CrowdLayer, Run
 from neucrowd_tf.annotations import Annotations
@@ -37,21 +38,21 @@ def test_each_pass_gives_what_arrays_give(crowd):
     x, _, _, dataset = crowd
     lazy = DatasetFeatures(dataset.batch(7))
     assert lazy.shape == x.shape
-    np.testing.assert_array_equal(in_blocks(lambda block: 2 * block, lazy, 16), 2 * x)
-    np.testing.assert_allclose(standardise(lazy), standardise(x), rtol=1e-12)
+    assert_array_equal(in_blocks(lambda block: 2 * block, lazy, 16), 2 * x)
+    assert_allclose(standardise(lazy), standardise(x), rtol=1e-12)
     rows = np.array([3, 50, 8])
-    np.testing.assert_array_equal(in_blocks(np.asarray, lazy[rows]), x[rows])
+    assert_array_equal(in_blocks(np.asarray, lazy[rows]), x[rows])
     batches = lazy.batches(32)
     steps = batches.steps
     elements = list(batches.make(0, 1).take(2 * steps).as_numpy_iterator())
     assert [seeds.tolist() for seeds, *_ in elements] == [[1, step] for step in range(6)]
     later = next(batches.make(4, 1).as_numpy_iterator())
-    np.testing.assert_array_equal(later[2], elements[4][2], "as if from the beginning")
+    assert_array_equal(later[2], elements[4][2], "as if from the beginning")
     for epoch in (elements[:steps], elements[steps:]):
         seen = np.concatenate([places for *_, places in epoch])
         assert sorted(seen) == list(range(90))
     _, features, places = elements[-1]
-    np.testing.assert_array_equal(features, x[places])
+    assert_array_equal(features, x[places])
 
 
 @pytest.mark.parametrize(
@@ -64,7 +65,11 @@ def test_methods_that_train_by_batches_take_a_dataset(crowd, kind):
     with pytest.warns(UserWarning, match="1 instances have no annotations"):
         model = kind(**QUICK, monitor="accuracy").fit(dataset, dense)
     assert model.score(dataset, truth) > 0.9
-    np.testing.assert_allclose(model.predict_proba(dataset), model.predict_proba(x), atol=1e-6)
+    # A row per label names its tasks by the numbers of the rows, also of a dataset.
+    frame = Annotations.from_dense(truth[:, None]).to_frame().sample(frac=1, random_state=0)
+    with pytest.warns(UserWarning, match="task k is row k"):
+        assert model.score(dataset, frame) == model.score(dataset, truth)
+    assert_allclose(model.predict_proba(dataset), model.predict_proba(x), atol=1e-6)
 
 
 def test_a_resumed_fit_ends_with_the_same_bytes(crowd, tmp_path):
@@ -90,7 +95,7 @@ def test_a_resumed_fit_ends_with_the_same_bytes(crowd, tmp_path):
             model.fit(dataset, dense, held, run=run)
         model.set_params(seed=1).fit(dataset, dense, held)  # the network holds something else
         model.set_params(seed=0).fit(dataset, dense, held, run=Run(checkpoints=tmp_path))
-        np.testing.assert_array_equal(model.predict_proba(x), whole)
+        assert_array_equal(model.predict_proba(x), whole)
 
 
 def test_errors_say_what_to_pass(crowd):
@@ -114,7 +119,7 @@ def test_a_folder_of_images(tmp_path):
     lazy = DatasetFeatures(image_folder(tmp_path, names, 4))
     assert lazy.shape == (4, 4, 4, 3)
     means = in_blocks(np.asarray, lazy).mean(axis=(1, 2, 3))
-    np.testing.assert_allclose(means, values[[5, 2, 0, 1]] / 255, atol=0.01)
+    assert_allclose(means, values[[5, 2, 0, 1]] / 255, atol=0.01)
     crowd = Annotations.from_dense([[0, 0], [1, 1], [1, 1], [1, 0]])
     model = CrowdLayer(base="small_cnn", epochs=1, batch_size=2).fit(
         image_folder(tmp_path, names, 8), crowd

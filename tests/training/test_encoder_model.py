@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
+from numpy.testing import assert_allclose
 
 from neucrowd_tf.nn.embedding_networks import build_encoder
 from neucrowd_tf.training.encoder_model import EncoderModel
@@ -32,10 +33,8 @@ def test_rows_embedded_once_or_all_give_the_same() -> None:
         np.arange(18).reshape(6, 3) % 9,
     ):  # fewer than all instances, and more
         expected = np.asarray(model.encoder(x))[rows]
-        np.testing.assert_allclose(
-            model.embed_rows(tf.constant(rows), training=False), expected, atol=1e-6
-        )
-    np.testing.assert_allclose(model.embed(x), model.encoder(x), atol=1e-6)
+        assert_allclose(model.embed_rows(tf.constant(rows), training=False), expected, atol=1e-6)
+    assert_allclose(model.embed(x), model.encoder(x), atol=1e-6)
     assert model.embed(x[:0]).shape == (0, 3)
 
 
@@ -50,7 +49,5 @@ def test_one_step_by_hand() -> None:
     model = Pull(encoder, np.array([[3.0]], np.float32))
     model.compile(optimizer=keras.optimizers.SGD(0.01))
     logs = model.train_step(tf.constant([0]))
-    np.testing.assert_allclose(
-        [float(w.item()) for w in encoder.get_weights()], [1.62, -0.12], rtol=1e-5
-    )
+    assert_allclose([float(w.item()) for w in encoder.get_weights()], [1.62, -0.12], rtol=1e-5)
     assert float(logs["loss"]) == 36.0

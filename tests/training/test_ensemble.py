@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from sklearn.base import clone
 
 from neucrowd_tf import CrowdLayer, Ensemble, load
@@ -28,17 +29,15 @@ def test_mean_of_separate_fits(fitted, crowd):
         CrowdLayer(**SMALL, seed=seed).fit(features, dense).predict_proba(features)
         for seed in (5, 5 + 104_729)
     ]
-    np.testing.assert_allclose(fitted.predict_proba(features), np.mean(alone, axis=0), atol=1e-6)
-    np.testing.assert_allclose(fitted.predict_annotators(features).sum(axis=2), 1.0, atol=1e-5)
+    assert_allclose(fitted.predict_proba(features), np.mean(alone, axis=0), atol=1e-6)
+    assert_allclose(fitted.predict_annotators(features).sum(axis=2), 1.0, atol=1e-5)
     assert fitted.confusion_matrices_.shape == (4, 3, 3)
 
 
 def test_one_model_is_exported_and_saved(fitted, crowd, tmp_path):
     expected = fitted.predict_proba(crowd[0])
     answers = fitted.inference_model()(crowd[0])["probabilities"]
-    np.testing.assert_allclose(answers, expected, atol=1e-5)
+    assert_allclose(answers, expected, atol=1e-5)
     fitted.save(tmp_path / "saved")
-    np.testing.assert_allclose(
-        load(tmp_path / "saved").predict_proba(crowd[0]), expected, atol=1e-6
-    )
+    assert_allclose(load(tmp_path / "saved").predict_proba(crowd[0]), expected, atol=1e-6)
     assert clone(fitted).size == 2

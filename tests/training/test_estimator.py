@@ -4,12 +4,13 @@ TensorFlow.
 
 from __future__ import annotations
 
-import pathlib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -86,7 +87,7 @@ def test_tables_of_other_kinds_train_as_arrays_do(kind: str) -> None:
     table = tables[kind]()
     expected = Centroids().fit(x, annotations).predict_proba(x)
     model = make_pipeline(FunctionTransformer(), Centroids()).fit(table, annotations)
-    np.testing.assert_allclose(model.predict_proba(table), expected)
+    assert_allclose(model.predict_proba(table), expected)
 
 
 def test_a_missing_value_or_a_word_in_a_table_is_one_clear_error() -> None:
@@ -131,7 +132,7 @@ def test_instances_without_annotations_are_left_out_with_a_warning() -> None:
         (lambda x, a: (x, np.full((60, 2), -3)), "received -3"),
     ],
 )
-def test_bad_input_is_one_clear_error(change: Any, message: str) -> None:
+def test_bad_input_is_one_clear_error(change, message: str) -> None:
     x, annotations, _ = crowd()
     with pytest.raises(DataError, match=message):
         Centroids().fit(*change(x, annotations))
@@ -148,15 +149,15 @@ def test_bad_validation_and_bad_prediction_input() -> None:
 
 
 @pytest.mark.parametrize("names", [("cat", "dog"), (3, 5), (False, True)])
-def test_saves_and_loads_without_pickle(tmp_path: pathlib.Path, names: tuple[Any, ...]) -> None:
+def test_saves_and_loads_without_pickle(tmp_path: Path, names: tuple[Any, ...]) -> None:
     x, annotations, _ = crowd(names)
     model = Centroids(sharpness=0.5).fit(x, annotations)
     model.crowd_, model.nothing_, model.parts_ = annotations, float("inf"), {"a": (1, [2.5, None])}
     model.save(tmp_path / "model")
     model.save(tmp_path / "model")
     again = persistence.load(tmp_path / "model")
-    np.testing.assert_array_equal(model.predict_proba(x), again.predict_proba(x))
-    np.testing.assert_array_equal(model.predict(x), again.predict(x))
+    assert_array_equal(model.predict_proba(x), again.predict_proba(x))
+    assert_array_equal(model.predict(x), again.predict(x))
     assert again.get_params() == model.get_params()
     assert again.crowd_ == annotations
     assert again.nothing_ == float("inf")
@@ -164,7 +165,7 @@ def test_saves_and_loads_without_pickle(tmp_path: pathlib.Path, names: tuple[Any
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]
 
 
-def test_saving_and_loading_refuse_what_is_not_theirs(tmp_path: pathlib.Path) -> None:
+def test_saving_and_loading_refuse_what_is_not_theirs(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(FileExistsError):
         Centroids().fit(*crowd()[:2]).save(tmp_path)
@@ -189,10 +190,10 @@ def test_held_out_rows_are_the_others_with_their_own_labels_and_other_seeds_hold
     piece, remaining = hold_out(data, 1, fraction=0.3, labels=votes)
     held = np.setdiff1d(np.arange(50), remaining)
     assert piece.validation is not None and len(held) == 15
-    np.testing.assert_array_equal(piece.validation[0], data.features[held])
-    np.testing.assert_array_equal(piece.validation[1], votes[held])
-    np.testing.assert_array_equal(piece.rows, remaining + 10)  # positions in what fit was given
-    np.testing.assert_array_equal(piece.annotations.to_dense(), dense[piece.rows])
+    assert_array_equal(piece.validation[0], data.features[held])
+    assert_array_equal(piece.validation[1], votes[held])
+    assert_array_equal(piece.rows, remaining + 10)  # positions in what fit was given
+    assert_array_equal(piece.annotations.to_dense(), dense[piece.rows])
     assert not np.array_equal(hold_out(data, 2, fraction=0.3, labels=votes)[1], remaining)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
@@ -33,7 +34,7 @@ def test_folded_weights_apply_to_raw_features() -> None:
     x, codes = blobs(3)
     head = fit_logistic(x, codes, 3, [1.0])
     kernel, bias = head.folded()
-    np.testing.assert_allclose(x @ kernel + bias, head.decision_function(x), atol=1e-9)
+    assert_allclose(x @ kernel + bias, head.decision_function(x), atol=1e-9)
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -42,7 +43,7 @@ def test_agrees_with_scikit_learn(classes: int) -> None:
     head = fit_logistic(x, codes, classes, [0.5])
     z = StandardScaler().fit_transform(x)
     plain = LogisticRegression(C=0.5, max_iter=1000).fit(z, codes)
-    np.testing.assert_allclose(head.predict_proba(x), plain.predict_proba(z), atol=1e-6)
+    assert_allclose(head.predict_proba(x), plain.predict_proba(z), atol=1e-6)
     assert head.C_ == 0.5 and head.scores_ == []
 
 
@@ -51,7 +52,7 @@ def test_sample_weights_count_as_repeated_rows() -> None:
     weight = np.arange(40) % 3
     head = fit_logistic(x, codes, 2, [1.0], sample_weight=weight)
     repeated = fit_logistic(np.repeat(x, weight, axis=0), np.repeat(codes, weight), 2, [1.0])
-    np.testing.assert_allclose(head.predict_proba(x), repeated.predict_proba(x), atol=1e-5)
+    assert_allclose(head.predict_proba(x), repeated.predict_proba(x), atol=1e-5)
 
 
 def test_classes_that_never_occur_get_no_probability() -> None:
@@ -59,9 +60,9 @@ def test_classes_that_never_occur_get_no_probability() -> None:
     head = fit_logistic(x, codes * 2 + 1, 5)
     proba = head.predict_proba(x)
     assert proba.shape == (60, 5) and (proba[:, [0, 2, 4]] < 1e-30).all()
-    np.testing.assert_allclose(proba.sum(axis=1), 1.0)
+    assert_allclose(proba.sum(axis=1), 1.0)
     only = fit_logistic(x, np.full(60, 2), 3).predict_proba(x)
-    np.testing.assert_allclose(only, [[0, 0, 1]] * 60, atol=1e-30)
+    assert_allclose(only, [[0, 0, 1]] * 60, atol=1e-30)
 
 
 def test_validation_chooses_the_strength() -> None:
@@ -77,7 +78,7 @@ def test_validation_chooses_the_strength() -> None:
         np.mean([np.log(max(row[code], 1e-15)) for row, code in zip(p, codes[50:], strict=True)])
         for p in proba
     ]
-    np.testing.assert_allclose(
+    assert_allclose(
         head.scores_, naive, rtol=2e-2
     )  # the weak strength starts from the other's solution
     assert head.C_ == 1e-2 and naive[0] > naive[1]
@@ -85,7 +86,7 @@ def test_validation_chooses_the_strength() -> None:
     other = fit_logistic(
         x[:50] * 50 + 7, codes[:50], 2, (1e-2, 1e4), validation=(x[50:] * 50 + 7, codes[50:])
     )
-    np.testing.assert_allclose(other.scores_, head.scores_, rtol=1e-3)
+    assert_allclose(other.scores_, head.scores_, rtol=1e-3)
 
 
 @pytest.mark.parametrize("grouped", [False, True])
@@ -111,7 +112,7 @@ def test_strengths_are_scored_as_a_naive_cross_validation_scores_them(grouped: b
             custom = plain.predict_proba(z[test])[np.arange(len(test)), codes[test]]
             expected[place] += np.average(np.log(custom), weights=weight[test]) / 5
     head = fit_logistic(x, codes, 3, strengths, sample_weight=weight, seed=3, groups=groups)
-    np.testing.assert_allclose(head.scores_, expected, rtol=5e-3)
+    assert_allclose(head.scores_, expected, rtol=5e-3)
     assert strengths[int(np.argmax(head.scores_))] == head.C_
 
 
@@ -124,7 +125,7 @@ def test_weak_strengths_are_left_out_once_two_are_worse_than_the_best() -> None:
     best = int(np.argmax(head.scores_))
     assert len(head.scores_) == best + 3 < len(strengths) and strengths[best] == head.C_
     alone = fit_logistic(x, codes, 2, [head.C_])
-    np.testing.assert_array_equal(head.kernel_, alone.kernel_)
+    assert_array_equal(head.kernel_, alone.kernel_)
 
 
 def test_constant_column_and_save(tmp_path) -> None:  # type: ignore[no-untyped-def]
@@ -136,9 +137,7 @@ def test_constant_column_and_save(tmp_path) -> None:  # type: ignore[no-untyped-
     x[:, 1] += 1e-14 * codes
     assert fit_logistic(x, codes, 2).scale_[1] == 1.0
     head.save(tmp_path / "head")
-    np.testing.assert_array_equal(
-        persistence.load(tmp_path / "head").predict_proba(x), head.predict_proba(x)
-    )
+    assert_array_equal(persistence.load(tmp_path / "head").predict_proba(x), head.predict_proba(x))
 
 
 def test_saved_layers_keep_the_digits_of_features_far_from_zero(tmp_path: Path) -> None:
@@ -148,7 +147,7 @@ def test_saved_layers_keep_the_digits_of_features_far_from_zero(tmp_path: Path) 
     model = linear_model((4,), head.kernel_, head.bias_, head.mean_, head.scale_)
     model.save(tmp_path / "model.keras")
     for one in (model, keras.models.load_model(tmp_path / "model.keras")):
-        np.testing.assert_allclose(one(x)["probabilities"], head.predict_proba(x), atol=1e-6)
+        assert_allclose(one(x)["probabilities"], head.predict_proba(x), atol=1e-6)
 
 
 def test_folds_keep_no_copies_of_their_rows() -> None:

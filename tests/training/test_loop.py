@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import pathlib
+from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.testing import assert_array_equal
 
 from neucrowd_tf.training.batches import step_numbers
 from neucrowd_tf.training.learner import in_batches
@@ -107,18 +108,18 @@ def unbroken() -> tuple[list[np.ndarray], Any]:
 @pytest.mark.parametrize(
     "kill_at", [1, *(pytest.param(k, marks=pytest.mark.slow) for k in (0, 4, 5))]
 )
-def test_a_killed_run_ends_where_an_unbroken_one_does(tmp_path: pathlib.Path, kill_at: int) -> None:
+def test_a_killed_run_ends_where_an_unbroken_one_does(tmp_path: Path, kill_at: int) -> None:
     expected, whole = unbroken()
     run = Run(checkpoints=tmp_path, checkpoint_seconds=0)
     with pytest.raises(Killed):
         weights_after(run, kill_at)
     resumed, history = weights_after(run)
     for a, b in zip(expected, resumed, strict=True):
-        np.testing.assert_array_equal(a, b)
+        assert_array_equal(a, b)
     assert history.logs == whole.logs
     again, _ = weights_after(run, kill_at=0)  # a finished stage is restored, not trained
     for a, b in zip(expected, again, strict=True):
-        np.testing.assert_array_equal(a, b)
+        assert_array_equal(a, b)
 
 
 def test_best_epoch_is_kept_and_patience_stops() -> None:
@@ -142,7 +143,7 @@ def test_best_epoch_is_kept_and_patience_stops() -> None:
     assert history.best_epoch == 1
     assert history.epochs == 4
     for remaining, then in zip(read_variables(model.variables), seen[1], strict=True):
-        np.testing.assert_array_equal(remaining, then)
+        assert_array_equal(remaining, then)
 
 
 class KillAt(keras.callbacks.Callback):
@@ -160,7 +161,7 @@ class KillAt(keras.callbacks.Callback):
         raise Killed
 
 
-def test_a_resumed_run_knows_the_best_epoch_so_far_and_when_to_stop(tmp_path: pathlib.Path) -> None:
+def test_a_resumed_run_knows_the_best_epoch_so_far_and_when_to_stop(tmp_path: Path) -> None:
     model = keras.Sequential([keras.Input((6,)), keras.layers.Dense(1)])
     model.compile(optimizer=keras.optimizers.SGD(0.05), loss="mse")
     model.optimizer.build(model.trainable_variables)
@@ -207,7 +208,7 @@ def test_a_resumed_run_knows_the_best_epoch_so_far_and_when_to_stop(tmp_path: pa
             "epochs before the checkpoint are not trained again"
         )
         for a, b in zip(expected, result, strict=True):
-            np.testing.assert_array_equal(a, b)
+            assert_array_equal(a, b)
 
 
 def test_a_loss_that_is_not_finite_is_an_error() -> None:
@@ -226,7 +227,7 @@ def test_reinitialise_equals_starting_afresh() -> None:
     second = train(model, in_batches(model, batches, 4, Run()), epochs=2, run=Run()).logs["loss"]
     assert first == second
     for a, b in zip(trained, read_variables(model_variables(model)), strict=True):
-        np.testing.assert_array_equal(a, b)
+        assert_array_equal(a, b)
     reinitialise(model, 12)
     assert (
         train(model, in_batches(model, batches, 4, Run()), epochs=2, run=Run()).logs["loss"]
@@ -234,7 +235,7 @@ def test_reinitialise_equals_starting_afresh() -> None:
     )
 
 
-def test_stages_have_checkpoints_and_scalars_of_their_own(tmp_path: pathlib.Path) -> None:
+def test_stages_have_checkpoints_and_scalars_of_their_own(tmp_path: Path) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     run = Run(checkpoints=tmp_path, tensorboard=tmp_path)
@@ -248,7 +249,7 @@ def test_stages_have_checkpoints_and_scalars_of_their_own(tmp_path: pathlib.Path
     assert len(events.Tensors("one/loss")) == 6
 
 
-def test_a_damaged_checkpoint_is_reported_and_the_run_starts_again(tmp_path: pathlib.Path) -> None:
+def test_a_damaged_checkpoint_is_reported_and_the_run_starts_again(tmp_path: Path) -> None:
     expected, whole = unbroken()
     run = Run(checkpoints=tmp_path, checkpoint_seconds=0)
     with pytest.raises(Killed):
@@ -262,10 +263,10 @@ def test_a_damaged_checkpoint_is_reported_and_the_run_starts_again(tmp_path: pat
         resumed, history = weights_after(run)
     assert history.logs == whole.logs
     for a, b in zip(expected, resumed, strict=True):
-        np.testing.assert_array_equal(a, b)
+        assert_array_equal(a, b)
 
 
-def test_a_checkpoint_with_other_fields_is_reported(tmp_path: pathlib.Path) -> None:
+def test_a_checkpoint_with_other_fields_is_reported(tmp_path: Path) -> None:
     run = Run(checkpoints=tmp_path, checkpoint_seconds=0)
     with pytest.raises(Killed):
         weights_after(run, 4)
@@ -282,7 +283,7 @@ def test_a_checkpoint_with_other_fields_is_reported(tmp_path: pathlib.Path) -> N
 
 @pytest.mark.parametrize("other", [{"owner": "another"}, {"prefix": "choose/round-0/"}])
 def test_a_checkpoint_of_another_run_is_told_and_not_gone_on_from(
-    tmp_path: pathlib.Path, other: dict[str, str]
+    tmp_path: Path, other: dict[str, str]
 ) -> None:
     expected, _ = unbroken()
     with pytest.raises(Killed):
@@ -291,7 +292,7 @@ def test_a_checkpoint_of_another_run_is_told_and_not_gone_on_from(
     with pytest.warns(UserWarning, match=r"train\.npz: .* of another run, other data"):
         resumed, _ = weights_after(run)
     for a, b in zip(expected, resumed, strict=True):
-        np.testing.assert_array_equal(a, b)
+        assert_array_equal(a, b)
     arrays = {"x": np.arange(3)}
     Run(checkpoints=tmp_path, **other).cached("kept", lambda: arrays)  # type: ignore[arg-type]
     with pytest.warns(UserWarning, match=r"kept\.npz: .* another run.* starts again"):

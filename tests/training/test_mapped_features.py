@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression
 
 from neucrowd_tf import DASC, RLL, CrowdLayer, NeuCrowd
@@ -52,7 +53,7 @@ def test_a_file_gives_what_memory_gives(crowd, make):
         expected = make().fit(x, dense).predict_proba(x)
     with pytest.warns(UserWarning, match="1 instances have no annotations"):
         fitted = make().fit(mapped, dense)
-    np.testing.assert_allclose(fitted.predict_proba(mapped), expected, atol=1e-4)
+    assert_allclose(fitted.predict_proba(mapped), expected, atol=1e-4)
     x[:, 0] -= 1e9
     index = np.random.default_rng(1).permutation(90)
     dataset = tf.data.Dataset.from_tensor_slices((x[index].astype(np.float32), index)).batch(7)
@@ -83,6 +84,6 @@ def test_blocks_give_scikit_learns_regression(classes, monkeypatch):
         model.fit(rows[np.arange(80)], codes[:80], weight[:80])
         plain = LogisticRegression(C=strength, max_iter=1000, tol=1e-8)
         plain.fit(((x - mean) / scale)[:80], codes[:80], sample_weight=weight[:80])
-        np.testing.assert_allclose(model.coef_, plain.coef_, atol=2e-3)
-        np.testing.assert_allclose(model.intercept_, plain.intercept_, atol=2e-3)
-    np.testing.assert_allclose(rows @ model.coef_.T, (x - mean) / scale @ model.coef_.T, atol=1e-9)
+        assert_allclose(model.coef_, plain.coef_, atol=2e-3)
+        assert_allclose(model.intercept_, plain.intercept_, atol=2e-3)
+    assert_allclose(rows @ model.coef_.T, (x - mean) / scale @ model.coef_.T, atol=1e-9)

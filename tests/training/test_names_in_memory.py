@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.aggregation import Crowdlab, Mmsr
 from neucrowd_tf.annotations import Annotations
@@ -49,8 +50,8 @@ def test_names_of_rows_and_columns_are_kept() -> None:
     turned = [3, 2, 1, 0]
     model, other = fitted(pd.DataFrame(X), LABELS), fitted(pd.DataFrame(X)[turned], LABELS)
     expected = model.predict_proba(X)
-    np.testing.assert_array_equal(model.predict_proba(pd.DataFrame(X)[turned]), expected)
-    np.testing.assert_allclose(other.predict_proba(pd.DataFrame(X)), expected, atol=1e-6)
+    assert_array_equal(model.predict_proba(pd.DataFrame(X)[turned]), expected)
+    assert_allclose(other.predict_proba(pd.DataFrame(X)), expected, atol=1e-6)
     frame = pd.DataFrame(X, index=NAMES).sample(frac=1, random_state=1)
     votes = np.stack([(code == LABELS).sum(axis=1) for code in (0, 1)], axis=1)
     truth = pd.Series(TRUTH, index=NAMES)
@@ -63,7 +64,7 @@ def test_names_of_rows_and_columns_are_kept() -> None:
     probas = pd.DataFrame(expected, index=NAMES, columns=["n", "y"])
     first = Crowdlab().fit(crowd, probabilities=expected).probas_
     turned_probas = probas.loc[frame.index, ["y", "n"]]
-    np.testing.assert_array_equal(Crowdlab().fit(crowd, probabilities=turned_probas).probas_, first)
+    assert_array_equal(Crowdlab().fit(crowd, probabilities=turned_probas).probas_, first)
     long = Annotations.from_dense(LABELS).to_frame().sample(frac=1, random_state=0)
     with pytest.warns(UserWarning, match="row i is instance i"):
         fitted(X, Annotations.from_frame(long))
@@ -89,14 +90,14 @@ def test_repeated_labels_and_unknown_models_are_no_silent_change() -> None:
     crowd = Annotations.from_dense(LABELS)
     twice = [np.tile(one, 2) for one in (crowd.instances, crowd.annotators, crowd.labels)]
     both = Annotations(*twice, duplicates="all")
-    np.testing.assert_allclose(Mmsr().fit(both).skills_, Mmsr().fit(crowd).skills_)
+    assert_allclose(Mmsr().fit(both).skills_, Mmsr().fit(crowd).skills_)
     for view in (both.to_sparse, both.to_dense):
         with pytest.raises(DataError, match="several labels of an instance"):
             view()
     with pytest.raises(UsageError, match="no annotator is named 'gpt'"):
         infer(crowd, models=["gpt"])
     assert infer(crowd, models=np.arange(3, 5)).people is not None
-    np.testing.assert_array_equal(infer(LABELS).labels, infer(crowd).labels)
+    assert_array_equal(infer(LABELS).labels, infer(crowd).labels)
 
 
 def test_a_refused_fit_leaves_the_model_as_it_was() -> None:
@@ -105,5 +106,5 @@ def test_a_refused_fit_leaves_the_model_as_it_was() -> None:
     for validation in ((X, ["zz"] * N), 0.2, (X,), (X, Annotations.from_dense(LABELS))):
         with pytest.raises((DataError, UsageError), match="validation"):
             model.fit(X, Annotations.from_dense(1 - LABELS), validation)
-        np.testing.assert_array_equal(model.predict(X), before)
+        assert_array_equal(model.predict(X), before)
     assert Run(checkpoints="folder").stage("a").checkpoints.name == "a"

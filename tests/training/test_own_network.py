@@ -8,6 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf import CrowdLayer, Ensemble, NeuCrowd, Run, load
 from neucrowd_tf.annotations import Annotations
@@ -71,15 +72,15 @@ def test_a_bases_outputs_say_whether_they_are_probabilities() -> None:
     bases = [Probabilities(), *(keras.Model(inputs, x) for x in distributions)]
     for base in bases:
         made = with_softmax(base, (3,), 2)
-        np.testing.assert_allclose(made(X), base(X), atol=1e-6)
+        assert_allclose(made(X), base(X), atol=1e-6)
     noisy = keras.layers.GaussianNoise(1.0, seed=0)(logits)
     for output in (logits, noisy, dense(2, kernel_initializer="zeros")(inputs)):
         base = keras.Model(inputs, output)
         before = [np.array(value) for value in base.variables]
         made = with_softmax(base, (3,), 2)
-        np.testing.assert_allclose(made(X), softmax(base(X)), atol=1e-6)
+        assert_allclose(made(X), softmax(base(X)), atol=1e-6)
         for value, earlier in zip(base.variables, before, strict=True):
-            np.testing.assert_array_equal(value, earlier)
+            assert_array_equal(value, earlier)
     positive = keras.ops.relu(dense(2)(inputs))
     for output, reason in (
         (keras.layers.Dropout(0.5)(shared), "before the softmax"),
@@ -92,7 +93,7 @@ def test_a_bases_outputs_say_whether_they_are_probabilities() -> None:
 
 
 @pytest.mark.parametrize("make", [CrowdLayer, NeuCrowd])
-def test_a_learning_rate_without_effect_is_an_error(make: Any) -> None:
+def test_a_learning_rate_without_effect_is_an_error(make) -> None:
     for optimizer in (keras.optimizers.SGD(0.1), {"class_name": "SGD", "config": {}}):
         with pytest.raises(UsageError, match="learning_rate: has no effect, because the optimizer"):
             make(optimizer=optimizer, learning_rate=0.5).fit(X, CROWD)
@@ -110,7 +111,7 @@ def test_annotators_rate_replaces_that_of_any_optimizer() -> None:
     still = CrowdLayer(
         **QUICK, optimizer=keras.optimizers.Adam(0.1), annotator_learning_rate=0.0
     ).fit(X, CROWD)
-    np.testing.assert_allclose(still.confusion_matrices_[0], still.confusion_matrices_[1])
+    assert_allclose(still.confusion_matrices_[0], still.confusion_matrices_[1])
 
 
 def test_figures_by_hand() -> None:
@@ -197,7 +198,7 @@ class Bare(keras.Model):
 def test_a_base_without_layers_is_an_error_and_within_a_model_gives_logits() -> None:
     bare, inputs = Bare(), keras.Input((3,))
     model = CrowdLayer(keras.Model(inputs, bare(inputs)), epochs=1, restarts=0).fit(X, CROWD)
-    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1, rtol=1e-6)
+    assert_allclose(model.predict_proba(X).sum(axis=1), 1, rtol=1e-6)
     with pytest.raises(DataError, match="base: expected a Keras classifier with layers, received"):
         CrowdLayer(bare, epochs=1).fit(X, CROWD)
 
@@ -250,13 +251,13 @@ SAVED: list[tuple[str, Any]] = [
 @pytest.mark.filterwarnings("ignore:base. each fit draws:UserWarning")
 @pytest.mark.filterwarnings("ignore:encoder. each fit draws:UserWarning")
 @pytest.mark.parametrize("make", [pytest.param(make, id=name) for name, make in SAVED])
-def test_what_is_fitted_is_saved_and_fits_again_as_before(make: Any, tmp_path: Path) -> None:
+def test_what_is_fitted_is_saved_and_fits_again_as_before(make, tmp_path: Path) -> None:
     model = make().fit(X, CROWD)
     model.save(tmp_path / "saved")
     loaded = load(tmp_path / "saved")
-    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+    assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
     again = loaded.fit(X, CROWD).predict_proba(X)
-    np.testing.assert_allclose(again, model.fit(X, CROWD).predict_proba(X), atol=1e-6)
+    assert_allclose(again, model.fit(X, CROWD).predict_proba(X), atol=1e-6)
 
 
 def test_functions_that_python_can_import_are_saved_by_name(tmp_path: Path) -> None:
@@ -290,7 +291,7 @@ def test_a_layer_that_keras_does_not_know_is_named_before_anything_is_replaced(
     with keras.saving.custom_object_scope({"Twice": Twice}):
         model.save(folder)
         loaded = load(folder)
-    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+    assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
     with pytest.raises(DataError, match="Keras does not know Twice"):
         load(folder)
 
@@ -308,6 +309,6 @@ def test_images_have_their_channels_last_whatever_keras_says() -> None:
             fits.append(CrowdLayer("small_cnn", epochs=1, restarts=0).fit(images, crowd))
         finally:
             keras.config.set_image_data_format("channels_last")
-    np.testing.assert_array_equal(*(model.predict_proba(images) for model in fits))
+    assert_array_equal(*(model.predict_proba(images) for model in fits))
     with pytest.warns(UserWarning, match=r"numpy.moveaxis\(images, 1, -1\)"):
         CrowdLayer("small_cnn", epochs=1, restarts=0).fit(np.moveaxis(images, -1, 1), crowd)

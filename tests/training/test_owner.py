@@ -39,26 +39,23 @@ class Given:
 
 def test_other_arguments_or_data_are_another_owner() -> None:
     crowd, votes = Annotations.from_dense(DENSE), Annotations.from_votes(np.array([[1, 1]] * 4))
-    plain = Given(seed=0, rate=0.1, sizes=(3, 4), model=None)
-    owners = [
-        owner_of(plain, X, crowd),
-        owner_of(Given(**plain.arguments | {"seed": 1}), X, crowd),
-        owner_of(Given(**plain.arguments | {"sizes": (4, 3)}), X, crowd),
-        owner_of(Given(**plain.arguments | {"model": Given(seed=1)}), X, crowd),
-        owner_of(Given(**plain.arguments | {"model": Given(seed=2)}), X, crowd),
-        owner_of(Given(**plain.arguments | {"model": "dense"}), X, crowd),
-        owner_of(Given(**plain.arguments | {"model": keras.optimizers.SGD(0.1)}), X, crowd),
-        owner_of(Given(**plain.arguments | {"model": keras.optimizers.SGD(0.2)}), X, crowd),
-        owner_of(TwoStageClassifier(), X, crowd),
-        owner_of(plain, X + 1, crowd),
-        owner_of(plain, TEXTS, crowd),
-        owner_of(plain, X, crowd.select(np.arange(crowd.num_annotations) > 0)),
-        owner_of(plain, X, votes),
-        owner_of(plain, X, crowd, X[:1], np.array([1])),
-    ]
+    arguments = {"seed": 0, "rate": 0.1, "sizes": (3, 4), "model": None}
+    models = [Given(seed=1), Given(seed=2), "dense", *map(keras.optimizers.SGD, (0.1, 0.2))]
+    changes = [{}, {"seed": 1}, {"sizes": (4, 3)}, *({"model": model} for model in models)]
+    owners = [owner_of(Given(**arguments | change), X, crowd) for change in changes]
+    again = Given(**arguments | {"model": keras.optimizers.SGD(0.1)})
+    assert owner_of(again, X, crowd) == owners[-2]
+    plain, fewer = Given(**arguments), crowd.select(np.arange(crowd.num_annotations) > 0)
+    for data in (
+        (X + 1, crowd),
+        (TEXTS, crowd),
+        (X, fewer),
+        (X, votes),
+        (X, crowd, X[:1], np.array([1])),
+    ):
+        owners.append(owner_of(plain, *data))
+    owners.append(owner_of(TwoStageClassifier(), X, crowd))
     assert len(set(owners)) == len(owners)
-    again = Given(**plain.arguments | {"model": keras.optimizers.SGD(0.1)})
-    assert owner_of(again, X, crowd) == owners[6]
 
 
 def test_an_owner_is_the_same_in_each_process(

@@ -6,13 +6,14 @@ First fit, second fit of a reused network, and a resumed one.
 from __future__ import annotations
 
 import functools
-import pathlib
+from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf import CrowdLayer, NeuCrowd
 from neucrowd_tf.errors import UsageError
@@ -115,7 +116,7 @@ OFTEN = ("sgd, clipped, accumulated", "scaled automatically", "schedule free")
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=[] if n in OFTEN else pytest.mark.slow) for n in OPTIMIZERS]
 )
-def test_an_optimizer_does_what_it_does_in_fit(name: str, tmp_path: pathlib.Path) -> None:
+def test_an_optimizer_does_what_it_does_in_fit(name: str, tmp_path: Path) -> None:
     """To 1e-5 the weights of Keras' fit; again, and after a kill, to the same bytes."""
     theirs = network(keras.Sequential, OPTIMIZERS[name]())
     # Built within `fit`, ScheduleFreeAdamW would lose what it copies of the weights.
@@ -125,21 +126,21 @@ def test_an_optimizer_does_what_it_does_in_fit(name: str, tmp_path: pathlib.Path
     start = read_variables(model.variables)
     first = ours(model)
     for a, b, c in zip(first, theirs.get_weights(), start, strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-5)
+        assert_allclose(a, b, atol=1e-5)
         assert not np.array_equal(a, c), "nothing is trained"
     state = read_variables(model_variables(model))
     reinitialise(model, 5)
     for a, b in zip(first, ours(model), strict=True):
-        np.testing.assert_array_equal(a, b)
+        assert_array_equal(a, b)
     for a, b in zip(state, read_variables(model_variables(model)), strict=True):
-        np.testing.assert_array_equal(a, b)
+        assert_array_equal(a, b)
     reinitialise(model, 5)
     run = Run(tmp_path, checkpoint_seconds=0, callbacks=[cb.LambdaCallback(on_epoch_begin=kill)])
     with pytest.raises(Killed):
         ours(model, run)
     reinitialise(model, 5)
     for a, b in zip(first, ours(model, Run(tmp_path, checkpoint_seconds=0)), strict=True):
-        np.testing.assert_array_equal(a, b)
+        assert_array_equal(a, b)
 
 
 def test_what_an_optimizer_excludes_stays_excluded() -> None:
@@ -175,16 +176,16 @@ def test_a_rate_that_a_callback_changed_ends_with_its_fit() -> None:
         slow = probabilities(model, cb.LearningRateScheduler(lambda epoch: 1e-4))
         assert np.abs(slow - plain).max() > 1e-2, "it has an effect"
         assert float(model.network.model.optimizer.learning_rate) == np.float32(0.1)
-        np.testing.assert_array_equal(probabilities(model), plain)
+        assert_array_equal(probabilities(model), plain)
         # A list that fits share, with a callback that stops in the first epoch.
         stop = [Stop()]
         once = probabilities(model, *stop)
         assert model.n_iter_ == 1
-        np.testing.assert_array_equal(probabilities(model, *stop), once)
-        np.testing.assert_array_equal(probabilities(model), plain)
+        assert_array_equal(probabilities(model, *stop), once)
+        assert_array_equal(probabilities(model), plain)
 
 
-def test_default_monitors_find_their_figure(tmp_path: pathlib.Path) -> None:
+def test_default_monitors_find_their_figure(tmp_path: Path) -> None:
     callbacks = [
         cb.ReduceLROnPlateau(patience=0, min_delta=10.0, factor=0.5),
         cb.EarlyStopping(patience=2, min_delta=10.0),
@@ -217,10 +218,10 @@ def test_predictions_are_those_of_averaged_weights(swap: bool | None) -> None:
     with model.reused():
         averaged = probabilities(model, *callbacks)
         assert np.abs(averaged - plain).max() > 1e-3
-        np.testing.assert_array_equal(probabilities(model, *callbacks), averaged)
+        assert_array_equal(probabilities(model, *callbacks), averaged)
 
 
-def test_an_interrupted_fit_goes_on_from_its_backup(tmp_path: pathlib.Path) -> None:
+def test_an_interrupted_fit_goes_on_from_its_backup(tmp_path: Path) -> None:
     model = estimator(optimizer="adam")
     backup, begun = cb.BackupAndRestore(str(tmp_path / "backup")), []
     noted = cb.LambdaCallback(on_epoch_begin=lambda epoch, _: begun.append(epoch))
@@ -228,7 +229,7 @@ def test_an_interrupted_fit_goes_on_from_its_backup(tmp_path: pathlib.Path) -> N
         expected = probabilities(model)
         with pytest.raises(Killed):
             probabilities(model, backup, cb.LambdaCallback(on_epoch_begin=kill))
-        np.testing.assert_array_equal(probabilities(model, backup, noted), expected)
+        assert_array_equal(probabilities(model, backup, noted), expected)
     assert begun == [2, 3]
 
 

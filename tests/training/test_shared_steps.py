@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.methods.auto.evidence import weighed_consensus
@@ -25,8 +26,8 @@ class TestStandardise:
         mean, scale = standardise(x)
         assert mean.tolist() == [3, 7] and scale.tolist() == [2, 1]
         mean, scale = standardise(x, weights=np.array([3.0, 1.0]))
-        np.testing.assert_allclose(mean, [2, 7])
-        np.testing.assert_allclose(scale, [np.sqrt(3), 1])
+        assert_allclose(mean, [2, 7])
+        assert_allclose(scale, [np.sqrt(3), 1])
         mean, scale = standardise(x, False)
         assert mean.tolist() == [0, 0] and scale.tolist() == [1, 1]
 
@@ -35,9 +36,7 @@ class TestStandardise:
         mean, scale = standardise(x, "square_root")
         for channel in range(2):
             values = np.sqrt(x[..., channel])
-            np.testing.assert_allclose(
-                [mean[channel], scale[channel]], [values.mean(), values.std()]
-            )
+            assert_allclose([mean[channel], scale[channel]], [values.mean(), values.std()])
 
     @pytest.mark.parametrize("value", [0.1, 1e6, -3e-9, 0.0])
     def test_a_constant_column_becomes_0(self, value: float) -> None:
@@ -46,7 +45,7 @@ class TestStandardise:
         assert scale.tolist() == [1] and np.abs((x - mean) / scale).max() < 1e-9
 
     @pytest.mark.parametrize("kind", [np.float32, np.float64])
-    def test_what_counts_as_constant(self, kind: Any) -> None:
+    def test_what_counts_as_constant(self, kind) -> None:
         """1 and 1 + 2 s have deviation s: beyond the rounding of their type they are told apart."""
         limit = CONSTANT if kind is np.float32 else 2 * np.finfo(np.float64).eps
         for share, constant in ((0.6, True), (2.0, False)):
@@ -63,7 +62,7 @@ class TestBlocks:
             seen.append(len(piece))
             return 2 * piece
 
-        np.testing.assert_array_equal(in_blocks(double, x, rows=4), 2 * x)
+        assert_array_equal(in_blocks(double, x, rows=4), 2 * x)
         assert seen == [4, 4, 3]
 
     def test_without_rows_the_shape_is_that_of_the_result(self) -> None:
@@ -76,7 +75,7 @@ class TestConsensus:
         first = consensus_labels(crowd, 0)
         assert first[:2].tolist() == [0, 1] and first.dtype == np.int64
         assert set(first[2:]) == {0, 1}
-        np.testing.assert_array_equal(first, consensus_labels(crowd, 0))
+        assert_array_equal(first, consensus_labels(crowd, 0))
         assert not np.array_equal(first, consensus_labels(crowd, 1))
 
     def test_weighing_annotators_follows_the_reliable_pair(self) -> None:
@@ -91,7 +90,7 @@ class TestConsensus:
         assert (plain == truth).mean() < 0.95
         assert (weighed_consensus(crowd, 0) == truth).mean() > 0.99
         counts = Annotations.from_votes(crowd.vote_counts())
-        np.testing.assert_array_equal(weighed_consensus(counts, 0), plain)
+        assert_array_equal(weighed_consensus(counts, 0), plain)
 
 
 class TestBestEpoch:

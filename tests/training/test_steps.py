@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import pathlib
 import types
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.testing import assert_allclose
 
 from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
 from neucrowd_tf.nn.steps import share_of
@@ -34,7 +35,7 @@ def test_replicas_take_consecutive_parts_of_a_batch(monkeypatch: pytest.MonkeyPa
     assert result == [[0, 1], [2, 3], [4, 5, 6]]
 
 
-def test_one_replica_trains_as_one_device_does(one_replica: Any, tmp_path: pathlib.Path) -> None:
+def test_one_replica_trains_as_one_device_does(one_replica, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     features = rng.normal(size=(30, 4)).astype(np.float32)
     labels = np.where(rng.random((30, 3)) < 0.8, (features[:, :1] > 0), features[:, 1:2] > 0)
@@ -43,7 +44,7 @@ def test_one_replica_trains_as_one_device_does(one_replica: Any, tmp_path: pathl
     run = Run(tmp_path, strategy=one_replica, checkpoint_seconds=0)
     result = model.fit(features, labels.astype(int), run=run).predict_proba(features)
     # Batch norm over replicas takes a variance for E[x^2] - E[x]^2, which rounds otherwise.
-    np.testing.assert_allclose(result, alone, atol=1e-4)
+    assert_allclose(result, alone, atol=1e-4)
     assert run.workers == 1
     assert run.first_worker
 
@@ -53,7 +54,7 @@ class Resolver:
         return tf.train.ClusterSpec({"worker": ["a:1", "b:1"]})
 
 
-def test_only_the_first_worker_writes(tmp_path: pathlib.Path) -> None:
+def test_only_the_first_worker_writes(tmp_path: Path) -> None:
     second = types.SimpleNamespace(should_checkpoint=False)
     strategy = types.SimpleNamespace(cluster_resolver=Resolver(), extended=second)
     run = Run(tmp_path, strategy=strategy)
@@ -87,14 +88,14 @@ for kind, options in (
 ):
     one = kind(**options).fit(x, a)
     two = kind(**options).fit(x, a, run=Run(strategy=strategy))
-    np.testing.assert_allclose(two.predict_proba(x), one.predict_proba(x), atol=1e-5)
+    assert_allclose(two.predict_proba(x), one.predict_proba(x), atol=1e-5)
     for name, values in one.history_.items():
-        np.testing.assert_allclose(two.history_[name], values, atol=1e-4, err_msg=name)
+        assert_allclose(two.history_[name], values, atol=1e-4, err_msg=name)
 print("replicas work")
 """
 
 
-def test_replicas_train_on_the_batches_of_one_device(repository: pathlib.Path) -> None:
+def test_replicas_train_on_the_batches_of_one_device(repository: Path) -> None:
     """Sizes that do not divide by two; of batches of one, a replica has no rows."""
     done = python(repository, "-c", REPLICAS, timeout=900)
     assert "replicas work" in done.stdout, done.stderr[-2000:]

@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import tensorflow as tf
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -69,12 +70,12 @@ def with_column(name: str) -> pd.DataFrame:
 
 @pytest.mark.parametrize("name", ["task", "item", "id", "task_id", "Question", "key", "url"])
 @pytest.mark.parametrize("annotations", [LONG, WIDE, WIDE.reset_index(), CROWD])
-def test_a_column_of_ids_names_the_rows(name: str, annotations: Any) -> None:
+def test_a_column_of_ids_names_the_rows(name: str, annotations) -> None:
     features = with_column(name)
     fitted = model().fit(features, annotations)
     assert fitted.feature_names_in_.tolist() == ["a", "b", "c"] and fitted.n_features_in_ == 3
     for table in (features, X, X.to_numpy()):
-        np.testing.assert_allclose(fitted.predict_proba(table), RIGHT, rtol=1e-12)
+        assert_allclose(fitted.predict_proba(table), RIGHT, rtol=1e-12)
     shuffled = features.sample(frac=1, random_state=1)
     assert fitted.score(shuffled, Y) == fitted.score(X, TRUTH)
     assert fitted.score(shuffled, LONG) == fitted.score(X, CROWD)
@@ -105,17 +106,17 @@ def test_names_of_several_levels_and_kinds() -> None:
     names = pd.MultiIndex.from_arrays([X.index, X.index % 3])
     long = LONG.assign(task=[(task, task % 3) for task in LONG["task"]])
     named = model().fit(X.set_axis(names, axis=0), long)
-    np.testing.assert_allclose(named.predict_proba(X), RIGHT, rtol=1e-12)
+    assert_allclose(named.predict_proba(X), RIGHT, rtol=1e-12)
     text = model().fit(X.set_axis(X.index.astype(str), axis=0), LONG.astype({"task": str}))
-    np.testing.assert_allclose(text.predict_proba(X), RIGHT, rtol=1e-12)
+    assert_allclose(text.predict_proba(X), RIGHT, rtol=1e-12)
 
 
 def test_columns_are_arranged_by_name_and_others_are_refused() -> None:
     fitted = model().fit(X, LONG)
-    np.testing.assert_array_equal(fitted.predict_proba(X[["c", "a", "b"]]), RIGHT)
+    assert_array_equal(fitted.predict_proba(X[["c", "a", "b"]]), RIGHT)
     held = model().set_params(Cs=(0.01, 1.0)).fit(X, LONG, (X[["c", "b", "a"]], Y))
     same = model().set_params(Cs=(0.01, 1.0)).fit(X, LONG, (X, TRUTH))
-    np.testing.assert_array_equal(held.predict_proba(X), same.predict_proba(X))
+    assert_array_equal(held.predict_proba(X), same.predict_proba(X))
     for other, message in (
         (X.rename(columns={"b": "d"}), "column 'b' is missing. Pass the columns of training"),
         (X.assign(d=1), "column 'd' is new"),
@@ -186,7 +187,7 @@ def test_labels_in_memory_are_read_as_files_are() -> None:
         WIDE.astype("Int64").mask(rows_where(lambda task: task % 7 == 0)),
     ],
 )
-def test_codes_of_any_type(wide: Any) -> None:
+def test_codes_of_any_type(wide) -> None:
     crowd = model()._check(X.loc[WIDE.index], wide, None).annotations
     assert crowd.class_names.tolist() == [0, 1]
     expected = WIDE.to_numpy()
@@ -236,8 +237,8 @@ def test_units_of_features_do_not_matter(name: str, scale: float, shift: float) 
     right = model.fit(X, LONG).predict_proba(X)
     moved = X * [scale, 1, 1] + [shift, 0, 0]
     fitted = model.fit(moved, LONG)
-    np.testing.assert_allclose(fitted.predict_proba(moved), right, atol=1e-3)
-    np.testing.assert_allclose(fitted.predict_proba(moved.iloc[:1]), right[:1], atol=1e-3)
+    assert_allclose(fitted.predict_proba(moved), right, atol=1e-3)
+    assert_allclose(fitted.predict_proba(moved.iloc[:1]), right[:1], atol=1e-3)
     assert fitted.predict(moved.iloc[:0]).shape == (0,)
 
 
@@ -262,9 +263,9 @@ def test_exported_graphs_take_any_scale(name: str) -> None:
         for scale in (1e-12, 1e20, 1e60):
             fitted = model.fit(X * scale, LONG)
             graph = fitted.inference_model()((X * scale).to_numpy())["probabilities"]
-            np.testing.assert_allclose(graph, fitted.predict_proba(X * scale), atol=1e-4)
+            assert_allclose(graph, fitted.predict_proba(X * scale), atol=1e-4)
             if scale < 1e38:
-                np.testing.assert_allclose(graph, expected, atol=1e-2)
+                assert_allclose(graph, expected, atol=1e-2)
 
 
 # --------------------------------------------------------------------------- searches
@@ -273,7 +274,7 @@ GRID = {"Cs": [(1e-6,), (1.0,)]}
 
 
 @pytest.mark.parametrize("annotations", [CROWD.align(X.index), WIDE.loc[X.index].to_numpy()])
-def test_cross_validation(annotations: Any) -> None:
+def test_cross_validation(annotations) -> None:
     x = X.to_numpy()
     assert cross_val_score(model(), x, annotations).mean() > 0.8
     assert (cross_val_predict(model(), x, annotations) == TRUTH).mean() > 0.8
@@ -335,6 +336,8 @@ def test_what_is_no_table_says_so() -> None:
     for use in (fitted.predict, lambda x: fitted.score(x, Y), fitted.predict_proba):
         with pytest.raises(DataError, match="expected an array or a table, received NoneType"):
             use(None)
+    with pytest.raises(DataError, match=r"annotations: expected one column .*received None"):
+        model().fit(X, None)
     held = (None, TRUTH)
     with pytest.raises(DataError, match="validation features: expected an array or a table"):
         model().fit(X, LONG, held)

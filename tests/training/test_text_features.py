@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import issparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -55,14 +56,20 @@ def test_the_weights_of_two_texts_by_hand() -> None:
     fitted = TextFeatures().fit(["a a b", "b"])
     assert fitted.word_terms_.tolist() == ["a", "a a", "a b", "b"]
     rare = np.log(3 / 2) + 1
-    np.testing.assert_allclose(fitted.word_weights_, [rare, rare, rare, 1.0])
+    assert_allclose(fitted.word_weights_, [rare, rare, rare, 1.0])
     weights = np.array([(1 + np.log(2)) * rare, rare, rare, 1.0])
     half = weights / np.linalg.norm(weights)
     size = len(fitted.components_)
     whole = TextFeatures(size=size).fit(["a a b", "b", "c c"])  # not reduced to fewer than it has
     assert whole.transform(["zzz"]).tolist() == [[0.0] * whole.components_.shape[1]]
     vectoriser = TfidfVectorizer(token_pattern=r"\S+", ngram_range=(1, 2), sublinear_tf=True)
-    np.testing.assert_allclose(vectoriser.fit_transform(["a a b", "b"]).toarray()[0], half)
+    assert_allclose(vectoriser.fit_transform(["a a b", "b"]).toarray()[0], half)
+
+
+def test_a_layer_without_a_reduction_needs_components() -> None:
+    fitted = TextFeatures(size=None).fit(["a b", "b"])
+    with pytest.raises(UsageError, match="pass a matrix"):
+        fitted.layer()
 
 
 def test_letters_digits_marks_and_nothing_else() -> None:
@@ -77,7 +84,7 @@ def test_the_graph_computes_what_scikit_learn_does() -> None:
 
     fitted = TextFeatures(size=12).fit(ODD)
     result = fitted.layer()(tf.constant(ODD))
-    np.testing.assert_allclose(result, fitted.transform(ODD), atol=1e-6)
+    assert_allclose(result, fitted.transform(ODD), atol=1e-6)
     assert np.abs(fitted.transform(ODD)).max() > 0.3
 
 
@@ -94,15 +101,15 @@ def test_whatever_the_text(odd: tuple[TextFeatures, object], texts: list[str]) -
 
     fitted, layer = odd
     texts = [text + " " + ODD[len(text) % len(ODD)] for text in texts]
-    np.testing.assert_allclose(layer(tf.constant(texts)), fitted.transform(texts), atol=1e-6)  # type: ignore[operator]
+    assert_allclose(layer(tf.constant(texts)), fitted.transform(texts), atol=1e-6)  # type: ignore[operator]
 
 
 def test_unseen_texts_change_nothing_that_was_learned() -> None:
     fitted = TextFeatures().fit(ODD)
     before = fitted.transform(ODD[:3])
     fitted.transform(["other words entirely"])
-    np.testing.assert_array_equal(fitted.transform(ODD[:3]), before)
-    np.testing.assert_array_equal(TextFeatures().fit(ODD).transform(ODD[:3]), before)
+    assert_array_equal(fitted.transform(ODD[:3]), before)
+    assert_array_equal(TextFeatures().fit(ODD).transform(ODD[:3]), before)
     assert len(TextFeatures(size=3).fit(ODD).transform(ODD)[0]) == 3
 
 
@@ -140,11 +147,11 @@ def test_an_estimator_takes_texts_and_so_does_what_it_exports(tmp_path: Path) ->
     assert (probabilities[: len(texts)].argmax(axis=1) == truth).mean() > 0.95
     fitted.save(tmp_path / "saved")
     again = load(tmp_path / "saved").predict_proba([*texts, *ODD])
-    np.testing.assert_allclose(again, probabilities, atol=1e-12)
+    assert_allclose(again, probabilities, atol=1e-12)
     folder = export_saved_model(fitted, tmp_path / "served")
     serve = tf.saved_model.load(str(folder)).signatures["serving_default"]
     served = serve(texts=tf.constant([*texts, *ODD]))["probabilities"]
-    np.testing.assert_allclose(served, probabilities, atol=1e-5)
+    assert_allclose(served, probabilities, atol=1e-5)
     with pytest.raises(DataError, match="expected texts"):
         fitted.predict(np.zeros((2, 5)))
     with pytest.raises(DataError, match="expected texts"):
@@ -160,10 +167,10 @@ def test_linear_models_take_tfidf_without_a_reduction() -> None:
     fitted = TextClassifier(estimator=one).fit(texts, crowd)
     weights = fitted.encoder_.transform(texts)
     assert issparse(weights) and fitted.encoder_.components_ is None
-    np.testing.assert_allclose(weights.multiply(weights).sum(axis=1), 2.0)
+    assert_allclose(weights.multiply(weights).sum(axis=1), 2.0)
     plain = LogisticRegression(C=0.1, tol=1e-8).fit(5 * weights, fitted.labels_)
     expected = plain.predict_proba(5 * fitted.encoder_.transform(ODD))
-    np.testing.assert_allclose(fitted.predict_proba(ODD), expected, atol=1e-3)
+    assert_allclose(fitted.predict_proba(ODD), expected, atol=1e-3)
     with_truth = TextClassifier(estimator=TwoStageClassifier()).fit(
         texts, crowd, (texts[:9], crowd.class_names[truth[:9]])
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.training.batches import step_numbers, uniform_batches
@@ -74,7 +75,7 @@ def test_against_naive_loop(num_classes: int) -> None:
     index = TupletIndex(labels, negatives=3)
     uniforms = rng.uniform(size=(200, 5))
     tuplets, _ = draw(index, uniforms, weights)
-    np.testing.assert_array_equal(tuplets, naive_draw(index, uniforms, weights))
+    assert_array_equal(tuplets, naive_draw(index, uniforms, weights))
 
 
 def test_no_instance_twice_and_weights_are_frequencies() -> None:
@@ -91,15 +92,13 @@ def test_no_instance_twice_and_weights_are_frequencies() -> None:
     assert not (tuplets == 3).any()
     custom = labels == index.classes[0]
     seen = np.bincount(tuplets[classes == 0, 0], minlength=40) / (classes == 0).sum()
-    np.testing.assert_allclose(
-        seen, np.where(custom, weights, 0) / weights[custom].sum(), atol=0.01
-    )
+    assert_allclose(seen, np.where(custom, weights, 0) / weights[custom].sum(), atol=0.01)
 
 
 def test_batches_are_functions_of_seed_and_step() -> None:
     first = [batch.numpy() for batch in uniform_batches(5, 4, 3)(0).take(4)]
     later = [batch.numpy() for batch in uniform_batches(5, 4, 3)(2).take(2)]
-    np.testing.assert_array_equal(first[2:], later)
+    assert_array_equal(first[2:], later)
     assert not np.array_equal(first[0], first[1])
     assert not np.array_equal(first[0], next(iter(uniform_batches(6, 4, 3)(0))).numpy())
 
@@ -141,6 +140,6 @@ def test_a_pass_has_all_pairs_once_and_the_next_one_the_same_groups() -> None:
     rows = np.flatnonzero(labels)
     assert pairs == {(a, b) for a in rows for b in rows if a != b}
     assert (labels[groups[:, 2:]] == 0).all() and (groups[:, 2] != groups[:, 3]).all()
-    np.testing.assert_array_equal(groups[:20], groups[20:])
+    assert_array_equal(groups[:20], groups[20:])
     later = next(iter(all_pairs(3, 5, 4, 4)(7)))
-    np.testing.assert_array_equal(later, batches[7])
+    assert_array_equal(later, batches[7])

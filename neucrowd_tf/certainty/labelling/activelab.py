@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.aggregation.crowd_and_classifier import calibrated
 from neucrowd_tf.aggregation.crowdlab import Crowdlab
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.types import Floats
 
 
-def activelab_scores(crowd: Annotations, probas: NDArray[np.float64]) -> NDArray[np.float64]:
+def activelab_scores(crowd: Annotations, probas: Floats) -> Floats:
     """Returns `[N]`: the lower, the more a further label is worth.
 
     CROWDLAB's probability that the consensus label is right is averaged with 1 / C. The first
@@ -40,4 +40,4 @@ def activelab_scores(crowd: Annotations, probas: NDArray[np.float64]) -> NDArray
         crowd.instances, weights=weights[crowd.annotators], minlength=crowd.num_instances
     )
     average = float(weights[crowd.labels_per_annotator() > 0].mean())
-    return np.asarray((total * quality + average / crowd.num_classes) / (total + average))
+    return (total * quality + average / crowd.num_classes) / (total + average)

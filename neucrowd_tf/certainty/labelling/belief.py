@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from neucrowd_tf.aggregation.base import coin_errors
 from neucrowd_tf.aggregation.crowd_and_classifier import calibrated, combine, error_matrices
 from neucrowd_tf.aggregation.sums import TINY
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.types import Floats, Indices, Integers, Mask
 
 # An annotator counts as one of the crowd's average on a class until labels as many as these say
 # otherwise.
@@ -34,14 +33,12 @@ class Belief:
         accuracy: the crowd's.
     """
 
-    probas: NDArray[np.float64]
-    errors: NDArray[np.float64]
+    probas: Floats
+    errors: Floats
     accuracy: float
 
 
-def belief_of(
-    crowd: Annotations, probas: NDArray[np.float64], people: NDArray[np.bool_] | None = None
-) -> Belief:
+def belief_of(crowd: Annotations, probas: Floats, people: Mask | None = None) -> Belief:
     """Returns what follows from inferred probabilities: annotators' matrices, shrunk to the crowd.
 
     `PSEUDO_LABELS` of an annotator as accurate as the crowd are added for each true class.
@@ -59,9 +56,7 @@ def belief_of(
     return Belief(probas, error_matrices(crowd.one_hot(), probas, pseudo_counts), accuracy)
 
 
-def with_less_lean(
-    probas: NDArray[np.float64], votes: NDArray[np.integer[Any]]
-) -> NDArray[np.float64]:
+def with_less_lean(probas: Floats, votes: Integers) -> Floats:
     """Returns probabilities `[N, C]` in which the same split of votes is more alike for all labels.
 
     Two votes of three for one class may be right far more often than two of three for another, if
@@ -74,23 +69,26 @@ def with_less_lean(
         votes: `[N, C]` vote counts.
     """
     size = probas.shape[1]
-    rows = np.arange(len(probas))
     labels = probas.argmax(axis=1)
+    top = probas.max(axis=1)
     splits = np.unique(np.sort(votes, axis=1), axis=0, return_inverse=True)[1].reshape(-1)
-    scores = logit(np.clip(probas.max(axis=1), LEAST, 1.0 - LEAST))
-    means = []
-    for groups in (splits, splits * size + labels):
-        means.append((np.bincount(groups, scores) / np.maximum(np.bincount(groups), 1))[groups])
-    even = np.maximum(expit(means[0] + KEPT * (scores - means[1])), 1.0 / size)
-    by_split = probas * ((1.0 - even) / np.maximum(1.0 - probas[rows, labels], LEAST))[:, None]
-    by_split[rows, labels] = even
-    certain = probas.max(axis=1) == 1.0
+    scores = logit(np.clip(top, LEAST, 1.0 - LEAST))
+
+    def mean(groups: Indices) -> Floats:
+        """Returns `[N]` the mean score of each item's group."""
+        return (np.bincount(groups, scores) / np.maximum(np.bincount(groups), 1))[groups]
+
+    beyond = scores - mean(splits * size + labels)
+    even = np.maximum(expit(mean(splits) + KEPT * beyond), 1.0 / size)
+    by_split = probas * ((1.0 - even) / np.maximum(1.0 - top, LEAST))[:, None]
+    by_split[np.arange(len(probas)), labels] = even
+    certain = top == 1.0
     by_split[certain] = probas[certain]
     by_split /= by_split.sum(axis=1, keepdims=True)
-    return np.asarray(LEANING * by_split + (1.0 - LEANING) * probas)
+    return LEANING * by_split + (1.0 - LEANING) * probas
 
 
-def evidence_of(crowd: Annotations, probas: NDArray[np.float64]) -> NDArray[np.float64]:
+def evidence_of(crowd: Annotations, probas: Floats) -> Floats:
     """Returns `[N, C]` what a classifier adds to the labels.
 
     Its probabilities are scaled to the temperature at which they fit the votes, and divided by
@@ -101,12 +99,10 @@ def evidence_of(crowd: Annotations, probas: NDArray[np.float64]) -> NDArray[np.f
         probas: `[N, C]` of the classifier, out of sample.
     """
     scaled = calibrated(probas, crowd.vote_counts().astype(np.float64))
-    return np.asarray(scaled / scaled.mean(axis=0))
+    return scaled / scaled.mean(axis=0)
 
 
-def with_evidence(
-    probas: NDArray[np.float64], evidence: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def with_evidence(probas: Floats, evidence: Floats) -> Floats:
     """Returns probabilities `[N, C]` by labels and a classifier, see `evidence_of`.
 
     They are multiplied as if labels and features were independent given the class.

@@ -9,10 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import entr
 
-from neucrowd_tf.declare.types import Floats
+from neucrowd_tf.declare.types import Floats, Indices
 
 
 class Answers(NamedTuple):
@@ -32,7 +31,7 @@ class Answers(NamedTuple):
         chances = np.ascontiguousarray(errors.transpose(1, 2, 0)[:, :, None])
         return cls(chances, entr(chances).sum(axis=1))
 
-    def at(self, annotators: NDArray[np.int64]) -> Answers:
+    def at(self, annotators: Indices) -> Answers:
         """Returns those of some annotators."""
         return Answers(self.chances[..., annotators], self.noise[..., annotators])
 

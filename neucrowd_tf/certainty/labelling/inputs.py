@@ -6,16 +6,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.types import Floats
 from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_names import named_columns
 from neucrowd_tf.io.items import item_ids, matched, only_column, read_beside
 from neucrowd_tf.io.labels import report_on_stderr
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.tables.writing import name_of
-from neucrowd_tf.names import roles_of
+from neucrowd_tf.names import positions, roles_of
 
 ROUNDED = 0.006  # of a probability with two digits
 
@@ -26,7 +26,7 @@ def read_probabilities(
     options: TableOptions | None = None,
     *,
     report: Callable[[str], None] = report_on_stderr,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Reads a model's probabilities: an item and `p_<class>` for each class, as predictions.csv.
 
     Returns:
@@ -40,25 +40,32 @@ def read_probabilities(
     table, options = read_beside(path, options or TableOptions())
     names = [f"p_{name}" for name in annotations.class_names.tolist()]
     columns = named_columns(path, table.columns, names, "classes")
-    ids = [str(name) for name in annotations.instance_names.tolist()]
+    ids = list(map(str, annotations.instance_names.tolist()))
     exact = set(ids)
     rows = [name_of(item, exact) for item in item_ids(table, options)]
     indices = matched(path, rows, ids, table.place, drop=True, other="the labels")
-    numbers = np.array([list(map(_number, table[column])) for column in columns]).T
+    cells = np.array([table[column] for column in columns], dtype=object).T
+    numbers = np.vectorize(_number, otypes=[float])(cells)
     total = numbers.sum(axis=1)
-    sound = (numbers >= 0).all(axis=1) & (abs(total - 1) <= ROUNDED * len(columns))
-    if not sound.all():
-        row = int(np.flatnonzero(~sound)[0])
-        value = ", ".join(table[column][row] for column in columns)
-        advice = "Write probabilities from 0 that sum to 1"
-        named = {"column": ", ".join(columns), "value": value, "advice": advice}
-        raise error("bad_feature", path, table.place(row), **named)
-    values = np.full((len(ids), len(columns)), np.nan)
-    values[indices[indices >= 0]] = (numbers / total[:, None])[indices >= 0]
-    bare = int(np.isnan(values[:, 0]).sum())
-    if bare:
-        report(f"{path.name}: {bare:,} items are missing. They get the mean probabilities.")
-    return np.where(np.isnan(values), np.nanmean(values, axis=0), values)
+    is_sound = (numbers >= 0).all(axis=1) & (abs(total - 1) <= ROUNDED * len(columns))
+    if not is_sound.all():
+        row = int(np.argmin(is_sound))
+        raise error(
+            "bad_feature",
+            path,
+            table.place(row),
+            column=", ".join(columns),
+            value=", ".join(cells[row].tolist()),
+            advice="Write probabilities from 0 that sum to 1",
+        )
+    probas = np.full((len(ids), len(columns)), np.nan)
+    probas[indices[indices >= 0]] = (numbers / total[:, None])[indices >= 0]
+    is_missing = np.isnan(probas[:, 0])
+    if is_missing.any():
+        report(
+            f"{path.name}: {is_missing.sum():,} items are missing. They get the mean probabilities."
+        )
+    return np.where(is_missing[:, None], np.nanmean(probas, axis=0), probas)
 
 
 def _number(cell: str) -> float:
@@ -71,7 +78,7 @@ def _number(cell: str) -> float:
 
 def read_costs(
     path: Path, annotators: Sequence[str], options: TableOptions | None = None
-) -> NDArray[np.float64]:
+) -> Floats:
     """Reads what a label of each annotator costs: a column of annotators, and `cost`.
 
     Returns:
@@ -81,19 +88,20 @@ def read_costs(
         DataError: a missing column, an annotator twice, or a cost that is not a positive number.
     """
     table, _ = read_beside(path, options or TableOptions())
-    named = roles_of(table.columns)["worker"]
-    column = only_column(table, named, "worker", "annotator")
+    aliases = roles_of(table.columns)["worker"]
+    column = only_column(table, aliases, "worker", "annotator")
     price = named_columns(path, table.columns, ["cost"], "cost")[0]
-    places = {name: code for code, name in enumerate(annotators)}
-    costs = np.full(len(places), np.nan)
-    for row, (cell, text) in enumerate(zip(table[column], table[price], strict=True)):
-        place = places.get(name_of(cell, places))
+    codes = positions(annotators)
+    costs = np.full(len(codes), np.nan)
+    for row, (name, text) in enumerate(zip(table[column], table[price], strict=True)):
         cost = _number(text)
         if not 0 < cost < np.inf:
             words = {"column": price, "value": text, "advice": "Write a number above 0"}
             raise error("bad_feature", path, table.place(row), **words)
-        if place is not None and not np.isnan(costs[place]):
-            raise broken(path, f"annotator {cell!r} occurs twice", table.place(row))
-        if place is not None:
-            costs[place] = cost
+        code = codes.get(name_of(name, codes))
+        if code is None:
+            continue
+        if not np.isnan(costs[code]):
+            raise broken(path, f"annotator {name!r} occurs twice", table.place(row))
+        costs[code] = cost
     return costs

@@ -6,15 +6,15 @@ import dataclasses
 import heapq
 import math
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import entr
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.labelling.belief import Belief
 from neucrowd_tf.certainty.labelling.gain import Answers
+from neucrowd_tf.declare.types import Floats, Integers, Mask
 
 # What information counts for beside gain: it orders the requests whose gain is nothing.
 TIES = 1e-3
@@ -48,9 +48,7 @@ class Request:
     gain: float
 
 
-def worths(
-    weights: Sequence[NDArray[np.float64]], answers: Answers
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def worths(weights: Sequence[Floats], answers: Answers) -> tuple[Floats, Floats]:
     """Returns `[N, R]` worth and gain of each annotator's label of some tasks.
 
     Args:
@@ -73,8 +71,8 @@ def make_plan(
     *,
     most_each: int | None = None,
     per_task: int = PER_TASK,
-    free: NDArray[np.bool_] | None = None,
-    costs: NDArray[np.float64] | None = None,
+    free: Mask | None = None,
+    costs: Floats | None = None,
     least_gain: float = 0.0,
 ) -> list[Request]:
     """Chooses labels to ask for, the most worthwhile first.
@@ -94,87 +92,98 @@ def make_plan(
     """
     size = crowd.num_annotators
     if free is None:
-        can = np.ones(size, dtype=bool)
-    else:
-        can = free
+        free = np.ones(size, dtype=bool)
     if costs is None:
-        price = np.ones(size)
-    else:
-        price = costs
-    # that the budget pays for
-    if can.any():
-        labels = budget / float(price[can].mean())
-    else:
-        labels = 0.0
+        costs = np.ones(size)
     if most_each is None:
-        cap = math.ceil(EVEN_SHARES * labels / max(can.sum(), 1))
-    else:
-        cap = most_each
-    open_to = np.tile(can, (crowd.num_instances, 1))
-    open_to[crowd.instances, crowd.annotators] = False
-    weights = list(belief.probas[:, None])  # of each task, see `worths`
-    load, asked = (np.zeros(length, dtype=np.int64) for length in (size, crowd.num_instances))
-    answers = Answers.of(belief.errors)
-    step = max(1, BLOCK // (size * crowd.num_classes))
-
-    def bids(tasks: list[int], usable: NDArray[np.bool_]) -> list[Bid]:
-        """Returns the best usable annotator of each task, if there is one that is worth it."""
-        codes = np.flatnonzero(usable)
-        worth, gains = worths([weights[task] for task in tasks], answers.at(codes))
-        worth /= price[codes]
-        worth[~open_to[np.ix_(np.asarray(tasks), codes)]] = -1.0
-        best = worth.argmax(axis=1).tolist()
-        return [
-            (-round(float(worth[row, r]), 9), task, int(codes[r]), float(gains[row, r]))
-            for row, (task, r) in enumerate(zip(tasks, best, strict=True))
-            if worth[row, r] > LEAST_WORTH
-        ]
-
+        affordable = budget / float(costs[free].mean()) if free.any() else 0.0
+        most_each = math.ceil(EVEN_SHARES * affordable / max(free.sum(), 1))
+    offers = _Offers(crowd, belief, costs)
     # No label makes a consensus righter than right, or says more of a task than its class would:
     # tasks whose bound is below the best bid need none yet.
-    tasks = np.flatnonzero(crowd.annotated & open_to.any(axis=1))
+    tasks = np.flatnonzero(crowd.annotated & (offers.open_to & free).any(axis=1))
     bounds = 1.0 - belief.probas.max(axis=1) + TIES * entr(belief.probas).sum(axis=1) + SLACK
-    bounds /= price[can].min(initial=np.inf)
+    bounds /= costs[free].min(initial=np.inf)
     waiting = tasks[np.argsort(-bounds[tasks], kind="stable")].tolist()
-    heap: list[Bid] = []
+    step = max(1, BLOCK // (size * crowd.num_classes))
+    load = np.zeros(size, dtype=np.int64)
+    asked = np.zeros(crowd.num_instances, dtype=np.int64)
+    heap = offers.heap
     plan: list[Request] = []
     remaining = budget + 1e-9
     again: list[int] = []  # tasks without a bid: all get one before the next request
     while heap or again or waiting:
-        usable = can & (load < cap) & (price <= remaining)
+        usable = free & (load < most_each) & (costs <= remaining)
         if not usable.any():
             break
         while waiting and (not heap or -heap[0][0] <= bounds[waiting[0]]):
-            for bid in bids(waiting[:step], can):
-                heapq.heappush(heap, bid)
+            offers.add(waiting[:step], free)
             waiting = waiting[step:]
         while heap and not usable[heap[0][2]] and len(again) < step:
             _, task, annotator, gain = heapq.heappop(heap)
-            if gain >= least_gain * price[annotator]:
+            if gain >= least_gain * costs[annotator]:
                 again.append(task)
         if again:
-            for bid in bids(again, usable):
-                heapq.heappush(heap, bid)
+            offers.add(again, usable)
             again = []
             continue
         if not heap:
             break
         _, task, annotator, gain = heapq.heappop(heap)
-        if gain < least_gain * price[annotator]:
+        if gain < least_gain * costs[annotator]:
             continue
-        remaining -= price[annotator]
         plan.append(Request(task, annotator, gain))
-        open_to[task, annotator] = False
+        remaining -= costs[annotator]
         load[annotator] += 1
         asked[task] += 1
+        offers.open_to[task, annotator] = False
         if asked[task] < per_task:
-            joint = weights[task][:, :, None] * belief.errors[annotator]
-            weights[task] = joint.transpose(0, 2, 1).reshape(-1, crowd.num_classes)
+            offers.ask(task, annotator)
             again.append(task)
     return plan
 
 
-def accuracy_after(now: Sequence[float], gains: NDArray[np.float64], size: int) -> list[float]:
+class _Offers:
+    """The best annotator of each task, given the labels that are asked for already.
+
+    Args:
+        crowd: the labels at hand.
+        belief: what is believed because of them.
+        costs: `[R]` price of an annotator's label.
+
+    Attributes:
+        heap: of bids.
+        open_to: `[N, R]` who could label which task.
+    """
+
+    def __init__(self, crowd: Annotations, belief: Belief, costs: Floats) -> None:
+        self.heap: list[Bid] = []
+        self.open_to = np.ones(crowd.shape, dtype=bool)
+        self.open_to[crowd.instances, crowd.annotators] = False
+        self._costs = costs
+        self._answers = Answers.of(belief.errors)
+        self._errors = belief.errors
+        self._weights = list(belief.probas[:, None])  # of each task, see `worths`
+
+    def add(self, tasks: list[int], usable: Mask) -> None:
+        """Adds the bid of the best usable annotator of each task, if one is worth it."""
+        codes = np.flatnonzero(usable)
+        worth, gains = worths([self._weights[task] for task in tasks], self._answers.at(codes))
+        worth /= self._costs[codes]
+        worth[~self.open_to[tasks][:, codes]] = -1.0
+        for row, (task, best) in enumerate(zip(tasks, worth.argmax(axis=1).tolist(), strict=True)):
+            if worth[row, best] > LEAST_WORTH:
+                order = -round(float(worth[row, best]), 9)
+                bid = (order, task, int(codes[best]), float(gains[row, best]))
+                heapq.heappush(self.heap, bid)
+
+    def ask(self, task: int, annotator: int) -> None:
+        """Makes later bids for a task depend on the outcomes of a label."""
+        joint = self._weights[task][:, :, None] * self._errors[annotator]
+        self._weights[task] = joint.transpose(0, 2, 1).reshape(-1, joint.shape[1])
+
+
+def accuracy_after(now: Sequence[float], gains: Floats, size: int) -> list[float]:
     """Returns the accuracy with the labels of a plan: expected, and an 80% interval.
 
     Gains add up to more than what is reached, because annotators share mistakes. How much more
@@ -189,9 +198,7 @@ def accuracy_after(now: Sequence[float], gains: NDArray[np.float64], size: int) 
     return [min(value + share * total, 1.0) for value, share in zip(now, REACHED, strict=True)]
 
 
-def reason(
-    crowd: Annotations, belief: Belief, votes: NDArray[np.integer[Any]], request: Request
-) -> str:
+def reason(crowd: Annotations, belief: Belief, votes: Integers, request: Request) -> str:
     """Says in words why a label is asked for.
 
     Args:
@@ -200,14 +207,20 @@ def reason(
         votes: `[N, C]` how often each task was given each class.
         request: the label.
     """
-    names = [str(name) for name in crowd.class_names.tolist()]
-    row = belief.probas[request.task]
+    names = [repr(str(name)) for name in crowd.class_names.tolist()]
+    probas = belief.probas[request.task]
+    errors = belief.errors[request.annotator]
     counts = votes[request.task]
-    likely = np.argsort(-row, kind="stable")[:2].tolist()
-    votes_text = ", ".join(
-        f"{int(counts[c])} {names[c]!r}" for c in np.argsort(-counts, kind="stable") if counts[c]
+    named = []
+    for code in np.argsort(-counts, kind="stable"):
+        if counts[code]:
+            named.append(f"{counts[code]} {names[code]}")
+    likely = []
+    right = []
+    for code in np.argsort(-probas, kind="stable")[:2]:
+        likely.append(f"{names[code]} ({probas[code]:.0%})")
+        right.append(f"{names[code]} {errors[code, code]:.0%}")
+    return (
+        f"labels: {', '.join(named)}; likely {' or '.join(likely)}; asked since right on"
+        f" {', '.join(right)}"
     )
-    belief_said = " or ".join(f"{names[c]!r} ({row[c]:.0%})" for c in likely)
-    error = belief.errors[request.annotator]
-    right = ", ".join(f"{names[c]!r} {error[c, c]:.0%}" for c in likely)
-    return f"labels: {votes_text}; likely {belief_said}; asked since right on {right}"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import log_softmax, softmax
 
 from neucrowd_tf.declare.declarations import estimator, fitted
@@ -16,22 +17,22 @@ from neucrowd_tf.training.estimator import CrowdEstimator
 LEAST = 1e-4
 
 
-def log_probabilities(probabilities: Array) -> Floats:
-    """Returns `log max(p, LEAST)`."""
-    return np.asarray(np.log(np.maximum(np.asarray(probabilities, dtype=np.float64), LEAST)))
+def log_probabilities(probabilities: ArrayLike) -> Floats:
+    """Returns `log max(p, LEAST)` of probabilities of any shape."""
+    return np.log(np.maximum(np.asarray(probabilities, dtype=np.float64), LEAST))
 
 
 def mean_logits(
-    predictions: Sequence[Array], weights: Sequence[float] | Floats | None = None
+    predictions: Sequence[Array] | Array, weights: Sequence[float] | Floats | None = None
 ) -> Floats:
-    """Returns the log of the members' geometric mean, `[M, C]`, scaled to sum to one.
+    """Returns the log of the members' geometric mean, `[N, C]`, scaled to sum to one.
 
     Args:
-        predictions: `[M, C]` by member.
+        predictions: `[N, C]` by member.
         weights: of the members; None for equal weights.
     """
-    logs = list(map(log_probabilities, predictions))
-    return np.asarray(log_softmax(np.average(logs, axis=0, weights=weights), axis=1))
+    logs = log_probabilities(predictions)
+    return log_softmax(np.average(logs, axis=0, weights=weights), axis=1)
 
 
 @estimator
@@ -71,37 +72,34 @@ class Average(CrowdEstimator):
         average.feature_shape_ = first.feature_shape_
         average.n_features_in_ = first.n_features_in_
         average.members_ = list(members)
-        average.weights_ = np.asarray(weights, np.float64) / np.sum(weights)
-        average.temperature_ = float(temperature)
-        average.shift_ = np.asarray(shift, np.float64)
+        average.weights_ = np.divide(weights, np.sum(weights))
+        average.temperature_ = temperature
+        average.shift_ = shift
         return average
 
     def _predict_proba(self, features: Floats32) -> Array:
         logits = mean_logits(
             [member.predict_proba(features) for member in self.members_], self.weights_
         )
-        return np.asarray(softmax(logits / self.temperature_ + self.shift_, axis=1))
+        return softmax(logits / self.temperature_ + self.shift_, axis=1)
 
     def _inference_model(self) -> Network:
         """Returns a Keras model that contains the members' models and averages them."""
         import keras
 
         models = [member.inference_model() for member in self.members_]
-        matrices, places = self._projections()
-        width = sum(one.shape[1] for one in matrices)
-        if matrices:
-            shape = (width,)
-        else:
-            shape = models[0].input_shape[1:]
+        projection, columns = self._projections()
+        shape = models[0].input_shape[1:]
+        if columns:
+            shape = projection.shape[1:]
         inputs = keras.Input(shape=shape, dtype="float32", name="features")
         logs = []
-        for number, model in enumerate(models):
-            model.name = f"member_{number}"  # Keras requires different names
-            if matrices:
-                part = inputs[:, places[number]]
-            else:
-                part = inputs
-            probabilities = model(part)["probabilities"]
+        for index, model in enumerate(models):
+            model.name = f"member_{index}"  # Keras requires different names
+            features = inputs
+            if columns:
+                features = inputs[:, columns[index]]
+            probabilities = model(features)["probabilities"]
             probabilities = keras.ops.cast(probabilities, "float32")
             logs.append(keras.ops.log(keras.ops.maximum(probabilities, LEAST)))
         weights = self.weights_.astype(np.float32)[:, None, None]
@@ -112,21 +110,33 @@ class Average(CrowdEstimator):
 
     def text_layer(self) -> Layer:
         """Returns the layer that converts texts to the members' features, side by side."""
-        matrices, _ = self._projections()
+        projection, columns = self._projections()
         first = self.members_[0]
-        if matrices:
-            return first.encoder_.layer(np.hstack(matrices))
+        if columns:
+            return first.encoder_.layer(projection)
         return first.text_layer()
 
-    def _projections(self) -> tuple[list[Array], list[slice]]:
-        """Returns matrices from TF-IDF to members' features, and each member's place in them."""
+    def _projections(self) -> tuple[Array, list[slice]]:
+        """Returns how members of texts get their features from TF-IDF.
+
+        Returns:
+            `[V + W, k]` the members' distinct matrices side by side, and each member's columns;
+                empty if members do not take texts.
+        """
+        first = self.members_[0]
+        if not hasattr(first, "projection"):
+            return np.zeros((0, 0)), []
         matrices: list[Array] = []
-        places: list[slice] = []
-        for member in self.members_ if hasattr(self.members_[0], "projection") else ():
+        columns_of: dict[bytes, slice] = {}
+        columns = []
+        start = 0
+        for member in self.members_:
             matrix = member.projection()
-            same = (at for at, one in enumerate(matrices) if np.array_equal(one, matrix))
-            if (at := next(same, len(matrices))) == len(matrices):
+            key = matrix.tobytes()
+            if key not in columns_of:
+                stop = start + matrix.shape[1]
+                columns_of[key] = slice(start, stop)
                 matrices.append(matrix)
-            start = sum(one.shape[1] for one in matrices[:at])
-            places.append(slice(start, start + matrix.shape[1]))
-        return matrices, places
+                start = stop
+            columns.append(columns_of[key])
+        return np.hstack(matrices), columns

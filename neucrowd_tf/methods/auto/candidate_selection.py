@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Collection, Mapping
 
@@ -10,20 +11,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import norm, rankdata
 
-from neucrowd_tf.declare.types import Floats, Mask
+from neucrowd_tf.declare.types import Floats, Indices, Mask
 from neucrowd_tf.evaluation.intervals import Interval, paired_interval
 from neucrowd_tf.methods.auto.average import mean_logits
 from neucrowd_tf.methods.auto.evidence import CRITERIA, Evidence, determinant
 
-# The share of the candidates that is averaged, the least number, and how far below the first one's
-# agreement with the consensus a member may significantly be.
+# The share of the candidates that is averaged, the smallest number of members, and by how much a
+# member may agree significantly less often with the consensus than the first one.
 SHARE = 0.5
 LEAST_MEMBERS = 3
 FAR = 0.05
 # Shares of the classes' log shares that may be subtracted for a balanced target.
 CORRECTED = (0.0, 0.25, 0.5, 0.75, 1.0)
-# From this many true labels on, candidates that are clearly worse by them are left out if the
-# average gains clearly. From the second number on they alone rank.
+# From the first number of true labels on, candidates that are clearly worse by them are left out if
+# the average gains clearly. From the second number on only the true labels rank.
 LEAST_GOLD = 30
 MANY_GOLD = 200
 CONFIDENCE = 0.95
@@ -45,7 +46,7 @@ def held_out_interval(first: ArrayLike, second: ArrayLike, folds: int) -> Interv
     References:
         Nadeau and Bengio (2003), Inference for the generalization error, section 4.
     """
-    ratio = folds / (folds - 1) / max(1, np.size(first))
+    ratio = folds / (folds - 1) / np.size(first)
     return paired_interval(first, second, CONFIDENCE, test_train_ratio=ratio)
 
 
@@ -56,17 +57,22 @@ class Selected:
     Attributes:
         members: their names, the best first.
         corrections: by candidate, `[C]` log shares that are subtracted from its log probabilities
-            for a balanced target; zeros for the target as trained, or if none is better.
+            for a balanced target; zeros for the target as trained, or if no other value is better.
+        balanced: whether all classes count equally.
+        unlike: candidates that make other mistakes than the rest.
     """
 
     members: list[str]
     corrections: dict[str, Floats]
+    balanced: bool = False
+    unlike: Collection[str] = ()
 
 
 def select(
     held_out: Mapping[str, Floats],
     evidence: Evidence,
     *,
+    folds: int = 3,
     balanced: bool = False,
     unlike: Collection[str] = (),
 ) -> Selected:
@@ -76,93 +82,96 @@ def select(
     better by them: their error is larger than most candidates' differences.
 
     Args:
-        held_out: predictions `[N, C]` by candidate.
+        held_out: predictions `[N, C]` by candidate, the cheapest first.
         evidence: the crowd's labels of these instances, and true labels.
+        folds: number of folds of the cross-validation.
         balanced: whether all classes count equally.
         unlike: candidates that are members unless they are clearly worse, see `pooling.weigh`.
     """
     corrections: dict[str, Floats] = {}
-    adjusted: dict[str, Floats] = {}
+    adjusted = []
     for name, predictions in held_out.items():
-        corrections[name] = _correction(predictions, evidence, balanced)
-        adjusted[name] = shifted(predictions, corrections[name])
-    counts = np.ones(len(evidence.consensus))
-    if balanced:
-        counts = 1.0 / np.bincount(evidence.consensus)[evidence.consensus]
-        counts /= counts.mean()
-    ranks: list[Floats] = []
-    for criterion in CRITERIA.values():
-        ranks.append(rankdata([-criterion(p, evidence) for p in adjusted.values()]))
-    field = _Field(
-        list(adjusted),
-        {name: counts * (p.argmax(axis=1) == evidence.consensus) for name, p in adjusted.items()},
-        unlike,
-    )
-    by_crowd = field.members(np.mean(ranks, axis=0))
-    labels = evidence.gold[evidence.gold >= 0]
-    if balanced:
-        weights = 1.0 / np.bincount(labels)[labels]
-    else:
-        weights = np.ones(len(labels))
+        corrections[name] = _correction(predictions, evidence, balanced=balanced)
+        adjusted.append(shifted(predictions, corrections[name]))
+    ranks = []
+    for criterion in CRITERIA:
+        ranks.append(rankdata([-criterion(probabilities, evidence) for probabilities in adjusted]))
+    ranking = np.mean(ranks, axis=0)
+    guesses = np.argmax(adjusted, axis=2)
+    counts = _weights(evidence.consensus, balanced=balanced)
+    agreement = counts / counts.mean() * (guesses == evidence.consensus)
+    is_unlike = np.isin(list(held_out), list(unlike))
+    nobody = np.zeros(len(adjusted), dtype=bool)
+
+    def selected(members: Indices) -> Selected:
+        names = np.array(list(held_out))[members].tolist()
+        return Selected(names, corrections, balanced, unlike)
+
+    members_by = functools.partial(_members, agreement, is_unlike, folds)
+    by_crowd = members_by(ranking, nobody)
+    known = evidence.gold >= 0
+    labels = evidence.gold[known]
+    weights = _weights(labels, balanced=balanced)
     weights /= max(weights.sum(), 1e-12)
-    # The number of equal weights with the same variance.
-    enough = 0.0
-    if len(weights):
-        enough = 1.0 / max(float(np.square(weights).sum()), 1e-12)
+    # The number of labels with equal weights whose mean has the same variance.
+    enough = weights.sum() / max(np.square(weights).sum(), 1e-12)
     if enough < LEAST_GOLD - 1e-6:
-        return Selected(by_crowd, corrections)
-    tested = {name: p[evidence.gold >= 0] for name, p in adjusted.items()}
-    right = np.array([p.argmax(axis=1) == labels for p in tested.values()])
+        return selected(by_crowd)
+    right = guesses[:, known] == labels
     accuracies = [float(weights @ hits) for hits in right]
     best = right[int(np.argmax(accuracies))]
     bound = float(norm.ppf(1 - (1 - CONFIDENCE) / (2 * max(1, len(right) - 1))))
-    worse: list[str] = []
-    for name, hits in zip(tested, right, strict=True):
-        if _clearly(best, hits, weights, bound):
-            worse.append(name)
+    worse = np.array([_clearly(best, hits, weights, bound) for hits in right])
     if enough >= MANY_GOLD - 1e-6:
-        return Selected(field.members(rankdata(np.negative(accuracies)), worse), corrections)
-    by_both = field.members(np.mean(ranks, axis=0), worse)
-    before = mean_logits([tested[name] for name in by_crowd]).argmax(axis=1) == labels
-    after = mean_logits([tested[name] for name in by_both]).argmax(axis=1) == labels
+        return selected(members_by(rankdata(np.negative(accuracies)), worse))
+    by_both = members_by(ranking, worse)
+    tested = np.stack(adjusted)[:, known]
+    before = mean_logits(tested[by_crowd]).argmax(axis=1) == labels
+    after = mean_logits(tested[by_both]).argmax(axis=1) == labels
     if _clearly(after, before, weights, float(norm.ppf(CONFIDENCE))):
-        return Selected(by_both, corrections)
-    return Selected(by_crowd, corrections)
+        return selected(by_both)
+    return selected(by_crowd)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Field:
-    """The candidates among which members are selected.
+def _weights(labels: Indices, *, balanced: bool) -> Floats:
+    """Returns the weight of each of `[N]` labels: 1, or the inverse frequency of its class."""
+    if balanced:
+        return 1.0 / np.bincount(labels)[labels]
+    return np.ones(len(labels))
 
-    Attributes:
-        names: of the candidates, the cheapest first.
-        agreement: by candidate, the weight of each instance where it has the consensus label, or 0.
-        unlike: see `select`.
+
+def _members(agreement: Floats, unlike: Mask, folds: int, ranks: Floats, worse: Mask) -> Indices:
+    """Returns which of M candidates are averaged, those with the lowest ranks first.
+
+    Members are not worse, and agree with the consensus nearly as often as the first one does.
+
+    Args:
+        agreement: `[M, N]` an instance's weight if a candidate has its consensus label, or 0.
+        unlike: `[M]` see `select`.
+        folds: see `select`.
+        ranks: `[M]`.
+        worse: `[M]` candidates that cannot be members.
     """
-
-    names: list[str]
-    agreement: Mapping[str, Floats]
-    unlike: Collection[str]
-
-    def members(self, ranks: Floats, worse: Collection[str] = ()) -> list[str]:
-        """Returns the members of the average, those with the lowest ranks first.
-
-        Members are not among `worse`, and agree with the consensus nearly as often as the first.
-        """
-        order = [self.names[index] for index in np.argsort(ranks, kind="stable")]
-        remaining = [name for name in order if name not in worse]
-        first = self.agreement[remaining[0]]
-        near: list[str] = []
-        for name in remaining:
-            interval = held_out_interval(self.agreement[name], first, 3)
-            if not interval.high < -FAR:
-                near.append(name)
-        better = near[: max(LEAST_MEMBERS, math.ceil(SHARE * len(order)))]
-        return [name for name in near if name in better or name in self.unlike]
+    order = np.argsort(ranks, kind="stable")
+    remaining = order[~worse[order]]
+    near = []
+    for index in remaining:
+        interval = held_out_interval(agreement[index], agreement[remaining[0]], folds)
+        if not interval.high < -FAR:
+            near.append(index)
+    most = max(LEAST_MEMBERS, math.ceil(SHARE * len(order)))
+    chosen = (np.arange(len(near)) < most) | unlike[near]
+    return np.array(near)[chosen]
 
 
 def _clearly(better: Mask, worse: Mask, weights: Floats, bound: float) -> bool:
-    """Returns whether the first is right so much more often that its z is above a bound."""
+    """Returns whether the first is right so much more often that its z exceeds a bound.
+
+    Args:
+        better, worse: `[N]` whether the first and the second are right.
+        weights: `[N]` of the instances, which sum to one.
+        bound: of the difference over its standard error.
+    """
     difference = better.astype(np.float64) - worse
     mean = float(weights @ difference)
     error = float(np.sqrt((weights**2 * (difference - mean) ** 2).sum()))
@@ -170,15 +179,15 @@ def _clearly(better: Mask, worse: Mask, weights: Floats, bound: float) -> bool:
 
 
 def shifted(probabilities: Floats, correction: Floats) -> Floats:
-    """Returns probabilities without a correction's log shares, scaled to sum to one."""
+    """Returns probabilities `[N, C]` without a correction's log shares `[C]`; rows sum to 1."""
     divided = probabilities * np.exp(-correction)
-    return np.asarray(divided / divided.sum(axis=1, keepdims=True))
+    return divided / divided.sum(axis=1, keepdims=True)
 
 
-def _correction(probabilities: Floats, evidence: Evidence, balanced: bool) -> Floats:
-    """Returns `[C]` what is subtracted from log probabilities for a balanced target.
+def _correction(probabilities: Floats, evidence: Evidence, *, balanced: bool) -> Floats:
+    """Returns `[C]` log shares to subtract from log probabilities for a balanced target.
 
-    This is the part of the predictions' log class shares that maximises the determinant: nothing
+    They are the fraction of the predictions' log class shares that maximises the determinant: zero
     if the method balances classes itself, and little if the crowd's noise makes the probabilities
     of rare classes too even. For two classes the determinant is proportional to balanced accuracy
     less one half, even under mistakes that depend only on the true class.
@@ -187,4 +196,4 @@ def _correction(probabilities: Floats, evidence: Evidence, balanced: bool) -> Fl
     if not balanced:
         return np.zeros_like(shares)
     tried = [determinant(shifted(probabilities, size * shares), evidence) for size in CORRECTED]
-    return np.asarray(CORRECTED[int(np.argmax(tried))] * shares)
+    return CORRECTED[int(np.argmax(tried))] * shares

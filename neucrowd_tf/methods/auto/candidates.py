@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -24,29 +25,28 @@ STRENGTHS = (1e-3, 1e-2, 1e-1, 1.0)
 # Most gradient steps of a fit with small and with large batches.
 MOST_STEPS = 1000
 LARGE_BATCH_STEPS = 200
-# Self-training adds this share of the missing annotations in each of its rounds. M of DASC's
-# section 4.1 is .17 to .34 of LabelMe's empty cells.
+# Self-training adds this share of the missing annotations in each round. In section 4.1 of DASC, M
+# is 0.17 to 0.34 of LabelMe's empty cells.
 QUOTA = 0.17
 ROUNDS = 5
-# About this many numbers represent a text for a network. Seconds to count the n-grams of a letter
-# in all folds, to fit a regression to them by class, and to reduce an n-gram (of one in so many
-# letters, up to the most).
-TEXT_INPUTS = 100
+TEXT_INPUTS = 100  # about so many numbers represent a text for a network
+# Seconds per letter, in all folds: to count n-grams, and to fit a regression to them (per class).
 COUNTING = 1e-5
 FITTING = 6e-7
+# Seconds per n-gram to reduce TF-IDF. There is one n-gram per so many letters, up to the most.
 REDUCING = 5e-4
 LETTERS = 8
 MOST_TERMS = 40_000
-# Seconds of all cores together that candidates may take, of which this share is for the first fits
-# and the rest for further fits of the better ones.
+# Seconds of all cores together that candidates may take. This share is for the first fits, the rest
+# for further fits of the better ones.
 BUDGET = 100.0
 FIRST = 0.6
 TOO_DEAR = "it does not fit into the budget of {:g} s"
 # A small convolutional network needs minutes where a dense one needs seconds.
 IMAGE_BUDGET = 1500.0
-# Seconds of one epoch of it per image and pixel.
+# Seconds of one of its epochs, per image and pixel.
 PIXEL = 7e-7
-# Tables of at most so many numbers get so many epochs: they have few steps in each.
+# Tables with at most so many numbers get so many epochs, because an epoch has few steps.
 SMALL = 75_000
 SMALL_EPOCHS = 100
 # Seconds of a step of annot-mix, without its matrix products.
@@ -83,12 +83,13 @@ class Candidate:
         return registry.method(self.method).make(seed=seed, **self.hparams)
 
     def ordered(self) -> Candidate:
-        """Returns the candidate with labels of ordered classes in place of Dawid and Skene's."""
+        """Returns the candidate with `OrdinalConsensus` in place of Dawid and Skene's labels."""
         if not self.method.startswith("ds_"):
             return self
         hparams = {**self.hparams, "aggregator": "ordinal"}
-        kind = self.name.rpartition("_")[2]  # of all that differ in their aggregator, one is left
-        return dataclasses.replace(self, name=f"ordinal_{kind}", hparams=hparams)
+        # Candidates that differ only in their aggregator get one name, and one of them is left.
+        classifier = self.name.rpartition("_")[2]
+        return dataclasses.replace(self, name=f"ordinal_{classifier}", hparams=hparams)
 
     def with_strength(self, strength: float | None) -> Candidate:
         """Returns the candidate with one regularisation strength; itself for None."""
@@ -123,26 +124,25 @@ def _epochs(rows: int, batch: int, most: int, steps: int) -> int:
     return max(5, min(most, math.ceil(steps / math.ceil(rows / batch))))
 
 
-def _networks(features: Array) -> dict[str, Fields]:
-    """Returns two kinds of settings.
+def _networks(features: Array) -> tuple[Fields, Fields]:
+    """Returns two kinds of settings, *strong* and *large*.
 
-    They are *strong* (batch normalisation, dropout and a rate that falls to 0) and *large*
-    (dropout, batches of 512, few steps). For images both are a small convolutional network.
+    Strong ones have batch normalisation, dropout and a learning rate that falls to 0; large ones
+    dropout, batches of 512 and few steps. For images both are a small convolutional network.
     """
     if is_images(features):
-        return {"strong": SMALL_CNN, "large": SMALL_CNN}
-    skewed = not is_text(features) and is_skewed(features)
+        return SMALL_CNN, SMALL_CNN
+    common: Fields = {"standardise": True}
+    if not is_text(features) and is_skewed(features):
+        common["standardise"] = "square_root"
     rows = len(features)
-    common = {"standardise": "square_root" if skewed else True}
+    most = STRONG_BASE["epochs"]
     if rows * _inputs(features) <= SMALL:
         most = SMALL_EPOCHS
-    else:
-        most = STRONG_BASE["epochs"]
     epochs = _epochs(rows, STRONG_BASE["batch_size"], most, MOST_STEPS)
-    return {
-        "strong": {**common, **STRONG_BASE, "epochs": epochs},
-        "large": {**common, "batch_size": 512, "epochs": _epochs(rows, 512, 25, LARGE_BATCH_STEPS)},
-    }
+    strong = {**common, **STRONG_BASE, "epochs": epochs}
+    epochs = _epochs(rows, 512, 25, LARGE_BATCH_STEPS)
+    return strong, {**common, "batch_size": 512, "epochs": epochs}
 
 
 def is_images(features: Array) -> bool:
@@ -164,6 +164,36 @@ def _letters(features: Array) -> int:
     return 0
 
 
+def _network_seconds(
+    features: Array,
+    annotations: Annotations,
+    settings: Fields,
+    *,
+    heads: bool = False,
+    fits: int = 1,
+    step: float = 1.5e-3,
+) -> float:
+    """Returns the predicted seconds of a network on one core.
+
+    Args:
+        features: `[N, ...]`.
+        annotations: of N instances.
+        settings: see `_networks`.
+        heads: whether the network has a head for each annotator.
+        fits: how often it is trained.
+        step: seconds of a step without matrix products.
+    """
+    rows = len(features)
+    epochs = fits * settings["epochs"]
+    if is_images(features):
+        return 1.0 + epochs * PIXEL * (rows * math.prod(features.shape[1:3]))
+    batch = settings["batch_size"]
+    cells = _inputs(features) * 128
+    if heads:
+        cells += annotations.num_annotators * annotations.num_classes * 8
+    return 1.0 + epochs * math.ceil(rows / batch) * (step + 1e-10 * (batch * cells))
+
+
 def candidates(features: Array, annotations: Annotations) -> list[Candidate]:
     """Returns the candidates for a table, the most useful for their cost first.
 
@@ -174,59 +204,58 @@ def candidates(features: Array, annotations: Annotations) -> list[Candidate]:
         annotations: of the same instances.
     """
     rows = len(features)
-    inputs = _inputs(features)
+    letters = _letters(features)
     classes = annotations.num_classes
     annotators = annotations.num_annotators
-    kinds = _networks(features)
-    if annotations.has_identities:
-        empty = rows * annotators - annotations.num_annotations
-    else:
-        empty = 0
-    # A round that loses a class restarts once; if it loses one again, the method is hopeless.
-    quota = {"quota": max(100, int(QUOTA * empty)), "pick": "last", "rounds": ROUNDS, "restarts": 1}
-    blank = {"standardise": is_text(features) or not has_blank_features(features)}
+    strong, large = _networks(features)
     # Seconds on one core of 2024: regressions by their cells, networks by their steps and a second
     # to build one, a step of a crowd layer also by the cells of its heads' outputs.
-    letters = _letters(features)
-    linear = 0.1 + (FITTING * letters if letters else 1e-7 * rows * inputs) * classes
+    linear = 0.1 + 1e-7 * rows * _inputs(features) * classes
+    softprob = 5 * linear
+    if letters:
+        linear = 0.1 + FITTING * letters * classes
+        softprob = 2 * linear
 
-    def network(kind: str, heads: bool, fits: int = 1, step: float = 1.5e-3) -> float:
-        batch = kinds[kind]["batch_size"]
-        if is_images(features):
-            pixels = rows * math.prod(features.shape[1:3])
-            return 1.0 + fits * kinds[kind]["epochs"] * PIXEL * pixels
-        steps = kinds[kind]["epochs"] * math.ceil(rows / batch)
-        cells = batch * (inputs * 128 + (annotators * classes * 8 if heads else 0))
-        return 1.0 + fits * steps * (step + 1e-10 * cells)
-
-    def self_training() -> float:
-        return network("large", True, ROUNDS + 1) + 4e-8 * ROUNDS * rows * annotators * classes
-
-    tuplets = 6.0 + 1e-3 * rows
-    lr = {"Cs": STRENGTHS}
+    network = functools.partial(_network_seconds, features, annotations)
+    empty = 0
+    if annotations.has_identities:
+        empty = rows * annotators - annotations.num_annotations
+    dasc = {
+        **large,
+        "quota": max(100, int(QUOTA * empty)),
+        "pick": "last",
+        "rounds": ROUNDS,
+        # A round that loses a class restarts once. If it loses one again, the method is hopeless.
+        "restarts": 1,
+    }
+    self_training = network(large, heads=True, fits=ROUNDS + 1)
+    self_training += 4e-8 * ROUNDS * rows * annotators * classes
+    annotator_rate = None
     if is_images(features):
-        rate = 0.01
-    else:
-        rate = None
-    one_rate = {**kinds["strong"], "annotator_learning_rate": rate}
-    table = [
-        (BASELINE, BASELINE, lr, linear),
-        ("ds_lr", "ds_lr", lr, linear),
-        ("dasc_crowd_layer", "dasc_crowd_layer", {**kinds["large"], **quota}, self_training()),
-        ("anno_reg", "anno_reg", one_rate, network("strong", True)),
-        ("annot_mix", "annot_mix", one_rate, network("strong", True, step=MIXING_STEP)),
-        ("geocrowdnet_f", "geocrowdnet_f", one_rate, network("strong", True)),
-        ("crowd_layer", "crowd_layer", one_rate, network("strong", True)),
-        ("dasc_anno_reg", "dasc_anno_reg", {**kinds["large"], **quota}, self_training()),
-        ("ds_dl", "ds_dl", kinds["strong"], network("strong", False)),
-        ("softprob", "softprob", lr, (2 if letters else 5) * linear),
-        ("iced", "iced", blank, 1.3 + 1.6e-3 * rows),
-        ("mv_dl", "mv_dl", kinds["strong"], network("strong", False)),
-        ("rll", "rll_bayesian", {}, tuplets),
-        ("neucrowd", "neucrowd", {}, 4 * tuplets),
-        ("crowdingu", "crowdingu", {}, 20.0 + 1e-2 * rows),
+        annotator_rate = 0.01
+    crowd = {**strong, "annotator_learning_rate": annotator_rate}
+    crowd_layer = network(strong, heads=True)
+    deep = network(strong)
+    regression = {"Cs": STRENGTHS}
+    scaled = is_text(features) or not has_blank_features(features)
+    tuplets = 6.0 + 1e-3 * rows
+    return [
+        Candidate(BASELINE, BASELINE, regression, linear),
+        Candidate("ds_lr", "ds_lr", regression, linear),
+        Candidate("dasc_crowd_layer", "dasc_crowd_layer", dasc, self_training),
+        Candidate("anno_reg", "anno_reg", crowd, crowd_layer),
+        Candidate("annot_mix", "annot_mix", crowd, network(strong, heads=True, step=MIXING_STEP)),
+        Candidate("geocrowdnet_f", "geocrowdnet_f", crowd, crowd_layer),
+        Candidate("crowd_layer", "crowd_layer", crowd, crowd_layer),
+        Candidate("dasc_anno_reg", "dasc_anno_reg", dasc, self_training),
+        Candidate("ds_dl", "ds_dl", strong, deep),
+        Candidate("softprob", "softprob", regression, softprob),
+        Candidate("iced", "iced", {"standardise": scaled}, 1.3 + 1.6e-3 * rows),
+        Candidate("mv_dl", "mv_dl", strong, deep),
+        Candidate("rll", "rll_bayesian", {}, tuplets),
+        Candidate("neucrowd", "neucrowd", {}, 4 * tuplets),
+        Candidate("crowdingu", "crowdingu", {}, 20.0 + 1e-2 * rows),
     ]
-    return [Candidate(*each) for each in table]
 
 
 def is_mostly_empty(annotations: Annotations) -> bool:
@@ -251,9 +280,9 @@ def named(name: str, features: Array, annotations: Annotations) -> Candidate:
     Raises:
         UsageError: there is neither.
     """
-    for each in candidates(features, annotations):
-        if each.name == name:
-            return each
+    for candidate in candidates(features, annotations):
+        if candidate.name == name:
+            return candidate
     registry.entry("method", name, "--method")
     return Candidate(name, name, {}, 5.0)
 
@@ -271,7 +300,7 @@ def affordable(
     budget: float | None,
     *,
     balanced: bool,
-    methods: Sequence[str] | None = None,
+    methods: Sequence[str] | None,
 ) -> tuple[list[Candidate], dict[str, str], float]:
     """Returns the candidates that run on the data, why others do not, and the seconds left.
 
@@ -282,45 +311,50 @@ def affordable(
     Args:
         features: `[N, ...]`.
         annotations: of N instances.
-        budget: predicted seconds on one core for cross-validation and last fits; None for
-            `BUDGET`, or `IMAGE_BUDGET` for images.
+        budget: predicted seconds on one core for cross-validations and last fits; None for
+            `usual_budget`.
         balanced: whether all classes count equally.
         methods: names of candidates to try whatever they cost, with no seconds left; None for the
             most useful ones.
     """
     total = budget or usual_budget(features)
     if methods is not None:
+        total = math.inf
         names = dict.fromkeys((BASELINE, *methods))
         order = [named(name, features, annotations) for name in names]
     else:
-        counts = np.bincount(
-            majority_labels(annotations.vote_counts()), minlength=annotations.num_classes
-        )
-        first = [BASELINE, "ds_lr"]
+        labels = majority_labels(annotations.vote_counts())
+        early = [BASELINE, "ds_lr"]
+        counts = np.bincount(labels, minlength=annotations.num_classes)
         if balanced or imbalance_ratio(counts) > IMBALANCED:
-            first.append("iced")
+            early.append("iced")
         if not is_mostly_empty(annotations):
-            first += ["anno_reg", "annot_mix"]  # rather than self-training
+            early += ["anno_reg", "annot_mix"]  # rather than self-training
         order = candidates(features, annotations)
-        order.sort(key=lambda each: first.index(each.name) if each.name in first else len(first))
+        ranks = {name: rank for rank, name in enumerate(early)}
+        order.sort(key=lambda candidate: ranks.get(candidate.name, len(ranks)))
     chosen: list[Candidate] = []
     reasons: dict[str, str] = {}
     letters = _letters(features)
     spent = COUNTING * letters
     reduction = REDUCING * min(MOST_TERMS, letters / LETTERS)
-    for each in order:
-        reason = reason_against(each, annotations)
-        seconds = each.seconds + (0.0 if "Cs" in each.hparams else reduction)
-        dear = spent + seconds > FIRST * total and each.name != BASELINE and methods is None
-        if reason is None and dear:
-            reason = TOO_DEAR.format(total)
+    for candidate in order:
+        seconds = candidate.seconds
+        if "Cs" not in candidate.hparams:
+            seconds += reduction
+        reason = reason_against(candidate, annotations)
+        if spent + seconds > FIRST * total and candidate.name != BASELINE:
+            reason = reason or TOO_DEAR.format(total)
         if reason is None:
-            chosen.append(each)
-            spent = spent + seconds
-            reduction = reduction - (seconds - each.seconds)
+            chosen.append(candidate)
+            spent += seconds
+            if "Cs" not in candidate.hparams:
+                reduction = 0.0
         else:
-            reasons[each.name] = reason
-    return chosen, reasons, total - spent if methods is None else 0.0
+            reasons[candidate.name] = reason
+    if methods is not None:
+        return chosen, reasons, 0.0
+    return chosen, reasons, total - spent
 
 
 def reason_against(candidate: Candidate, annotations: Annotations) -> str | None:

@@ -27,9 +27,8 @@ def with_validation(data: TrainingData, gold: Indices) -> tuple[TrainingData, In
     if data.validation is None:
         return data, gold
     more, labels = data.validation
-    if data.validation_kind == "truth":
-        true = labels
-    else:
+    true = labels
+    if data.validation_kind != "truth":
         true = np.full_like(labels, -1)
     crowd = data.annotations
     size = len(labels)
@@ -54,20 +53,24 @@ def gold_codes(gold: Mapping[Hashable, object] | None, annotations: Annotations)
     """Returns `[N]` class codes of gold labels, -1 for the other instances.
 
     Args:
-        gold: labels by task. Tasks without annotations (for example the test split's) are left
+        gold: labels by item. Items without annotations (for example the test split's) are left
             out.
         annotations: of N instances.
 
     Raises:
-        DataError: a label that is not a class, or no task in common.
+        DataError: a label that is not a class, or no item in common.
     """
     if gold is None:
         return np.full(annotations.num_instances, -1)
-    labels = {str(task): label for task, label in gold.items()}
-    tasks = annotations.instance_names.tolist()
-    true = {task: labels[str(task)] for task in tasks if str(task) in labels}
+    label_of = {str(item): label for item, label in gold.items()}
+    true = {}
+    for item in annotations.instance_names.tolist():
+        if str(item) in label_of:
+            true[item] = label_of[str(item)]
     if not true:
-        raise DataError("gold: no task with a label has annotations and is trained on.")
+        raise DataError(
+            "gold: no item with a gold label has annotations and is trained on. Compare their ids."
+        )
     return np.asarray(base.gold_codes(true, annotations))
 
 
@@ -96,8 +99,11 @@ def folds(consensus: Indices, count: int, seed: int) -> list[tuple[Indices, Indi
     splitter = StratifiedKFold(least, shuffle=True, random_state=seed)
     with one_at_a_time():
         splits = list(splitter.split(common, consensus[common]))
-    # With a row or two less, one compiled network serves all folds.
+    # Folds train on equally many rows, so that one compiled network serves all of them.
     size = min(len(train) for train, _ in splits)
     rng = np.random.default_rng([seed, 0xF01D])
-    rows = [np.sort(np.append(common[rng.permutation(x)[:size]], single)) for x, _ in splits]
-    return [(train, common[test]) for train, (_, test) in zip(rows, splits, strict=True)]
+    rows = []
+    for train, test in splits:
+        chosen = common[rng.permutation(train)[:size]]
+        rows.append((np.sort(np.append(chosen, single)), common[test]))
+    return rows

@@ -159,8 +159,7 @@ class Auto(CrowdEstimator):
 
     def _check(self, *arguments: Any) -> TrainingData:
         data = super()._check(*arguments)
-        if hasattr(self, "encoder_"):  # of an earlier fit
-            del self.encoder_
+        self.__dict__.pop("encoder_", None)  # of an earlier fit
         if self.encoder is not None:
             self.encoder_ = fitted_encoder(self.encoder, data.features)
         return data
@@ -171,8 +170,69 @@ class Auto(CrowdEstimator):
         self.rows_ = data.rows
         clock = search.Clock()
         size, num_annotators = data.annotations.shape
-        data, codes = with_validation(data, gold_codes(self.gold, data.annotations))
+        data, gold = with_validation(data, gold_codes(self.gold, data.annotations))
         self.consensus_ = weighed_consensus(data.annotations, self.seed, self.scale)
+        data, tasks, reasons, remaining = self._planned(data, run, clock)
+        predicted = self._search(tasks, reasons)
+        scored = np.isfinite(predicted[BASELINE]).all(axis=1)
+        held_out = {name: probabilities[scored] for name, probabilities in predicted.items()}
+        crowd = data.annotations
+        evidence = Evidence.of(crowd[scored], self.consensus_[scored], self.seed, gold[scored])
+        choose = functools.partial(
+            select,
+            evidence=evidence,
+            folds=len(tasks[BASELINE].splits),
+            balanced=self._balanced,
+            unlike=self_trained(crowd, predicted),
+        )
+        selected = choose(held_out)
+        weights = pooling.weigh(held_out, selected, evidence)
+        order = np.argsort(np.negative(weights), kind="stable")
+        heaviest = [selected.members[index] for index in order]
+        fits = self._repeat(tasks, heaviest, remaining, held_out, scored)
+        selected = choose(held_out)
+        clock.share = search.LAST
+        members = self._fit_members({name: fits[name] for name in selected.members}, reasons)
+        if not members:
+            members = {BASELINE: [search.fitted(tasks[BASELINE]).estimator]}
+        held_out = {name: held_out[name] for name in held_out if name not in reasons}
+        selected = dataclasses.replace(selected, members=list(members))
+        weights = pooling.weigh(held_out, selected, evidence)
+        calibrated = pooling.calibrate(held_out, selected, weights, evidence)
+        self.held_out_probas_ = np.full_like(predicted[BASELINE], np.nan)
+        self.held_out_probas_[scored] = calibrated.probabilities
+        self.estimator_ = _average(members, weights, calibrated)
+        judgement = judged_predictions(
+            crowd,
+            np.flatnonzero(scored),
+            calibrated.probabilities,
+            held_out[BASELINE],
+            gold,
+            balanced=self._balanced,
+            scale=self.scale,
+        )
+        self.recommendation_ = recommend(
+            held_out, selected, weights, calibrated, evidence, judgement, reasons
+        )
+        self._describe(members, judgement)
+        self._copy_results(num_annotators)
+        self.consensus_ = self.consensus_[:size]
+        self.held_out_probas_ = self.held_out_probas_[:size]
+
+    @property
+    def _balanced(self) -> bool:
+        """Whether all classes count equally."""
+        return self.target == "balanced"
+
+    def _planned(
+        self, data: TrainingData, run: Run, clock: search.Clock
+    ) -> tuple[TrainingData, dict[str, search.Task], dict[str, str], float]:
+        """Chooses candidates; sets the clock's budget.
+
+        Returns:
+            data with the features that candidates take, the tasks by candidate, why others have
+                none, and the predicted seconds that are left.
+        """
         task = functools.partial(
             search.Task,
             splits=folds(self.consensus_, self.folds, self.seed),
@@ -181,98 +241,31 @@ class Auto(CrowdEstimator):
             owner=run.owner,
             consensus=self.consensus_,
             stop=clock,
+            progress=run.progress is not False,
         )
         data = self._represented(data, task)
-        crowd = data.annotations
-        balanced = self.target == "balanced"
         chosen, reasons, remaining = affordable(
-            data.features, crowd, self.budget, balanced=balanced, methods=self.methods
+            data.features,
+            data.annotations,
+            self.budget,
+            balanced=self._balanced,
+            methods=self.methods,
         )
-        if self.scale == "ordinal":
-            chosen = list({each.ordered().name: each.ordered() for each in chosen}.values())
         if self.methods is None:
             clock.budget = self.budget or usual_budget(data.features)
-        tasks = {each.name: task(each, data.features, crowd) for each in chosen}
-        tasks[BASELINE] = dataclasses.replace(tasks[BASELINE], stop=search.Clock())  # always fitted
-        progress = run.progress is not False
-        predicted = self._search(tasks, reasons, progress)
-        scored = np.isfinite(predicted[BASELINE]).all(axis=1)
-        evidence = Evidence.of(crowd[scored], self.consensus_[scored], self.seed, codes[scored])
-        rules: Any = {"balanced": balanced, "unlike": self_trained(crowd, predicted)}
-        held_out = {name: probabilities[scored] for name, probabilities in predicted.items()}
-        selected = select(held_out, evidence, **rules)
-        weights = pooling.weigh(held_out, selected, evidence, **rules)
-        order = np.argsort(np.negative(weights), kind="stable")
-        heaviest = [selected.members[place] for place in order]
-        repeats = self._repeat(tasks, heaviest, remaining, held_out, scored, progress)
-        selected = select(held_out, evidence, **rules)
-        clock.share = search.LAST
-        fits = {name: [tasks[name], *repeats.get(name, ())] for name in selected.members}
-        members = self._fit_members(fits, reasons, progress)
-        members = members or {BASELINE: [search.fitted(tasks[BASELINE]).estimator]}
-        held_out = {name: each for name, each in held_out.items() if name not in reasons}
-        selected = dataclasses.replace(selected, members=list(members))
-        weights = pooling.weigh(held_out, selected, evidence, **rules)
-        fit = pooling.calibrate(held_out, selected, weights, evidence)
-        self.held_out_probas_ = np.full_like(predicted[BASELINE], np.nan)
-        self.held_out_probas_[scored] = fit.probabilities
-        self.estimator_ = _average(members, weights, fit)
-        rows = np.flatnonzero(scored)
-        judgement = judged_predictions(
-            crowd, rows, fit, held_out[BASELINE], codes, balanced=balanced, scale=self.scale
-        )
-        self.recommendation_ = recommend(
-            held_out, selected, weights, fit, evidence, judgement, reasons, self.target
-        )
-        self._describe(members, num_annotators, judgement)
-        self.consensus_ = self.consensus_[:size]
-        self.held_out_probas_ = self.held_out_probas_[:size]
-
-    def _fit_members(
-        self, fits: Mapping[str, list[search.Task]], reasons: dict[str, str], progress: bool
-    ) -> dict[str, list[Any]]:
-        """Returns the members that are fitted to all rows in time; the others get a reason."""
-        every = sorted(itertools.chain.from_iterable(fits.values()), key=lambda task: task.repeat)
-        if progress:
-            action = "fitting on all rows"
-        else:
-            action = ""
-        outcomes = search.outcomes(search.fitted, every, self.jobs, action)
-        members: dict[str, list[Network]] = {}
-        for task in every:
-            if (model := outcomes[task.name].estimator) is not None:
-                members.setdefault(task.candidate.name, []).append(model)
-        reasons |= {name: outcomes[name].reason for name in fits if name not in members}
-        return members
-
-    def _describe(
-        self, members: Mapping[str, list[Network]], num_annotators: int, judgement: Judgement
-    ) -> None:
-        """Adds to the recommendation how members were fitted, and takes over their results."""
-        self.recommendation_["fits"] = {name: len(models) for name, models in members.items()}
-        if self.representations_:
-            if hasattr(self, "encoder_"):
-                chosen = "the encoder's vectors"
-            else:
-                chosen = "TF-IDF"
-            self.recommendation_["representations"] = self.representations_
-            self.recommendation_["text"] += f" Texts are represented by {chosen}."
-        if self.scale == "ordinal":
-            errors = {name: judgement.distance(name) for name in (AVERAGE, BASELINE)}
-            self.recommendation_["mean_absolute_error"] = errors
-            self.recommendation_["text"] += (
-                f" Mean absolute error ({' < '.join(map(str, self.classes_))}; expected):"
-                f" {errors[AVERAGE]:.3f}, of {BASELINE} {errors[BASELINE]:.3f}."
-            )
-        for member in self.estimator_.members_:
-            for name in ("confusion_matrices_", "annotator_accuracy_"):
-                if not hasattr(self, name) and getattr(member, name, None) is not None:
-                    setattr(self, name, getattr(member, name)[:num_annotators])
+        tasks = {}
+        for candidate in chosen:
+            if self.scale == "ordinal":
+                candidate = candidate.ordered()
+            tasks[candidate.name] = task(candidate, data.features, data.annotations)
+        # The baseline is always fitted.
+        tasks[BASELINE] = dataclasses.replace(tasks[BASELINE], stop=search.Clock())
+        return data, tasks, reasons, remaining
 
     def _represented(self, data: TrainingData, task: Callable[..., search.Task]) -> TrainingData:
-        """Returns data with the encoder's vectors, those of texts if held-out labels prefer them.
+        """Returns data with the encoder's vectors; of texts, if held-out labels prefer them.
 
-        The baseline is fitted to TF-IDF and to the vectors.
+        For texts the baseline is fitted to TF-IDF and to the vectors.
         """
         self.representations_ = {}
         if not hasattr(self, "encoder_"):
@@ -281,22 +274,54 @@ class Auto(CrowdEstimator):
         if self.encoder_.takes == "images":
             return encoded
         tasks = []
-        for name, each in (("tfidf", data), ("encoder", encoded)):
-            candidate = named(BASELINE, each.features, each.annotations)
+        for name, features in (("tfidf", data.features), ("encoder", encoded.features)):
+            candidate = named(BASELINE, features, data.annotations)
             renamed = dataclasses.replace(candidate, name=name)
-            tasks.append(task(renamed, each.features, each.annotations))
-        likely = self.representations_
+            tasks.append(task(renamed, features, data.annotations))
         for name, outcome in search.outcomes(search.held_out, tasks, self.jobs).items():
             if outcome.probabilities is not None:
                 scored = np.isfinite(outcome.probabilities).all(axis=1)
                 crowd = data.annotations[scored]
-                consensus = self.consensus_[scored]
-                evidence = Evidence.of(crowd, consensus, self.seed)
-                likely[name] = label_log_likelihood(outcome.probabilities[scored], evidence)
-        if likely.get("tfidf", -np.inf) >= likely.get("encoder", -np.inf):
+                evidence = Evidence.of(crowd, self.consensus_[scored], self.seed)
+                likelihood = label_log_likelihood(outcome.probabilities[scored], evidence)
+                self.representations_[name] = likelihood
+        likelihoods = self.representations_
+        if max(likelihoods, key=likelihoods.__getitem__, default="tfidf") == "tfidf":
             del self.encoder_
             return data
         return encoded
+
+    def _search(self, tasks: dict[str, search.Task], reasons: dict[str, str]) -> dict[str, Floats]:
+        """Returns held-out predictions by candidate.
+
+        `tasks` get the regularisation strengths that were chosen, `reasons` the failures.
+        """
+        # A quick regression shows what is hopeless before anything expensive is tried.
+        base = tasks[BASELINE]
+        candidate = dataclasses.replace(base.candidate, name="quick", hparams={"Cs": QUICK})
+        quick = dataclasses.replace(base, candidate=candidate, splits=base.splits[:1])
+        quickly, baseline = search.outcomes(search.held_out, [quick, base], self.jobs).values()
+        if quickly.probabilities is None or baseline.probabilities is None:
+            error = baseline.error or quickly.error
+            raise error or RuntimeError(baseline.reason or quickly.reason)
+        agreed = np.nan_to_num(quickly.probabilities).argmax(axis=1) == self.consensus_
+        others = []
+        for name, task in tasks.items():
+            if name != BASELINE:
+                others.append(dataclasses.replace(task, agreement=agreed))
+        outcomes = {BASELINE: baseline}
+        outcomes |= search.outcomes(search.held_out, others, self.jobs, "candidate")
+        self.seconds_ = {}
+        predicted = {}
+        for name, outcome in outcomes.items():
+            chosen = tasks[name].candidate.with_strength(outcome.strength)
+            tasks[name] = dataclasses.replace(tasks[name], candidate=chosen)
+            self.seconds_[name] = outcome.seconds
+            if outcome.reason:
+                reasons[name] = outcome.reason
+            if outcome.probabilities is not None:
+                predicted[name] = outcome.probabilities
+        return predicted
 
     def _repeat(
         self,
@@ -305,78 +330,90 @@ class Auto(CrowdEstimator):
         remaining: float,
         held_out: dict[str, Floats],
         rows: Any,
-        progress: bool,
     ) -> dict[str, list[search.Task]]:
-        """Fits the better networks with other seeds too, as far as the budget goes.
+        """Fits the better networks with other seeds too, as far as the budget allows.
 
         Held-out predictions of these candidates become the geometric mean of their fits.
 
         Args:
             tasks: the first fits.
-            members: candidates, those of the largest weight first.
+            members: candidates, those with the largest weights first.
             remaining: predicted seconds.
             held_out: predictions by candidate; changed.
             rows: of the instances that have them.
-            progress: whether to show it.
 
         Returns:
-            the further tasks of each candidate.
+            the tasks of each candidate: the first one, and the further ones that succeeded.
         """
-        repeats: dict[str, list[search.Task]] = {}
+        further: list[search.Task] = []
         for name in members:
-            seconds = tasks[name].candidate.seconds
+            task = tasks[name]
+            seconds = task.candidate.seconds
             count = min(FITS - 1, int(remaining / seconds))
-            if count > 0 and "Cs" not in tasks[name].candidate.hparams:  # regressions draw nothing
-                repeats[name] = [tasks[name].again(number) for number in range(1, count + 1)]
+            if count > 0 and "Cs" not in task.candidate.hparams:  # regressions draw nothing
+                further += [task.again(number) for number in range(1, count + 1)]
                 remaining -= count * seconds
-        further = list(itertools.chain.from_iterable(repeats.values()))
-        if progress:
-            action = "fitting again"
-        else:
-            action = ""
-        outcomes = search.outcomes(search.held_out, further, self.jobs, action)
-        for name, several in repeats.items():
-            completed = {each.name: outcomes[each.name].probabilities for each in several}
-            repeats[name] = [each for each in several if completed[each.name] is not None]
-            more = [each[rows] for each in completed.values() if each is not None]
-            held_out[name] = np.exp(mean_logits([held_out[name], *more]))
-        return repeats
+        outcomes = search.outcomes(search.held_out, further, self.jobs, "fitting again")
+        fits = {name: [task] for name, task in tasks.items()}
+        predictions = {name: [first] for name, first in held_out.items()}
+        for task in further:
+            probabilities = outcomes[task.name].probabilities
+            if probabilities is not None:
+                fits[task.candidate.name].append(task)
+                predictions[task.candidate.name].append(probabilities[rows])
+        for name in {task.candidate.name for task in further}:
+            held_out[name] = np.exp(mean_logits(predictions[name]))
+        return fits
 
-    def _search(
-        self, tasks: dict[str, search.Task], reasons: dict[str, str], progress: bool
-    ) -> dict[str, Floats]:
-        """Returns held-out predictions by candidate.
+    def _fit_members(
+        self, fits: Mapping[str, list[search.Task]], reasons: dict[str, str]
+    ) -> dict[str, list[Any]]:
+        """Returns the members that are fitted to all rows in time; the others get a reason."""
+        every = sorted(itertools.chain.from_iterable(fits.values()), key=lambda task: task.repeat)
+        outcomes = search.outcomes(search.fitted, every, self.jobs, "fitting on all rows")
+        members: dict[str, list[Estimator]] = {}
+        for task in every:
+            estimator = outcomes[task.name].estimator
+            if estimator is not None:
+                members.setdefault(task.candidate.name, []).append(estimator)
+        for name in fits:
+            if name not in members:
+                reasons[name] = outcomes[name].reason
+        return members
 
-        `tasks` get the regularisation strengths that were chosen, `reasons` the failures.
-        """
-        # A quick regression shows what is hopeless before anything expensive is tried.
-        base = tasks[BASELINE]
-        quick = dataclasses.replace(base.candidate, name="quick", hparams={"Cs": QUICK})
-        first = dataclasses.replace(base, candidate=quick, splits=base.splits[:1])
-        quickly, baseline = search.outcomes(search.held_out, [first, base], self.jobs).values()
-        if baseline.probabilities is None or quickly.probabilities is None:
-            raise baseline.error or RuntimeError(baseline.reason)
-        agreed = np.nan_to_num(quickly.probabilities).argmax(axis=1) == self.consensus_
-        _, *others = (dataclasses.replace(each, agreement=agreed) for each in tasks.values())
-        if progress:
-            action = "candidate"
-        else:
-            action = ""
-        outcomes = search.outcomes(search.held_out, others, self.jobs, action)
-        outcomes = {BASELINE: baseline, **outcomes}
-        for name, each in outcomes.items():
-            chosen = tasks[name].candidate.with_strength(each.strength)
-            tasks[name] = dataclasses.replace(tasks[name], candidate=chosen)
-        self.seconds_ = {name: each.seconds for name, each in outcomes.items()}
-        reasons |= {name: each.reason for name, each in outcomes.items() if each.reason}
-        return {n: o.probabilities for n, o in outcomes.items() if o.probabilities is not None}
+    def _describe(self, members: Mapping[str, list[Estimator]], judgement: Judgement) -> None:
+        """Adds to the recommendation how members were fitted."""
+        result = self.recommendation_
+        result["fits"] = {name: len(estimators) for name, estimators in members.items()}
+        result["target"] = self.target
+        if self.representations_:
+            chosen = "TF-IDF"
+            if hasattr(self, "encoder_"):
+                chosen = "the encoder's vectors"
+            result["representations"] = self.representations_
+            result["text"] += f" Texts are represented by {chosen}."
+        if self.scale == "ordinal":
+            errors = {name: judgement.distance(name) for name in (AVERAGE, BASELINE)}
+            result["mean_absolute_error"] = errors
+            result["text"] += (
+                f" Mean absolute error ({' < '.join(map(str, self.classes_))}; expected):"
+                f" {errors[AVERAGE]:.3f}, of {BASELINE} {errors[BASELINE]:.3f}."
+            )
+
+    def _copy_results(self, num_annotators: int) -> None:
+        """Takes over the first results of members about annotators, without validation's own."""
+        for name in ("confusion_matrices_", "annotator_accuracy_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
+            for member in reversed(self.estimator_.members_):
+                if getattr(member, name, None) is not None:
+                    setattr(self, name, getattr(member, name)[:num_annotators])
 
     # ----------------------------------------------------------------- use
 
     def _predict_proba(self, features: Array) -> Array:
         if hasattr(self, "encoder_"):
             features = self.encoder_.transform(features)
-        return np.asarray(self.estimator_.predict_proba(features))
+        return self.estimator_.predict_proba(features)
 
     def _inference_model(self) -> Network:
         """Returns the average's Keras model."""
@@ -384,14 +421,18 @@ class Auto(CrowdEstimator):
 
     def text_layer(self) -> Layer:
         """Returns the layer that converts texts or images to the members' features."""
-        return (self.encoder_.layer if hasattr(self, "encoder_") else self.estimator_.text_layer)()
+        if hasattr(self, "encoder_"):
+            return self.encoder_.layer()
+        return self.estimator_.text_layer()
 
 
 def _average(
-    members: Mapping[str, Sequence[Network]], weights: Sequence[float], fit: pooling.Calibration
+    members: Mapping[str, Sequence[Estimator]],
+    weights: Sequence[float],
+    calibration: pooling.Calibration,
 ) -> Average:
-    """Returns the average of all fits; those of a member share its weight."""
+    """Returns the average of all fits; those of one member share its weight evenly."""
     sizes = list(map(len, members.values()))
     every = list(itertools.chain.from_iterable(members.values()))
     shares = np.repeat(np.divide(weights, sizes), sizes)
-    return Average.of(every, fit.temperature, fit.shift, shares)
+    return Average.of(every, calibration.temperature, calibration.shift, shares)

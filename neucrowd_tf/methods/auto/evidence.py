@@ -1,4 +1,4 @@
-"""A crowd's labels of held-out instances, and two criteria that score predictions by them."""
+"""A crowd's labels of held-out instances, and the two criteria that rank predictions by them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import dataclasses
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from neucrowd_tf.aggregation import crowd_and_classifier as together
+from neucrowd_tf.aggregation import crowd_and_classifier
+from neucrowd_tf.aggregation.base import Aggregator
 from neucrowd_tf.aggregation.dawid_skene import DawidSkene
 from neucrowd_tf.aggregation.ordinal import OrdinalConsensus
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare.types import Fields, Floats, Indices
+from neucrowd_tf.annotations.agreement import Scale
+from neucrowd_tf.declare.types import Floats, Indices
 from neucrowd_tf.errors import quietly, warn
 from neucrowd_tf.io.values import numbers_of
 from neucrowd_tf.training.validation import consensus_labels
@@ -20,13 +22,16 @@ _TINY = 1e-12
 # Annotators' matrices are shrunk to the crowd's mean matrix by this many pseudo-counts per row.
 POOLING = 3.0
 FOLDS = 5
-ROUNDS = 3  # of posteriors and annotators' matrices in turns
+ROUNDS = 3  # in each, posteriors and then annotators' matrices are computed
 
 
-def weighed_consensus(annotations: Annotations, seed: int, scale: str = "nominal") -> Indices:
-    """Returns `[N]` class codes: Dawid and Skene's, or of vote counts the majority's.
+def weighed_consensus(annotations: Annotations, seed: int, scale: Scale = "nominal") -> Indices:
+    """Returns consensus labels `[N]`, class codes.
 
-    Of ordered classes (`scale="ordinal"`) they are `OrdinalConsensus`'s.
+    Args:
+        annotations: of N instances. Of vote counts the consensus is the majority's.
+        seed: breaks ties.
+        scale: "nominal" takes Dawid and Skene's labels, "ordinal" those of `OrdinalConsensus`.
     """
     names = list(map(str, annotations.class_names.tolist()))
     unordered = len(names) > 2 and numbers_of(names) is None and names == sorted(names)
@@ -39,8 +44,10 @@ def weighed_consensus(annotations: Annotations, seed: int, scale: str = "nominal
     if not annotations.has_identities:
         return consensus_labels(annotations, seed)
     with quietly():  # labels settle long before the last digits of the objective
-        kind = DawidSkene if scale == "nominal" else OrdinalConsensus
-        return np.asarray(kind(seed=seed).fit(annotations).labels_, dtype=np.int64)
+        aggregator: Aggregator = DawidSkene(seed=seed)
+        if scale == "ordinal":
+            aggregator = OrdinalConsensus(seed=seed)
+        return np.asarray(aggregator.fit(annotations).labels_, dtype=np.int64)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -55,7 +62,7 @@ class Evidence:
         weights: `[A]` how often the label was given (1 except for vote counts).
         consensus: `[N]` Dawid and Skene's labels, or the majority's.
         gold: `[N]` true class codes, -1 if unknown.
-        folds: `[N]` the instances' part in a cross-validation of annotators' matrices.
+        folds: `[N]` each instance's fold in a cross-validation of annotators' matrices.
         num_classes: C.
     """
 
@@ -73,20 +80,30 @@ class Evidence:
     def of(
         cls, annotations: Annotations, consensus: Indices, seed: int, gold: Indices | None = None
     ) -> Evidence:
-        """Collects the labels of annotations, and true labels if there are some."""
+        """Returns the evidence of annotations.
+
+        Args:
+            annotations: of N instances.
+            consensus: `[N]` class codes.
+            seed: draws the folds.
+            gold: `[N]` true class codes, -1 if unknown; None without any.
+        """
         size = annotations.num_instances
         folds = np.random.default_rng([seed, 0xC401]).permutation(size) % FOLDS
-        one_hot = together.evidence(annotations)
+        one_hot = crowd_and_classifier.evidence(annotations)
         cells = one_hot.tocoo()
         annotators, labels = np.divmod(cells.col.astype(np.int64), annotations.num_classes)
+        if gold is None:
+            gold = np.full(size, -1)
+        weights = cells.data.astype(np.float64)
         return cls(
             one_hot,
             cells.row.astype(np.int64),
             annotators,
             labels,
-            cells.data.astype(np.float64),
-            np.asarray(consensus),
-            np.full(size, -1) if gold is None else gold,
+            weights,
+            consensus,
+            gold,
             folds,
             annotations.num_classes,
         )
@@ -96,9 +113,9 @@ class Evidence:
 
         An instance whose probabilities are all zero is left out.
         """
-        return together.error_matrices(self.one_hot, probas, pooled)
+        return crowd_and_classifier.error_matrices(self.one_hot, probas, pooled)
 
-    def posterior(self, predicted: Indices) -> together.Posterior:
+    def posterior(self, predicted: Indices) -> crowd_and_classifier.Posterior:
         """Returns the posterior of the true classes given the labels and a model's predictions.
 
         The predictions count as one more annotator. Labels alone would make their consensus look
@@ -117,17 +134,19 @@ class Evidence:
             shares = (probas.sum(axis=0) + 1) / (len(probas) + size)
             model = probas.T @ guesses + 1 / size
             model /= model.sum(axis=1, keepdims=True)
-            return np.asarray(shares * model[:, predicted].T)
+            return shares * model[:, predicted].T
 
         start = np.eye(size)[self.consensus]
-        return together.alternate(self.one_hot, prior, start, pseudo_counts=pooled, max_iter=ROUNDS)
+        return crowd_and_classifier.alternate(
+            self.one_hot, prior, start, pseudo_counts=pooled, max_iter=ROUNDS
+        )
 
 
 def pooled(counts: Floats) -> Floats:
     """Returns pseudo-counts that shrink annotators' matrices to the crowd's mean matrix."""
     size = counts.shape[-1]
     mean = counts.sum(axis=0) + 1.0 / size + np.eye(size)
-    return np.asarray(POOLING * mean / mean.sum(axis=1, keepdims=True))
+    return POOLING * mean / mean.sum(axis=1, keepdims=True)
 
 
 def determinant(probabilities: Floats, evidence: Evidence) -> float:
@@ -157,9 +176,9 @@ def label_log_likelihood(probabilities: Floats, evidence: Evidence) -> float:
         matrices = evidence.errors(probabilities * ~held_out[:, None])
         chosen = held_out[evidence.instances]
         emitted = matrices[evidence.annotators[chosen], :, evidence.labels[chosen]]
-        likely = (probabilities[evidence.instances[chosen]] * emitted).sum(axis=1)
-        logs[chosen] = np.log(likely + _TINY)
+        likelihoods = (probabilities[evidence.instances[chosen]] * emitted).sum(axis=1)
+        logs[chosen] = np.log(likelihoods + _TINY)
     return float(np.average(logs, weights=evidence.weights))
 
 
-CRITERIA: Fields = {"determinant": determinant, "likelihood of a label": label_log_likelihood}
+CRITERIA = (determinant, label_log_likelihood)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from scipy.optimize import minimize, minimize_scalar
@@ -14,17 +15,17 @@ from neucrowd_tf.methods.auto.average import log_probabilities, mean_logits
 from neucrowd_tf.methods.auto.candidate_selection import Selected, shifted
 from neucrowd_tf.methods.auto.evidence import Evidence
 
-# Weights are shrunk to their mean: this times M times the sum of squared distances is subtracted
-# from the log likelihood. With ten times as much, one good member among seven poor ones did not
-# count.
+# Weights are shrunk to their mean: this times M times the sum of squared distances from it is
+# subtracted from the log likelihood. With ten times as much, one good member among seven poor ones
+# had no effect.
 SHRINKAGE = 0.3
-# This share of the weight is shared evenly: a member that imitates mistakes which annotators share
-# makes their labels likely too, and no number of labels shows that.
+# This share of the weight is divided evenly. A member that imitates mistakes which annotators share
+# also makes their labels likely, and no number of labels shows that.
 EVENLY = 0.75
 MOST_ROWS = 20_000  # more would not change the weights
 CERTAIN = 30.0  # log odds of a true label
-STEPS = 60
-HOTTEST = 10.0
+STEPS = 60  # of the optimiser of weights, at most
+HOTTEST = 10.0  # the largest temperature; the smallest is its inverse
 
 
 def fit_weights(predictions: Sequence[Floats], likelihoods: Floats, counts: Floats) -> Floats:
@@ -42,71 +43,60 @@ def fit_weights(predictions: Sequence[Floats], likelihoods: Floats, counts: Floa
         Wolpert (1992), Stacked generalization; Genest and Zidek (1986), Combining probability
         distributions (logarithmic pools).
     """
-    logs = np.stack(list(map(log_probabilities, predictions)))
+    logs = log_probabilities(predictions)
     members = len(logs)
 
     def loss(weights: Floats) -> tuple[float, Floats]:
         pooled = log_softmax(np.tensordot(weights, logs, 1), axis=1)
         joint = pooled + likelihoods
-        likely = logsumexp(joint, axis=1)
-        pull = (np.exp(joint - likely[:, None]) - np.exp(pooled)) * counts[:, None]
-        off = weights - weights.mean()
-        penalty = SHRINKAGE * members * float(off @ off)
-        slope = -np.tensordot(logs, pull, 2) + 2 * SHRINKAGE * members * off
-        return penalty - float(likely @ counts), slope
+        evidence = logsumexp(joint, axis=1)
+        pull = (np.exp(joint - evidence[:, None]) - np.exp(pooled)) * counts[:, None]
+        distances = weights - weights.mean()
+        penalty = SHRINKAGE * members * float(distances @ distances)
+        gradient = -np.tensordot(logs, pull, 2) + 2 * SHRINKAGE * members * distances
+        return penalty - float(evidence @ counts), gradient
 
     start = np.full(members, 1 / members)
     bounds = [(0, None)] * members
     options = {"maxiter": STEPS}
     best = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B", options=options)
-    return np.asarray(best.x)
+    return best.x
 
 
-def weigh(
-    held_out: Mapping[str, Floats],
-    selected: Selected,
-    evidence: Evidence,
-    *,
-    balanced: bool = False,
-    unlike: Collection[str] = (),
-) -> list[float]:
+def weigh(held_out: Mapping[str, Floats], selected: Selected, evidence: Evidence) -> list[float]:
     """Returns the weights of `selected.members`, which sum to one.
 
-    They are a mean of even weights (`EVENLY`) and of those of `fit_weights`. Of the even weights,
-    members that make other mistakes than the rest have one half together.
+    They are a mean of even weights (`EVENLY`) and of those of `fit_weights`. Members that make
+    other mistakes than the rest have together half of the even weights.
 
     Args:
         held_out: predictions `[N, C]` by candidate.
         selected: the members and their corrections.
         evidence: the crowd's labels of these instances, and true labels, which are certain.
-        balanced: whether all classes count equally.
-        unlike: candidates that make other mistakes than the rest.
     """
     if len(selected.members) == 1:
         return [1.0]
     size = evidence.num_classes
     posterior = evidence.posterior(mean_logits(list(held_out.values())).argmax(axis=1))
     probas = posterior.probas
-    likely = posterior.log_likelihoods
+    likelihoods = posterior.log_likelihoods
     counts = np.ones(len(probas))
-    if balanced:
+    if selected.balanced:
         counts = (probas / np.maximum(probas.mean(axis=0), 1 / len(probas))).sum(axis=1) / size
-    certain = CERTAIN * (np.eye(size) - 1)
-    rows = np.flatnonzero(evidence.gold >= 0)
-    likely[rows] = certain[evidence.gold[rows]]
-    every = slice(None, None, -(-len(likely) // MOST_ROWS))
-    pooled = [
-        shifted(held_out[name][every], selected.corrections[name]) for name in selected.members
-    ]
-    weights = fit_weights(pooled, likely[every], counts[every] / counts.mean())
-    apart = np.isin(selected.members, list(unlike))
+    known = evidence.gold >= 0
+    likelihoods[known] = CERTAIN * (np.eye(size) - 1)[evidence.gold[known]]
+    rows = slice(None, None, math.ceil(len(probas) / MOST_ROWS))
+    predictions = []
+    for name in selected.members:
+        predictions.append(shifted(held_out[name][rows], selected.corrections[name]))
+    weights = fit_weights(predictions, likelihoods[rows], counts[rows] / counts.mean())
+    apart = np.isin(selected.members, list(selected.unlike))
     sizes = np.where(apart, apart.sum(), (~apart).sum())
     even = 1 / sizes / (1 / sizes).sum()
+    shares = even
     if weights.sum() > 0:
         shares = weights / weights.sum()
-    else:
-        shares = even
-    return list(map(float, EVENLY * even + (1 - EVENLY) * shares))
+    return (EVENLY * even + (1 - EVENLY) * shares).tolist()
 
 
 # --------------------------------------------------------------------------- temperature
@@ -137,7 +127,7 @@ def consensus_mistakes(evidence: Evidence, predicted: Indices) -> Floats:
     """
     consensus = np.eye(evidence.num_classes)[evidence.consensus]
     joint = evidence.posterior(predicted).probas.T @ consensus + 1e-3
-    return np.asarray(joint / joint.sum(axis=1, keepdims=True))
+    return joint / joint.sum(axis=1, keepdims=True)
 
 
 def temperature_for(logits: Floats, labels: Indices, mistakes: Floats) -> float:
@@ -155,8 +145,8 @@ def temperature_for(logits: Floats, labels: Indices, mistakes: Floats) -> float:
     emitted = mistakes[np.arange(len(labels)), :, labels]
 
     def loss(log_t: float) -> float:
-        likely = (softmax(logits / np.exp(log_t), axis=1) * emitted).sum(axis=1)
-        return -float(np.log(np.maximum(likely, 1e-12)).mean())
+        likelihoods = (softmax(logits / np.exp(log_t), axis=1) * emitted).sum(axis=1)
+        return -float(np.log(np.maximum(likelihoods, 1e-12)).mean())
 
     bound = float(np.log(HOTTEST))
     best = minimize_scalar(loss, bounds=(-bound, bound), method="bounded", options={"xatol": 1e-3})
@@ -168,8 +158,8 @@ def calibrate(
 ) -> Calibration:
     """Fits the temperature of the mean of held-out predictions.
 
-    It makes the consensus labels most likely, whose estimated mistakes are allowed for (the
-    consensus alone would make predictions too unsure), and gold labels, which have none.
+    It makes consensus labels and gold labels most likely. Estimated mistakes of the consensus are
+    allowed for: without them predictions would become too uncertain. Gold labels have no mistakes.
 
     Args:
         held_out: predictions `[N, C]` by candidate.
@@ -177,11 +167,11 @@ def calibrate(
         weights: of the members.
         evidence: the crowd's labels of these N instances, and true labels.
     """
-    gold = evidence.gold
+    known = evidence.gold >= 0
     logits = mean_logits([held_out[name] for name in selected.members], weights)
     errors = consensus_mistakes(evidence, logits.argmax(axis=1))
-    labels = np.where(gold >= 0, gold, evidence.consensus)
-    mistakes = np.where((gold >= 0)[:, None, None], np.eye(logits.shape[1]), errors)
+    labels = np.where(known, evidence.gold, evidence.consensus)
+    mistakes = np.where(known[:, None, None], np.eye(logits.shape[1]), errors)
     temperature = temperature_for(logits, labels, mistakes)
     corrections = [selected.corrections[name] for name in selected.members]
     shift = -np.average(corrections, axis=0, weights=weights) / temperature

@@ -25,11 +25,11 @@ CONSTANT = "commonest class"
 GOLD_ADVICE = "Gold labels of 50 random items (--gold) would narrow this interval."
 # If the most frequent class is this many times the rarest, the target may matter.
 IMBALANCED = 3.0
-FEW_LABELS = 3.0
-# A model is useful if it surely avoids this share of the most frequent class's errors. Members are
-# chosen by the labels that judge the average, which alone gains a little.
+FEW_LABELS = 3.0  # per item
+# A model is useful if it certainly avoids this share of the most frequent class's errors. Less may
+# be due to the choice of members, because the labels that choose them also judge the average.
 SLIGHT = 0.05
-# It is not useful if it avoids no such share, and surely less than this one.
+# It is not useful if it avoids at most `SLIGHT`, and certainly at most this share.
 MUCH = 0.35
 UNDECIDED = (
     "Whether it is better than the most frequent class is undecided: the difference in accuracy is"
@@ -41,43 +41,41 @@ def recommend(
     held_out: Mapping[str, Floats],
     selected: Selected,
     weights: Sequence[float],
-    fit: Calibration,
+    calibration: Calibration,
     evidence: Evidence,
-    judged: Judgement,
+    judgement: Judgement,
     reasons: Mapping[str, str],
-    target: str,
 ) -> Fields:
-    """Returns `Auto.recommendation_`.
+    """Returns `Auto.recommendation_` as far as it follows from held-out predictions.
 
     Args:
         held_out: predictions `[N, C]` by candidate.
         selected: the members and their corrections.
         weights: of the members.
-        fit: the average's calibrated predictions.
+        calibration: the average's calibrated predictions.
         evidence: the crowd's labels of these instances.
-        judged: see `judged_predictions`.
+        judgement: see `judged_predictions`.
         reasons: why methods were left out.
-        target: of `Auto`.
     """
-    if len(selected.members) == 1:
-        chosen = selected.members[0]
-    else:
+    chosen = selected.members[0]
+    predictions = dict(held_out)
+    if len(selected.members) > 1:
         chosen = AVERAGE
-    everything = dict(held_out) | ({AVERAGE: fit.probabilities} if chosen == AVERAGE else {})
-    hits = {name: p.argmax(axis=1) == evidence.consensus for name, p in everything.items()}
-    accuracy = judged.accuracy(AVERAGE)
-    lead = judged.accuracy(AVERAGE, minus=BASELINE, level=CONFIDENCE)
-    above = judged.accuracy(AVERAGE, minus=CONSTANT, level=CONFIDENCE)
-    better = "yes" if lead.low > 0 else "no" if lead.high < 0 else "unclear"
-    if selected.members == [BASELINE]:
+        predictions[AVERAGE] = calibration.probabilities
+    accuracy = judgement.accuracy(AVERAGE)
+    lead = judgement.accuracy(AVERAGE, minus=BASELINE, level=CONFIDENCE)
+    above = judgement.accuracy(AVERAGE, minus=CONSTANT, level=CONFIDENCE)
+    better = "unclear"
+    if lead.high < 0 or selected.members == [BASELINE]:
         better = "no"
-    checked = int((judged.gold >= 0).sum())
+    elif lead.low > 0:
+        better = "yes"
+    checked = int((judgement.gold >= 0).sum())
     sentences = [
-        sentence(chosen, selected.members, accuracy, checked, balanced=target == "balanced"),
+        sentence(chosen, selected.members, accuracy, checked, balanced=selected.balanced),
         f"Better than majority vote with logistic regression ({BASELINE}): {better}.",
     ]
-    errors = 1 - judged.accuracy(CONSTANT).value
-    useful = usefulness(above, errors)
+    useful = usefulness(above, 1 - judgement.accuracy(CONSTANT).value)
     if useful is False:
         sentences.append("It is no better than the most frequent class: do not use this model.")
     elif useful is None:
@@ -95,14 +93,23 @@ def recommend(
         "gold_labels": checked,
         "members": list(selected.members),
         "weights": list(weights),
-        "target": target,
-        "temperature": fit.temperature,
-        "text": " ".join([*sentences, *advice(evidence, target)]),
-        "methods": [
-            *({"method": name, "score": float(agrees.mean())} for name, agrees in hits.items()),
-            *({"method": name, "score": None, "reason": why} for name, why in reasons.items()),
-        ],
+        "temperature": calibration.temperature,
+        "text": " ".join([*sentences, *advice(evidence, balanced=selected.balanced)]),
+        "methods": _scores(predictions, evidence.consensus, reasons),
     }
+
+
+def _scores(
+    predictions: Mapping[str, Floats], consensus: Indices, reasons: Mapping[str, str]
+) -> list[Fields]:
+    """Returns a row per method: its agreement with the consensus, or why it was left out."""
+    rows: list[Fields] = []
+    for name, probabilities in predictions.items():
+        agrees = probabilities.argmax(axis=1) == consensus
+        rows.append({"method": name, "score": float(agrees.mean())})
+    for name, reason in reasons.items():
+        rows.append({"method": name, "score": None, "reason": reason})
+    return rows
 
 
 def usefulness(above: Estimate, errors: float) -> bool | None:
@@ -114,8 +121,7 @@ def usefulness(above: Estimate, errors: float) -> bool | None:
     """
     if above.low > SLIGHT * errors:
         return True
-    none = above.value <= SLIGHT * errors and above.high <= MUCH * errors
-    if none:
+    if above.value <= SLIGHT * errors and above.high <= MUCH * errors:
         return False
     return None
 
@@ -123,30 +129,31 @@ def usefulness(above: Estimate, errors: float) -> bool | None:
 def judged_predictions(
     crowd: Annotations,
     rows: Indices,
-    fit: Calibration,
+    average: Floats,
     baseline: Floats,
     gold: Indices,
     *,
-    balanced: bool = False,
-    scale: Scale = "nominal",
+    balanced: bool,
+    scale: Scale,
 ) -> Judgement:
-    """Judges the average, the baseline and the commonest class by the crowd and gold labels.
+    """Judges the average, the baseline and the most frequent class by the crowd and gold labels.
 
     Args:
         crowd: the annotations of all instances.
         rows: `[M]` the instances with held-out predictions.
-        fit: the average's predictions.
-        baseline: `[M, C]` those of the baseline.
+        average, baseline: `[M, C]` their predictions.
         gold: class codes of all instances, -1 if unknown.
         balanced: whether all classes count equally.
         scale: of the classes.
     """
     certainty = certainty_without_gold(crowd, gold, scale=scale)
-    model = fit.probabilities
     shares = certainty.probas[rows].mean(axis=0)
-    every = {AVERAGE: model, BASELINE: baseline, CONSTANT: np.tile(shares, (len(rows), 1))}
-    predicted = {name: decided(probas, scale) for name, probas in every.items()}
-    return judge(certainty, rows, model, predicted, gold[rows], balanced=balanced)
+    predicted = {
+        AVERAGE: decided(average, scale),
+        BASELINE: decided(baseline, scale),
+        CONSTANT: decided(np.tile(shares, (len(rows), 1)), scale),
+    }
+    return judge(certainty, rows, average, predicted, gold[rows], balanced=balanced)
 
 
 def sentence(
@@ -163,28 +170,28 @@ def sentence(
     """
     if chosen == AVERAGE:
         chosen = f"the average of {', '.join(members)}"
+    measure = "accuracy"
     if balanced:
         measure = "balanced accuracy"
-    else:
-        measure = "accuracy"
+    basis = "expected, without gold labels"
     if checked >= LEAST_GOLD:
         basis = f"{checked} gold labels"
-    else:
-        basis = "expected, without gold labels"
     return (
         f"Recommended: {chosen}. Its {measure} on items that it has not seen is {shown(accuracy)}"
         f" (80% interval; {basis})."
     )
 
 
-def advice(evidence: Evidence, target: str) -> list[str]:
+def advice(evidence: Evidence, *, balanced: bool) -> list[str]:
     """Returns sentences on what could make the choice more certain."""
     sentences = []
-    each = evidence.weights.sum() / len(evidence.consensus)
-    if each < FEW_LABELS:
-        sentences.append(f"More labels per item (now {each:.1f}) would make the choice surer.")
+    labels_per_item = evidence.weights.sum() / len(evidence.consensus)
+    if labels_per_item < FEW_LABELS:
+        sentences.append(
+            f"More labels per item (now {labels_per_item:.1f}) would make the choice surer."
+        )
     ratio = imbalance_ratio(np.bincount(evidence.consensus, minlength=evidence.num_classes))
-    if ratio > IMBALANCED and target == "as_trained":
+    if ratio > IMBALANCED and not balanced:
         sentences.append(
             f"The most frequent class is {ratio:.0f} times the rarest. If classes will be equally"
             " frequent later, use --hparam target=balanced."

@@ -19,7 +19,7 @@ from tqdm import tqdm
 from neucrowd_tf.aggregation.blas import one_blas_thread
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.tables import is_text
-from neucrowd_tf.declare.types import Array, Estimator, Fields, Floats, Floats32, Indices, Mask
+from neucrowd_tf.declare.types import Estimator, Fields, Floats, Floats32, Indices, Mask
 from neucrowd_tf.errors import one_line, quietly
 from neucrowd_tf.methods.auto.candidates import TOO_DEAR, Candidate
 from neucrowd_tf.methods.texts import TextClassifier
@@ -30,12 +30,12 @@ from neucrowd_tf.training.run import Run
 Rows = Indices
 Result = TypeVar("Result")
 
-# A candidate whose agreement with the consensus after one fold is this far below the baseline's, by
-# more than this many standard errors, is not tried on the other folds.
+# A candidate is not tried on the other folds if its agreement with the consensus after one fold is
+# this far below the baseline's, by more than this many standard errors.
 HOPELESS = 0.05
 ERRORS = 3.0
-# Networks hold the features of their latest fit: with more bytes than this, each candidate's last
-# fit compiles again.
+# Networks keep the features of their latest fit. With more bytes than this they are not kept, and
+# each candidate's last fit compiles again.
 MOST_KEPT = 1 << 26
 # Shares of a budget at which the search and the last fits end. A last fit takes about half as long
 # as a cross-validation, and the recommendation a little.
@@ -44,10 +44,10 @@ LAST = 0.9
 
 
 class Clock(threading.Event):
-    """An event that fits wait for: they end when it is set, or a share of the budget has passed.
+    """An event at which fits end: it is set, or a share of the budget has passed.
 
     Attributes:
-        budget: seconds since the clock was made; without limit until they are chosen.
+        budget: seconds from the making of the clock; infinite until it is chosen.
         share: of the budget.
     """
 
@@ -70,17 +70,23 @@ class Clock(threading.Event):
     def run(self, function: Callable[[Task], Outcome], task: Task) -> Outcome:
         """Returns a task's outcome, which has no result if there is not enough time.
 
-        Expected are the predicted seconds, scaled by what the candidate took before, or else by
-        what all others took.
+        Its duration is predicted from the candidate's cost, scaled by how long its earlier fits
+        took, or without such fits by how long those of all others took.
+
+        Args:
+            function: `held_out` or `fitted`.
+            task: its argument.
         """
         name = task.candidate.name
         start = time.perf_counter()
         actual, expected = self._spent.get(name, np.sum([*self._spent.values()], axis=0))
-        predicted = task.candidate.cost * (1 if function is fitted else 2)
+        predicted = task.candidate.cost
+        if function is not fitted:
+            predicted *= 2
         if predicted * actual / expected <= self.left:
             try:
                 outcome = function(task)
-                self._spent[name] = time.perf_counter() - start, predicted
+                self._spent[name] = (time.perf_counter() - start, predicted)
                 return outcome
             except KeyboardInterrupt:
                 if self.left > 0:
@@ -99,14 +105,15 @@ class Task:
         splits: training and held-out rows by fold; all folds train on as many rows, so that one
             compiled network serves them all.
         seed: the estimator's.
-        folder: for results that a resumed run need not compute again, or None.
+        folder: for results that a resumed run does not compute again, or None.
         owner: whose results these are (see `Run`).
         consensus: `[N]` class codes.
-        agreement: `[N]` whether a quick regression's prediction is the consensus, or None: a
-            candidate that agrees with it far less after one fold is not tried further.
+        agreement: `[N]` whether a quick regression's prediction is the consensus. A candidate that
+            agrees with it far less often after one fold is not tried further. None: all folds are.
         networks: compiled for the candidate's fits, including the last one.
         repeat: 0 for the first fits of a candidate; others draw with another seed.
         stop: ends the search.
+        progress: whether bars may be shown.
     """
 
     candidate: Candidate
@@ -121,6 +128,7 @@ class Task:
     networks: NetworkCache = dataclasses.field(default_factory=NetworkCache)
     repeat: int = 0
     stop: Clock = dataclasses.field(default_factory=Clock)
+    progress: bool = False
 
     @property
     def name(self) -> str:
@@ -168,7 +176,7 @@ class Outcome:
             the candidate failed or was hopeless.
         strength: the regularisation of a regression, chosen in the first fold, or None.
         reason: why there are no probabilities, or "".
-        error: the exception, if that is why.
+        error: the exception that is the reason, or None.
         estimator: fitted to all rows; None of a cross-validation.
     """
 
@@ -184,67 +192,65 @@ class Outcome:
 def held_out(task: Task) -> Outcome:
     """Returns a candidate's predictions for each row, by a fit without that row."""
     start = time.perf_counter()
-    name = task.name
-    run = task.run()
-    probabilities = None
-    strength: float | None = None
+    outcome = Outcome(task.name)
     try:
         estimator = task.make()
         with task.shared_networks(estimator):
-            for fold, (train, test) in enumerate(task.splits):
-                run.raise_if_stopped()
-                arrays = run.cached(
-                    f"cv-{name}-{fold}",
-                    lambda fold=fold, train=train, test=test: _fold(  # type: ignore[misc]
-                        task, estimator, train, test, run.stage(f"{name}-{fold}")
-                    ),
-                )
-                if probabilities is None:
-                    classes = arrays["probabilities"].shape[1]
-                    probabilities = np.full((len(task.features), classes), np.nan)
-                probabilities[test] = arrays["probabilities"]
-                if strength is None and "strength" in arrays:
-                    # A cross-validation within each fold would cost ten times the fit.
-                    strength = float(arrays["strength"])
-                    estimator.set_params(**{task.strengths: (strength,)})
-                if fold == 0:
-                    reason = _hopeless(task, probabilities, test)
-                else:
-                    reason = ""
-                if reason:
-                    return Outcome(name, time.perf_counter() - start, reason=reason)
+            for fold in range(len(task.splits)):
+                outcome = _with_fold(task, estimator, fold, outcome)
+                if fold == 0 and task.agreement is not None:
+                    _require_hope(task, outcome, task.agreement)
     except OSError:
         raise
     except Exception as error:  # one candidate's failure is a reason to leave it out
-        reason = one_line(error) or type(error).__name__
-        return Outcome(name, time.perf_counter() - start, reason=reason, error=error)
+        outcome = Outcome(task.name, reason=one_line(error) or type(error).__name__, error=error)
     if task.features.nbytes > MOST_KEPT:
         task.networks.clear()
-    return Outcome(name, time.perf_counter() - start, probabilities, strength)
+    return dataclasses.replace(outcome, seconds=time.perf_counter() - start)
 
 
-def _fold(task: Task, estimator: Estimator, train: Rows, test: Rows, run: Run) -> Fields:
-    estimator.fit(task.features[train], task.annotations[train], run=run)
-    arrays = {"probabilities": np.asarray(estimator.predict_proba(task.features[test]), np.float64)}
-    head = getattr(estimator, "head_", None)
-    if head is not None and task.strengths in estimator.get_params():
-        arrays["strength"] = np.array(head.C_)
-    return arrays
+def _with_fold(task: Task, estimator: Estimator, fold: int, earlier: Outcome) -> Outcome:
+    """Returns the outcome of the earlier folds with the predictions of one more."""
+    run = task.run()
+    run.raise_if_stopped()
+    train, test = task.splits[fold]
+
+    def predict() -> Fields:
+        stage = run.stage(f"{task.name}-{fold}")
+        estimator.fit(task.features[train], task.annotations[train], run=stage)
+        probabilities = estimator.predict_proba(task.features[test])
+        arrays = {"probabilities": np.asarray(probabilities, np.float64)}
+        head = getattr(estimator, "head_", None)
+        if head is not None and task.strengths in estimator.get_params():
+            arrays["strength"] = np.array(head.C_)
+        return arrays
+
+    arrays = run.cached(f"cv-{task.name}-{fold}", predict)
+    probabilities = earlier.probabilities
+    if probabilities is None:
+        probabilities = np.full((len(task.features), arrays["probabilities"].shape[1]), np.nan)
+    probabilities[test] = arrays["probabilities"]
+    strength = earlier.strength
+    if strength is None and "strength" in arrays:
+        # A cross-validation within each fold would cost ten times the fit.
+        strength = float(arrays["strength"])
+        estimator.set_params(**{task.strengths: (strength,)})
+    return Outcome(task.name, probabilities=probabilities, strength=strength)
 
 
-def _hopeless(task: Task, probabilities: Array, rows: Rows) -> str:
-    """Returns why a candidate is not worth its other folds, or an empty text."""
-    if task.agreement is None or task.consensus is None or len(rows) < 2:
-        return ""
-    agrees = probabilities[rows].argmax(axis=1) == task.consensus[rows]
-    difference = agrees.astype(np.float64) - task.agreement[rows]
+def _require_hope(task: Task, outcome: Outcome, agreement: Mask) -> None:
+    """Raises RuntimeError if a candidate is not worth its other folds after the first one."""
+    rows = task.splits[0][1]
+    if task.consensus is None or outcome.probabilities is None or len(rows) < 2:
+        return
+    agrees = outcome.probabilities[rows].argmax(axis=1) == task.consensus[rows]
+    difference = agrees.astype(np.float64) - agreement[rows]
     error = float(difference.std(ddof=1)) / np.sqrt(len(rows))
-    if difference.mean() + ERRORS * error > -HOPELESS:
-        return ""
-    return (
-        f"after one fold it agreed with {agrees.mean():.0%} of the consensus labels, and the"
-        f" baseline with {task.agreement[rows].mean():.0%}"
-    )
+    if difference.mean() + ERRORS * error <= -HOPELESS:
+        raise RuntimeError(
+            f"after one fold it agreed with {agrees.mean():.0%} of the consensus labels, and the"
+            f" baseline with {agreement[rows].mean():.0%}"
+        )
 
 
 def fitted(task: Task) -> Outcome:
@@ -268,16 +274,14 @@ def outcomes(
         function: `held_out` or `fitted`.
         tasks: its arguments.
         jobs: see `side_by_side`.
-        action: what the progress bar says is done; without it none is shown.
+        action: what the progress bar says is done; without it there is no bar.
     """
-    # None hides it unless stderr is a terminal
-    if action and tasks:
-        hidden = None
-    else:
-        hidden = True
+    hidden: bool | None = True
+    if action and any(task.progress for task in tasks):
+        hidden = None  # unless stderr is a terminal
     working = side_by_side(lambda task: task.stop.run(function, task), tasks, jobs)
     bar = tqdm(working, f"auto: {action}", len(tasks), disable=hidden)
-    completed = {each.name: each for each in bar}
+    completed = {outcome.name: outcome for outcome in bar}
     return {task.name: completed[task.name] for task in tasks}
 
 
@@ -294,11 +298,9 @@ def side_by_side(
         tasks: its arguments.
         jobs: number of threads; None for one per core.
     """
-    allowed = getattr(os, "sched_getaffinity", None)  # not on macOS and Windows
-    if allowed is not None:
-        cores = len(allowed(0))
-    else:
-        cores = os.cpu_count() or 1
+    cores = os.cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
+        cores = len(os.sched_getaffinity(0))
     jobs = max(1, min(jobs or cores, len(tasks)))
 
     def unwarned(task: Task) -> Result:

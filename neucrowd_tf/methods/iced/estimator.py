@@ -16,7 +16,7 @@ from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.declare.declarations import estimator, none, number, one_of, whole
 from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.declare.settings import settings_in
-from neucrowd_tf.declare.types import Array, Fields, Floats32, Indices, Integers, Mask
+from neucrowd_tf.declare.types import Array, Fields, Floats, Floats32, Indices, Integers, Mask
 from neucrowd_tf.errors import warn
 from neucrowd_tf.methods.iced.inference import EM, PRIORS, Inference, infer_labels, label_certainty
 from neucrowd_tf.methods.iced.networks import (
@@ -51,8 +51,8 @@ from neucrowd_tf.training.validation import validation_figures
 if TYPE_CHECKING:
     from neucrowd_tf.datasets import CrowdDataset
 
-TOP_GROUPS = 3
-# What the auto-encoder's and the warm-up's epochs draw is a function of (seed, this, epoch).
+TOP_GROUPS = 3  # of the certainty groups, those that the warm-up can train on
+# The epochs of the auto-encoder and of the warm-up draw from (seed, this, epoch).
 _AUTOENCODER = 0xAE
 _WARM_UP = 0x3A
 
@@ -83,8 +83,8 @@ class ICED(CrowdEstimator):
             the first (D&S-first), ...
         candidates_history_: `[rounds, N]` the class that each instance was a candidate of.
         synthetic_history_: `[rounds, C]` how many instances were synthesised of each class.
-        permutations_history_: `[rounds + 1, C]` how EM's classes were put back in place (the
-            identity as a rule); `find_permutation` is this repair.
+        permutations_history_: `[rounds + 1, C]` how EM's classes were put back in place, usually
+            the identity; see `find_permutation`.
         warm_up_samples_: how many instances the warm-up trained on.
         rows_: `[N]` positions of the instances trained on in what `fit` was given.
         history_: a dict with a list for each logged value, one entry a round; for example
@@ -171,14 +171,15 @@ class ICED(CrowdEstimator):
             ICED, section 2.6, algorithm 1.
         """
         crowd = data.annotations
-        votes = data.annotations.vote_counts()
+        votes = crowd.vote_counts()
         size = crowd.num_classes
         real = np.arange(len(data.features))
-        self.rows_, self.certainty_ = data.rows, label_certainty(votes, self.epsilon)
+        self.rows_ = data.rows
+        self.certainty_ = label_certainty(votes, self.epsilon)
         model = self._networks(data.features)
-        start = starting_values(model.encoder, self.pretrained)
+        start = starting_values(model.encoder, pretrained=self.pretrained)
         run = with_start(run, [value for _, value in start])
-        # An epoch is of the rows that `set_epoch` says.
+        # `set_epoch` decides which rows an epoch trains on.
         learn = functools.partial(train, model, in_turns(model.train_epoch))
         # Line 1: the warm-up.
         self._warm_up(model, learn, votes, run)
@@ -198,16 +199,18 @@ class ICED(CrowdEstimator):
             # Line 5: the classifier trains on them; the decoder follows the encoder.
             model.set_rows(np.eye(size)[inference.labels], model.decode(synthetic.points))
             rows = np.arange(len(inference.labels))
-            passes = self.epochs_per_round
             model.set_epoch(
-                classifier=self._order(rows, ROUNDS, 1, index, passes=passes),
+                classifier=self._order(rows, ROUNDS, 1, index, passes=self.epochs_per_round),
                 decoder=self._order(real, ROUNDS, 4, index),
             )
-            smallest = np.bincount(candidates, minlength=size)[generate.used].min()
-            figures = round_figures(synthetic.counts, inference.labels, generate.used)
-            return {"changed": changed, "smallest_class": float(smallest), **figures}
+            candidate_counts = np.bincount(candidates, minlength=size)[generate.used]
+            return {
+                "changed": changed,
+                "smallest_class": float(candidate_counts.min()),
+                **round_figures(synthetic.counts, inference.labels, generate.used),
+            }
 
-        def figures() -> dict[str, float]:  # they choose nothing
+        def figures() -> dict[str, float]:  # logged only: no round is chosen by them
             features, codes = data.validation  # type: ignore[misc]
             return validation_figures(self._predict_proba(features), codes, auc=False)
 
@@ -225,7 +228,7 @@ class ICED(CrowdEstimator):
             warn(f"{type(self).__name__}: {problem}", UserWarning, stacklevel=3)
 
     def _order(self, rows: Indices, *stream: int, passes: int = 1) -> Indices:
-        """Returns an epoch's rows, drawn from the seed and the stream."""
+        """Returns an epoch's rows in an order that is drawn from the seed and the stream."""
         rng = np.random.default_rng([self.seed, *stream])
         return epoch_order(rows, self.batch_size, rng, passes)
 
@@ -247,7 +250,7 @@ class ICED(CrowdEstimator):
         groups = certainty_groups(self.certainty_)
         self.certainty_classes_ = class_mix(groups, majority, size)
         schedule = warm_up_schedule(self.warm_up, groups, self.warm_up_epochs)
-        self.warm_up_samples_ = len(set().union(*(rows.tolist() for rows in schedule)))
+        self.warm_up_samples_ = len(np.unique(np.concatenate([real[:0], *schedule])))
         model.set_rows(np.eye(size)[majority])
 
         def start_warm_up(epoch: int) -> None:
@@ -257,23 +260,28 @@ class ICED(CrowdEstimator):
 
     def _networks(self, features: Floats32) -> ICEDModel:
         """Returns what is trained; `model_` and `decoder_` share its weights."""
-        mean, scale = (x.astype(np.float32) for x in standardise(features, self.standardise))
-        shape = features.shape[1:]
+        mean, scale = np.asarray(standardise(features, self.standardise), np.float32)
         classes = len(self.classes_)
-        config = configuration("encoder", self.encoder, ICED_ENCODERS)
         networks = build_networks(
-            shape, classes, config, seed=self.seed, pretrained=self.pretrained
+            features.shape[1:],
+            classes,
+            configuration("encoder", self.encoder, ICED_ENCODERS),
+            seed=self.seed,
+            pretrained=self.pretrained,
         )
-        scaled = (features - mean) / scale
-        size = self.batch_size
-        make = functools.partial(make_optimizer, self.optimizer, self.learning_rate)
-        model = ICEDModel(*networks, scaled, classes, batch_size=size, make_optimizer=make)
+        model = ICEDModel(
+            *networks,
+            (features - mean) / scale,
+            classes,
+            batch_size=self.batch_size,
+            make_optimizer=functools.partial(make_optimizer, self.optimizer, self.learning_rate),
+        )
         self.model_ = prediction_model(model, mean, scale)
         self.decoder_ = model.decoder
         return model
 
     def _infer(self, one_hot: sparse.csr_matrix, num_classes: int) -> Inference:
-        """Returns labels of real and synthetic instances."""
+        """Returns the inference over the annotations of real and synthetic instances."""
         return infer_labels(
             one_hot,
             num_classes,
@@ -321,29 +329,58 @@ class ICED(CrowdEstimator):
             "warm_up_samples": self.warm_up_samples_,
             "permuted": int(permuted.any(axis=1).sum()),
         }
-        if number := sum(self.history_.get("synthetic", ())):
-            as_made = sum(self.history_["synthetic_as_made"]) / number
-            scores |= {"synthetic_as_made": as_made, "balance": self.history_["balance"][-1]}
+        if synthetic := sum(self.history_.get("synthetic", ())):
+            scores["synthetic_as_made"] = sum(self.history_["synthetic_as_made"]) / synthetic
+            scores["balance"] = self.history_["balance"][-1]
         for group, mix in enumerate(self.certainty_classes_, start=1):
-            if mix.any():
-                largest = float(mix.max() / mix.sum())
-            else:
-                largest = None
-            scores |= {f"group_{group}": int(mix.sum()), f"group_{group}_largest": largest}
+            scores[f"group_{group}"] = int(mix.sum())
+            scores[f"group_{group}_largest"] = _quotients(mix.max(), mix.sum()).item()
         if dataset.truth is None:
             return scores
         table = score_rounds(self, dataset.truth)
-        names = ("label_accuracy", "balanced_label_accuracy", "candidate_purity")
-        scores["rounds"] = {name: table[name].tolist() for name in names}
-        for kind in ("inferred", "candidates", "synthetic"):
-            counts = table[[f"{kind}_{name}" for name in self.classes_.tolist()]]
-            shares = counts.div(counts.sum(axis=1).replace(0, np.nan), axis=0)
-            scores["rounds"][f"{kind}_shares"] = shares.to_numpy(object).tolist()
-        labels = scores["rounds"]["label_accuracy"]
-        purity = scores["rounds"]["candidate_purity"]
-        scores |= {"label_original": labels[0], "label_final": labels[-1]}
+        labels = table["label_accuracy"].tolist()
+        purity = table["candidate_purity"].tolist()
+        scores["rounds"] = {
+            "label_accuracy": labels,
+            "balanced_label_accuracy": table["balanced_label_accuracy"].tolist(),
+            "candidate_purity": purity,
+        }
+        for stage, counts in class_counts(self).items():
+            shares = _quotients(counts, counts.sum(axis=1, keepdims=True))
+            scores["rounds"][f"{stage}_shares"] = shares.tolist()
+        scores["label_original"] = labels[0]
+        scores["label_final"] = labels[-1]
         scores["candidate_purity"] = purity[-1]
-        return scores | ({"label_first": labels[1]} if len(labels) > 1 else {})
+        if len(labels) > 1:
+            scores["label_first"] = labels[1]
+        return scores
+
+
+def _counts(codes: Integers, num_classes: int) -> Integers:
+    """Returns how often each class is among the codes of each row, `[rows, C]`."""
+    return (codes[:, :, None] == np.arange(num_classes)).sum(axis=1)
+
+
+def _quotients(numbers: Array, totals: Array) -> Floats:
+    """Returns numbers over totals, NaN for a total of 0 or NaN."""
+    numbers, totals = np.broadcast_arrays(numbers, totals)
+    return np.divide(numbers, totals, out=np.full(numbers.shape, np.nan), where=totals > 0)
+
+
+def class_counts(model: ICED) -> dict[str, Array]:
+    """Returns the instances of each class by round, `[rounds + 1, C]`.
+
+    Returns:
+        a matrix for "inferred" labels, for "candidates" and for "synthetic" instances. The last two
+            have NaN in row 0, before any synthesis.
+    """
+    size = len(model.classes_)
+    none = np.full(size, np.nan)
+    return {
+        "inferred": _counts(model.labels_history_, size),
+        "candidates": np.vstack([none, _counts(model.candidates_history_, size)]),
+        "synthetic": np.vstack([none, model.synthetic_history_]),
+    }
 
 
 def score_rounds(model: ICED, truth: ArrayLike) -> pd.DataFrame:
@@ -354,48 +391,35 @@ def score_rounds(model: ICED, truth: ArrayLike) -> pd.DataFrame:
         truth: `[N]` class codes of the instances that `fit` was given.
 
     Returns:
-        A row per round, round 0 before any synthesis (D&S-orig; 1 is D&S-first, the last
-        D&S-final), with the columns `label_accuracy`, `balanced_label_accuracy` (mean over
-        classes), `candidate_purity` (mean over the classes that were synthesised, of how many of
-        their candidates belong to them), and for each class `candidates_<class>`,
-        `synthetic_<class>`, `inferred_<class>` counts. What round 0 has not is NaN.
+        A row per round. Row 0 is before any synthesis (D&S-orig), row 1 is D&S-first, and the last
+        row D&S-final. Columns are `round`, `label_accuracy`, `balanced_label_accuracy` (the mean
+        over classes), `candidate_purity`, and for each class `inferred_<class>`,
+        `candidates_<class>` and `synthetic_<class>` counts. The purity of a class is the share of
+        its candidates that belong to it; the column has the mean over the classes that were
+        synthesised. Purity and the last two counts are NaN in row 0.
 
     References:
         ICED, section 3.3 and figure 2.
     """
     codes = np.asarray(truth)[model.rows_]
-    records = []
-    for index, inferred in enumerate(model.labels_history_):
-        right = inferred == codes
-        if index:
-            candidates = model.candidates_history_[index - 1]
-        else:
-            candidates = inferred[:0]
-        if index:
-            counts = model.synthetic_history_[index - 1]
-        else:
-            counts = np.zeros(0)
-        members = [codes[candidates == code] == code for code in np.flatnonzero(counts)]
-        purities = [member.mean() for member in members if len(member)]
-        by_class = [right[codes == code].mean() for code in np.unique(codes)]
-        record: Fields = {
-            "round": index,
-            "label_accuracy": right.mean(),
-            "balanced_label_accuracy": np.mean(by_class),
-            "candidate_purity": np.mean(purities) if purities else np.nan,
+    right = model.labels_history_ == codes
+    by_class = [right[:, codes == code].mean(axis=1) for code in np.unique(codes)]
+    size = len(model.classes_)
+    candidates = model.candidates_history_
+    pure = _counts(np.where(candidates == codes, candidates, -1), size)
+    purities = _quotients(pure, _counts(candidates, size))
+    synthesised = np.ma.array(purities, mask=model.synthetic_history_ == 0)
+    table = pd.DataFrame(
+        {
+            "round": np.arange(len(right)),
+            "label_accuracy": right.mean(axis=1),
+            "balanced_label_accuracy": np.mean(by_class, axis=0),
+            "candidate_purity": [np.nan, *synthesised.mean(axis=1).filled(np.nan)],
         }
-        for code, name in enumerate(model.classes_.tolist()):
-            record[f"inferred_{name}"] = int((inferred == code).sum())
-            if index:
-                record[f"candidates_{name}"] = int((candidates == code).sum())
-            else:
-                record[f"candidates_{name}"] = np.nan
-            if index:
-                record[f"synthetic_{name}"] = int(counts[code])
-            else:
-                record[f"synthetic_{name}"] = np.nan
-        records.append(record)
-    return pd.DataFrame.from_records(records)
+    )
+    for stage, counts in class_counts(model).items():
+        table[[f"{stage}_{name}" for name in model.classes_.tolist()]] = counts
+    return table
 
 
 # --------------------------------------------------------------------- the rounds
@@ -439,21 +463,19 @@ class RoundHistory:
 
     def get_state(self) -> dict[str, Array]:
         """Returns everything as arrays."""
-        rows = {name: value for name, value in vars(self).items() if name != "inference"}
-        return rows | vars(self.inference)
+        state = vars(self) | vars(self.inference)
+        del state["inference"]
+        return state
 
     def set_state(self, state: dict[str, Array]) -> None:
-        """Goes on from what `get_state` returned."""
-        names = ("probas", "priors", "errors", "permutation")
-        self.inference = Inference(*(state[name] for name in names))
-        self.labels = state["labels"]
-        self.permutations = state["permutations"]
-        self.candidates = state["candidates"]
-        self.synthetic = state["synthetic"]
+        """Continues from what `get_state` returned."""
+        self.inference = Inference(**{name: state[name] for name in vars(self.inference)})
+        for name in ("labels", "permutations", "candidates", "synthetic"):
+            setattr(self, name, state[name])
 
 
 def round_figures(counts: Indices, inferred: Indices, used: Mask) -> dict[str, float]:
-    """Returns how many instances a round synthesised, how many of them are inferred as made.
+    """Returns how many instances a round synthesised, and how many have their intended class.
 
     Args:
         counts: `[C]` synthetic instances of each class.
@@ -461,15 +483,18 @@ def round_figures(counts: Indices, inferred: Indices, used: Mask) -> dict[str, f
         used: `[C]` whether any annotator gave the class.
 
     Returns:
-        `synthetic`, `synthetic_as_made` and `balance`, the smallest class over the largest among
-            all instances.
+        `synthetic`, their number; `synthetic_as_made`, the number that are inferred as the class
+            that they were made for; and `balance`, the smallest class over the largest among all
+            instances.
     """
-    classes = np.repeat(np.arange(len(counts)), counts)
-    as_made = (inferred[len(inferred) - len(classes) :] == classes).sum()
+    intended = np.repeat(np.arange(len(counts)), counts)
+    as_made = inferred[len(inferred) - len(intended) :] == intended
     sizes = np.bincount(inferred, minlength=len(counts))[used]
-    balance = float(sizes.min() / sizes.max())
-    number = float(counts.sum())
-    return {"synthetic": number, "synthetic_as_made": float(as_made), "balance": balance}
+    return {
+        "synthetic": float(counts.sum()),
+        "synthetic_as_made": float(as_made.sum()),
+        "balance": float(sizes.min() / sizes.max()),
+    }
 
 
 def settled(changed: Sequence[float], tol: float | None) -> bool:
@@ -495,38 +520,37 @@ def shortages(history: RoundHistory, used: Mask, names: Array) -> list[str]:
         used: `[C]` whether any annotator gave the class.
         names: `[C]` of the classes.
     """
-    sizes = (history.candidates[:, :, None] == np.arange(len(names))).sum(axis=1)
-    small = used & (sizes < 2).any(axis=0)
-    problems = {
-        "no annotator used this class, which is never synthesised or inferred": ~used,
-        "fewer than two candidates in a round, too few to synthesise from, of class": small,
-    }
-    return [
-        f"{problem}: {', '.join(map(repr, names[classes].tolist()))}"
-        for problem, classes in problems.items()
-        if classes.any()
-    ]
+    small = used & (_counts(history.candidates, len(names)) < 2).any(axis=0)
+    sentences = []
+    for problem, classes in (
+        ("no annotator used this class, which is never synthesised or inferred", ~used),
+        ("fewer than two candidates in a round, too few to synthesise from, of class", small),
+    ):
+        if classes.any():
+            sentences.append(f"{problem}: {', '.join(map(repr, names[classes].tolist()))}")
+    return sentences
 
 
 # --------------------------------------------------------------------- the warm-up
 
 
 def certainty_groups(certainty: Array) -> Indices:
-    """Returns `[N]` groups: 1 for the highest certainty, 2 for the next; the rest share the last.
+    """Returns `[N]` groups: 1 for the highest certainty, 2 for the next; the last has the rest.
 
     Groups are distinct values, not quantiles: W annotators of two classes have only W // 2 + 1 of
-    them. Where fewer than `TOP_GROUPS` values occur, the later groups are empty.
+    them. If fewer than `TOP_GROUPS` values occur, the later groups are empty.
+
+    Args:
+        certainty: `[N]` label certainty.
 
     References:
-        ICED, section 2.5 (four groups; algorithm 2 with the details is in an appendix that our text
-        lacks).
+        ICED, section 2.5 (four groups; the details are in algorithm 2, which is not published).
     """
-    values = np.asarray(certainty, dtype=np.float64)
-    ordered = np.sort(np.unique(values))[::-1]
-    # Values that differ by rounding alone are one level.
-    breaks = np.concatenate([[False], ordered[1:] < ordered[:-1] * (1 - 1e-9)])
-    level = np.cumsum(breaks)[len(ordered) - 1 - np.searchsorted(ordered[::-1], values)]
-    return np.minimum(level + 1, TOP_GROUPS + 1).astype(np.int64)
+    negated, index = np.unique(np.negative(certainty), return_inverse=True)
+    # Values that differ only by rounding are one level.
+    breaks = negated[1:] > negated[:-1] * (1 - 1e-9)
+    levels = np.concatenate([[0], np.cumsum(breaks)])
+    return np.minimum(levels[index] + 1, TOP_GROUPS + 1).astype(np.int64)
 
 
 def warm_up_schedule(strategy: str, groups: Indices, epochs: int) -> list[Indices]:
@@ -537,23 +561,21 @@ def warm_up_schedule(strategy: str, groups: Indices, epochs: int) -> list[Indice
             highest), "all" (Trad-I: every instance), "top" (Trad-II: the three groups at once) or
             "none".
         groups: `[N]` from `certainty_groups`.
-        epochs: of the whole warm-up; "groups" gives each group its third, the earlier ones one more
-            where it does not divide.
+        epochs: of the whole warm-up; "groups" divides them among the groups, and earlier groups
+            have one more if they do not divide evenly.
 
     References:
         ICED, sections 2.5 and 3.4, algorithm 2 (not published).
     """
-    rows = np.arange(len(groups))
     if strategy == "all":
-        return [rows] * epochs
+        return [np.arange(len(groups))] * epochs
     if strategy == "top":
-        return [rows[groups <= TOP_GROUPS]] * epochs
+        return [np.flatnonzero(groups <= TOP_GROUPS)] * epochs
     if strategy == "none":
         return []
-    of_groups = (rows[groups == group] for group in range(TOP_GROUPS, 0, -1))
-    present = [members for members in of_groups if len(members)]
-    in_turn = np.sort(np.arange(epochs) % len(present))  # the earlier ones have one more
-    return [present[index] for index in in_turn]
+    present = np.unique(groups[groups <= TOP_GROUPS])[::-1]
+    turns = np.sort(np.arange(epochs) % len(present))  # the earlier groups have one more
+    return [np.flatnonzero(groups == group) for group in present[turns]]
 
 
 def class_mix(groups: Indices, labels: Integers, num_classes: int) -> Indices:

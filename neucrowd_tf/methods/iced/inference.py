@@ -42,7 +42,7 @@ def label_certainty(votes: Array, epsilon: float = 0.01) -> Floats:
     # former. Effect: not measured.
     shares = normalise_counts(np.asarray(votes, dtype=np.float64), 0.0)
     variance = np.maximum(1.0 - np.square(shares).sum(axis=1), 0.0)
-    return np.asarray(1.0 / (variance + epsilon))
+    return 1.0 / (variance + epsilon)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ class Inference:
         probas: `[N, C]` posteriors.
         priors: `[C]`.
         errors: `[R, C true, C observed]`.
-        permutation: `[C]`: EM's class c was class `permutation[c]`; the identity as a rule.
+        permutation: `[C]` EM's class c was class `permutation[c]`; usually the identity.
     """
 
     probas: Floats
@@ -70,9 +70,9 @@ class Inference:
 def find_permutation(probas: Floats, votes: Floats) -> Indices:
     """Returns which class each class of EM stands for, by the votes of its instances.
 
-    The classes are matched by a matrix, whose row c has the vote shares of the instances that EM
-    puts into class c. With shares a rare class weighs as much as a common one. So classes are not
-    exchanged if a common class has only lost half of its instances to a rare one.
+    Classes are matched by the shares of votes: row c of a matrix has the shares among the instances
+    that EM puts into class c. In shares, a rare class counts as much as a common one. So classes
+    are not exchanged if a common class has only lost half of its instances to a rare one.
 
     Args:
         probas: `[N, C]` posteriors.
@@ -84,7 +84,7 @@ def find_permutation(probas: Floats, votes: Floats) -> Indices:
     cast = probas.T @ votes
     total = cast.sum(axis=1)
     permutation = np.arange(len(cast))
-    # Classes that nobody uses, or that EM left empty, say nothing; they stay where they are.
+    # Classes that no annotator uses, or that EM left empty, give no evidence and stay in place.
     present = np.flatnonzero((total > 1e-6) & (votes.sum(axis=0) > 0))
     shares = cast[np.ix_(present, present)] / total[present, None]
     rows, columns = linear_sum_assignment(shares, maximize=True)
@@ -119,12 +119,12 @@ def infer_labels(
     Args:
         one_hot: `[N, R * C]` CSR, a one at column `annotator * C + label` for each annotation.
         num_classes: C.
-        prior: "uniform" holds the class prior uniform over the classes that annotators use;
-            "update" estimates it; "start" does so after a first E-step under a uniform one.
-        em: "soft" counts posteriors in the M-step, "hard" counts each instance for its likeliest
-            class alone, as published.
+        prior: "uniform" keeps the class prior uniform over the classes that annotators use;
+            "update" estimates it; "start" estimates it after a first E-step with a uniform one.
+        em: "soft" counts posteriors in the M-step; "hard" counts each instance only for its most
+            probable class, as published.
         smoothing: pseudo-count of every cell of the confusion matrices.
-        max_iter: most iterations.
+        max_iter: largest number of iterations.
         tol: see `dawid_skene_em`.
         seed: breaks the ties of the majority votes that "hard" EM starts from.
 
@@ -148,16 +148,14 @@ def infer_labels(
         start = np.eye(num_classes)[majority_labels(votes, "random", seed)]
     else:
         start = vote_shares(one_hot, num_classes)
-    # A class that nobody uses has no evidence about errors, and under a prior of its own it would
-    # attract unclear instances.
+    # There is no evidence about errors in a class that no annotator uses. With a prior of its own,
+    # such a class would attract unclear instances.
     used = votes.sum(axis=0) > 0
     even = used / used.sum()
     if prior == "start":  # section 2.4: a "uniform prior is used for initialization"
-        first = dawid_skene_em(one_hot, start, prior=even, smoothing=smoothing, max_iter=1).beliefs
+        start = dawid_skene_em(one_hot, start, prior=even, smoothing=smoothing, max_iter=1).beliefs
         if hard:
-            start = np.eye(num_classes)[first.argmax(axis=1)]
-        else:
-            start = first
+            start = np.eye(num_classes)[start.argmax(axis=1)]
     result = dawid_skene_em(
         one_hot,
         start,

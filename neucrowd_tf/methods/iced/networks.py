@@ -1,25 +1,23 @@
 """ICED's networks - feature extractor, classifier, decoder - and the model that trains them.
 
-One call of the compiled step trains for a whole epoch: three loops inside the graph, over the
-batches of the auto-encoder, of the classifier and of the decoder alone. How many batches each has,
-and which rows are in them, are variables that are set before the epoch, so the warm-up, the
-auto-encoder and every round run the same compiled function.
+One call of the compiled step trains for a whole epoch. It has three loops inside the graph, over
+the batches of the auto-encoder, of the classifier and of the decoder alone. Variables that are set
+before the epoch say how many batches each has, and which rows. So the warm-up, the auto-encoder and
+every round run the same compiled function.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 
 import keras
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
 from neucrowd_tf.declare.types import Array, Floats32, Indices, Integers, Network, Tensor
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.nn.embedding_networks import build_encoder, embedding_model
+from neucrowd_tf.nn.embedding_networks import KERNEL_STRIDE, build_encoder, embedding_model
 from neucrowd_tf.nn.steps import take_step
 from neucrowd_tf.training.features import in_blocks
 from neucrowd_tf.training.learner import Learner
@@ -29,7 +27,7 @@ from neucrowd_tf.training.state import user_network
 Networks = tuple[keras.Model, keras.Model, keras.Model]
 
 ROWS_AT_ONCE = 4096
-# Seeds of the networks are this far apart, so that no layer of one draws the numbers of another's.
+# The networks' seeds are this far apart, so that no two of their layers draw the same numbers.
 _DECODER = 7919
 _CLASSIFIER = 104729
 
@@ -69,13 +67,13 @@ class ICEDModel(Learner):
 
         # Shapes are open, so that new values do not mean a new trace. They are set before each
         # epoch and therefore are no part of a checkpoint.
-        def variable(size: int, shape: tuple[int, ...], dtype: type) -> tf.Variable:
-            zeros: Array = np.zeros((size, *shape), dtype)
+        def variable(*shape: int, dtype: type = np.float32) -> tf.Variable:
+            zeros: Array = np.zeros((1, *shape), dtype)
             return tf.Variable(zeros, shape=(None, *shape), trainable=False)
 
-        self._synthetic = variable(1, features.shape[1:], np.float32)
-        self._targets = variable(len(features), (num_classes,), np.float32)
-        self._orders = [variable(1, (), np.int32) for _ in range(3)]
+        self._synthetic = variable(*features.shape[1:])
+        self._targets = variable(num_classes)
+        self._orders = [variable(dtype=np.int32) for _ in range(3)]
         self._steps = tf.Variable(np.zeros(3, np.int32), trainable=False)
         self.autoencoder_optimizer = make_optimizer()
         self.decoder_optimizer = make_optimizer()
@@ -101,27 +99,27 @@ class ICEDModel(Learner):
     def set_epoch(
         self,
         *,
-        autoencoder: Integers | None = None,
-        classifier: Integers | None = None,
-        decoder: Integers | None = None,
+        autoencoder: Integers | tuple[()] = (),
+        classifier: Integers | tuple[()] = (),
+        decoder: Integers | tuple[()] = (),
     ) -> None:
         """Sets which rows the next epoch's batches take, in their order.
 
-        Each order is a multiple of the batch size, or None.
+        Args:
+            autoencoder, classifier, decoder: rows for each of the three trainings; their number is
+                a multiple of the batch size.
         """
-        steps = []
-        for variable, order in zip(self._orders, (autoencoder, classifier, decoder), strict=True):
-            if order is not None and len(order):
-                variable.assign(np.asarray(order, dtype=np.int32))
-            steps.append(0 if order is None else len(order) // self.batch_size)
-        self._steps.assign(np.array(steps, dtype=np.int32))
+        orders = (autoencoder, classifier, decoder)
+        for variable, order in zip(self._orders, orders, strict=True):
+            variable.assign(np.asarray(order, dtype=np.int32))
+        self._steps.assign([len(order) // self.batch_size for order in orders])
 
     def set_rows(self, targets: Array, synthetic: Floats32 | None = None) -> None:
         """Sets the targets of the real and then the synthetic rows, and the synthetic features.
 
         Args:
             targets: `[N + S, C]` class probabilities, times the row's weight where it is not one.
-            synthetic: `[S, ...]`.
+            synthetic: `[S, ...]`; None keeps the earlier ones, which no row then names.
         """
         self._targets.assign(np.asarray(targets, dtype=np.float32))
         if synthetic is not None and len(synthetic):
@@ -145,29 +143,32 @@ class ICEDModel(Learner):
 
     def _loop(
         self,
-        which: int,
+        training: int,
         loss_of: Callable[[Tensor], Tensor],
         optimizer: keras.optimizers.Optimizer,
         networks: list[keras.Model],
     ) -> Tensor:
-        """Takes all steps of one training; returns the mean loss (0 without any step)."""
+        """Takes all steps of one training; returns the mean loss, 0 without any step.
+
+        Args:
+            training: 0 for the auto-encoder, 1 for the classifier, 2 for the decoder alone.
+            loss_of: from rows `[batch]` to their mean loss.
+            optimizer: of this training.
+            networks: whose weights it changes.
+        """
         variables = _trainable(networks)
-        order = self._orders[which]
-        steps = self._steps[which]
+        order = self._orders[training]
+        steps = self._steps[training]
         size = self.batch_size
 
         def body(step: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
             rows = order[step * size : (step + 1) * size]
             with tf.GradientTape() as tape:
                 loss = loss_of(rows)
-                penalties = list(
-                    itertools.chain.from_iterable(network.losses for network in networks)
-                )
-                if penalties:
-                    penalised = tf.add_n([loss, *penalties])
-                else:
-                    penalised = loss
-                penalised = optimizer.scale_loss(penalised)
+                terms = [loss]
+                for network in networks:
+                    terms += network.losses
+                penalised = optimizer.scale_loss(tf.add_n(terms))
             take_step(optimizer, tape.gradient(penalised, variables), variables)
             return step + 1, total + loss
 
@@ -176,11 +177,11 @@ class ICEDModel(Learner):
         return tf.math.divide_no_nan(total, tf.cast(steps, tf.float32))
 
     def _gather(self, rows: Tensor) -> Tensor:
-        """Returns real rows below N, synthetic ones from N on."""
+        """Returns the features of rows `[batch]`: real instances below N, synthetic ones from N."""
         real = tf.gather(self._instances, tf.minimum(rows, self.num_instances - 1))
         synthetic = tf.gather(self._synthetic, tf.maximum(rows - self.num_instances, 0))
-        which = tf.reshape(rows < self.num_instances, [-1] + [1] * (len(real.shape) - 1))
-        return tf.where(which, real, synthetic)
+        is_real = tf.reshape(rows < self.num_instances, [-1] + [1] * (len(real.shape) - 1))
+        return tf.where(is_real, real, synthetic)
 
     def _autoencoder_loss(self, rows: Tensor) -> Tensor:
         x = tf.gather(self._instances, rows)
@@ -223,7 +224,7 @@ class ICEDModel(Learner):
 
     def decode(self, embeddings: Floats32) -> Floats32:
         """Returns rows of the input space `[S, ...]` for embeddings `[S, h]`."""
-        return in_blocks(lambda block: self._decode(tf.constant(block)), embeddings, ROWS_AT_ONCE)
+        return in_blocks(self._decode, embeddings, ROWS_AT_ONCE)
 
 
 def _trainable(networks: Sequence[keras.Model]) -> list[Tensor]:
@@ -242,15 +243,18 @@ def epoch_order(
 ) -> Indices:
     """Returns shuffled passes over rows, one after the other, each in whole batches.
 
-    A pass is filled up to whole batches with rows of a further shuffle.
+    A pass is filled up to whole batches with rows of further shuffles.
+
+    Args:
+        rows: at least one.
+        batch_size: rows per batch.
+        rng: draws the shuffles.
+        passes: at least one.
     """
-    size = len(rows)
-    full = -(-size // batch_size) * batch_size
-    orders = [np.zeros(0, dtype=np.int64)]
-    for _ in range(passes if size else 0):
-        shuffles = [rng.permutation(rows) for _ in range(-(-full // size))]
-        orders.append(np.concatenate(shuffles)[:full])
-    return np.concatenate(orders)
+    full = math.ceil(len(rows) / batch_size) * batch_size
+    shuffles_per_pass = math.ceil(full / len(rows))
+    shuffles = [rng.permutation(rows) for _ in range(passes * shuffles_per_pass)]
+    return np.reshape(shuffles, (passes, -1))[:, :full].ravel()
 
 
 # --------------------------------------------------------------------- the networks
@@ -283,16 +287,14 @@ def default_decoder(
     x = inputs
     for index, width in enumerate(hidden_units[-2::-1]):
         x = keras.layers.Dense(width, activation, kernel_initializer=_glorot(seed, index))(x)
-    size = math.prod(output_shape)
-    kernel = _glorot(seed, 99)
-    x = keras.layers.Dense(size, kernel_initializer=kernel)(x)
+    x = keras.layers.Dense(math.prod(output_shape), kernel_initializer=_glorot(seed, 99))(x)
     if len(output_shape) > 1:
         x = keras.layers.Reshape(output_shape)(x)
     return keras.Model(inputs, x, name="decoder")
 
 
 def _glorot(seed: int, index: int) -> keras.initializers.Initializer:
-    return keras.initializers.GlorotUniform(seed * 1013 + index)
+    return keras.initializers.GlorotUniform(seed * KERNEL_STRIDE + index)
 
 
 def build_networks(
@@ -308,7 +310,7 @@ def build_networks(
     Args:
         shape: of an instance, as the encoder takes it.
         num_classes: C.
-        encoder: its configuration, or the user's, which is copied.
+        encoder: the configuration of an encoder, or the user's network, which is copied.
         seed: draws their weights.
         pretrained: whether the user's encoder keeps its trainable weights.
 
@@ -318,7 +320,7 @@ def build_networks(
     References:
         ICED, section 2.2 and figure 1.
     """
-    config = ICEDEncoder()
+    config = ICEDEncoder()  # the decoder's, if the encoder is the user's
     if callable(encoder):
         encoder = user_network(encoder, seed, shape, pretrained=pretrained)
         if tuple(encoder.input_shape[1:]) != shape or len(encoder.output_shape) != 2:
@@ -337,12 +339,10 @@ def build_networks(
     return encoder, classifier, decoder
 
 
-def prediction_model(
-    model: ICEDModel, mean: NDArray[np.floating], scale: NDArray[np.floating]
-) -> keras.Model:
+def prediction_model(model: ICEDModel, mean: Floats32, scale: Floats32) -> keras.Model:
     """Returns raw features -> standardise -> embed -> classify as one Keras model.
 
-    It shares the weights of `model`.
+    It shares the weights of `model`; `mean` and `scale` are those of each column, `[d]`.
     """
     softmax = keras.layers.Activation("softmax", dtype="float32", name="probabilities")
 

@@ -14,18 +14,18 @@ from threadpoolctl import ThreadpoolController
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.types import Array, Estimator, Floats, Floats32, Indices, Integers, Mask
-from neucrowd_tf.errors import DataError, one_at_a_time
+from neucrowd_tf.errors import one_at_a_time
 
 INTERPOLATIONS = ("certainty", "printed", "uniform")
-# What the rounds draw is a function of (seed, this, purpose, round).
+# The rounds draw from (seed, this, purpose, round).
 ROUNDS = 0x1CED
 _CELLS_AT_ONCE = 1 << 22
-# Multiplications below which one thread is quicker: a search of 700 rows among 700 with 64 numbers
-# each has 3e7.
+# One thread is quicker up to this many multiplications. A search of 700 rows among 700, with 64
+# numbers each, has 3e7.
 _SMALL = 1 << 28
 
 
-# Looking through the loaded libraries takes milliseconds, so it is done once.
+# Inspecting the loaded libraries takes milliseconds, so it is done once.
 _controller = functools.cache(ThreadpoolController)
 
 
@@ -44,12 +44,16 @@ def nearest(points: Floats32, queries: Floats32 | None, k: int) -> Indices:
     References:
         ICED, section 2.4 (the neighbours of candidates, and of synthetic embeddings).
     """
-    size = len(points)
-    work = points.size * (size if queries is None else len(queries))
-    search = NearestNeighbors(n_neighbors=min(k, size - (queries is None)))
+    most = len(points)
+    asked = len(points)
+    if queries is None:
+        most -= 1
+    else:
+        asked = len(queries)
+    search = NearestNeighbors(n_neighbors=min(k, most))
     with one_at_a_time():  # the limit, too, is the whole process's
         limited: Any = contextlib.nullcontext()
-        if work <= _SMALL:
+        if points.size * asked <= _SMALL:
             limited = _controller().limit(limits=1)
         with limited:
             return search.fit(points).kneighbors(queries, return_distance=False)
@@ -79,8 +83,8 @@ def choose_candidates(
 
 
 def interpolation_weights(
-    certainty: Array, neighbour_certainty: Array, noise: Array, *, printed: bool = False
-) -> Array:
+    certainty: Floats, neighbour_certainty: Floats, noise: Floats, *, printed: bool
+) -> Floats:
     """Returns delta `[S]`, the share of the way from a candidate to its neighbour.
 
     Args:
@@ -93,13 +97,12 @@ def interpolation_weights(
     References:
         ICED, equations 2.3 (delta within [0, 1]) and 2.5.
     """
-    here = np.asarray(certainty, dtype=np.float64)
-    there = np.asarray(neighbour_certainty, dtype=np.float64)
     # Deviation: ICED eq. 2.5. Paper: `delta = S / (S + S') + eta`, within [0, 1] (eq. 2.3). Here:
     # `S' / (S + S') + eta`; `interpolation="printed"` is the published form. Both are clipped. Why:
     # As published, a certain candidate moves towards its uncertain neighbour, against the text.
     # Effect: claim iced_interpolation.
-    return np.clip((here if printed else there) / (here + there) + noise, 0.0, 1.0)
+    numerator = certainty if printed else neighbour_certainty
+    return np.clip(numerator / (certainty + neighbour_certainty) + noise, 0.0, 1.0)
 
 
 def balancing_counts(labels: Integers, num_classes: int) -> Indices:
@@ -147,9 +150,8 @@ def synthesise(
 ) -> Synthetic:
     """Interpolates `count` synthetic embeddings of one class between its candidates.
 
-    Each candidate is used `count // m` times and some of them, drawn at random, once more; its
-    neighbour is drawn from its k nearest candidates (itself excluded, others at the same place
-    not).
+    Each candidate is used `count // m` times and some of them, drawn at random, once more. Its
+    neighbour is drawn from its k nearest other candidates, which may be at the same place.
 
     Args:
         embeddings: `[N, h]`.
@@ -158,23 +160,17 @@ def synthesise(
         certainty: `[N]`.
         rng: of this class and round alone; one generator for several classes would give them the
             same draws.
-        k: at most m - 1.
+        k: how many nearest candidates; fewer if there are not so many others.
         eta: the noise on delta is uniform in (-eta, eta).
         interpolation: "certainty" (equation 2.5 with S' in the numerator), "printed" (as
             published), or "uniform" (plain SMOTE).
 
-    Raises:
-        DataError: fewer than two candidates.
-
     References:
         ICED, equations 2.3 and 2.5; Chawla et al. (2002), SMOTE.
     """
-    if len(rows) < 2:
-        raise DataError(f"SMOTE: expected at least two candidates, received {len(rows)}")
     points = embeddings[rows]
-    near = nearest(points, None, min(k, len(rows) - 1))
-    order = rng.permutation(len(rows))
-    base = np.tile(order, -(-count // len(rows)))[:count]
+    near = nearest(points, None, k)
+    base = np.resize(rng.permutation(len(rows)), count)
     other = near[base, rng.integers(near.shape[1], size=count)]
     if interpolation == "uniform":
         weights = rng.random(count)
@@ -184,28 +180,29 @@ def synthesise(
         weights = interpolation_weights(
             sure[base], sure[other], noise, printed=interpolation == "printed"
         )
-    between = points[base] + weights[:, None].astype(points.dtype) * (points[other] - points[base])
+    share = weights[:, None].astype(points.dtype)
+    between = points[base] + share * (points[other] - points[base])
     return Synthetic(between, rows[base], rows[other], weights)
 
 
 def copy_annotations(
     labels: sparse.csr_matrix, neighbours: Integers, rng: np.random.Generator
-) -> tuple[Indices, Indices, Indices]:
+) -> Indices:
     """Lets every annotator copy, for each synthetic instance, the label of one random neighbour.
 
-    An annotator who gave that neighbour no label gives none, so synthetic instances have as many
-    labels as their neighbourhood. One that would stay without any label gets all labels of its
-    nearest neighbour.
+    An annotator who gave that neighbour no label gives none, so synthetic instances have about as
+    many labels as their neighbours. An instance that would have no label at all gets all labels of
+    its nearest neighbour.
 
     Args:
-        labels: `[N, R]` real labels, label + 1 where there is one; each row that is a neighbour
-            holds at least one label.
-        neighbours: `[S, k]` rows, nearest first.
-        rng: draws.
+        labels: `[N, R]` each cell is a real label + 1, or 0 without a label; each row that is a
+            neighbour has at least one label.
+        neighbours: `[S, k]` rows, nearest first; S is at least one.
+        rng: draws the neighbours that are copied.
 
     Returns:
-        instance, annotator and label codes of the synthetic annotations, by instance; instances are
-        numbered from 0.
+        `[3, A]` int64: instance, annotator and label codes of the synthetic annotations, by
+        instance. Instances are numbered from 0.
 
     References:
         ICED, section 2.4 ("simulating the annotation behavior of each crowd worker in these
@@ -218,19 +215,18 @@ def copy_annotations(
     # measured.
     size, k = neighbours.shape
     annotators = np.arange(labels.shape[1])
-    block = max(1, _CELLS_AT_ONCE // max(len(annotators), 1))
-    empty = np.zeros(0, dtype=np.int64)
-    triples: list[tuple[Array, ...]] = [(empty, empty, empty)]
+    block = max(1, _CELLS_AT_ONCE // len(annotators))
+    triples = []
     for start in range(0, size, block):
         near = neighbours[start : start + block]
         draw = rng.integers(k, size=(len(near), len(annotators)))
-        copied = labels[near[np.arange(len(near))[:, None], draw], annotators].toarray()
+        sources = np.take_along_axis(near, draw, axis=1)
+        copied = labels[sources, annotators].toarray()
         bare = np.flatnonzero((copied == 0).all(axis=1))
         copied[bare] = labels[near[bare, 0]].toarray()
         instance, annotator = np.nonzero(copied)
-        triples.append((instance + start, annotator, copied[instance, annotator] - 1))
-    instances, by, codes = np.hstack(triples).astype(np.int64)
-    return instances, by, codes
+        triples.append(np.stack([instance + start, annotator, copied[instance, annotator] - 1]))
+    return np.hstack(triples)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -252,8 +248,8 @@ class Generator:
     """The synthetic data generation module of one crowd.
 
     Args:
-        hparams: an `ICED`, whose `k`, `eta`, `interpolation` (see `synthesise`),
-            `annotation_neighbours` and `seed` are read.
+        hparams: an `ICED`, of which it reads `k`, `eta`, `interpolation` (see `synthesise`),
+            `annotation_neighbours` and `seed`.
         annotations: of the N real instances.
         certainty: `[N]`.
 

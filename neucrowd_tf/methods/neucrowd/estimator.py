@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
-import tensorflow as tf
 
 from neucrowd_tf.declare.declarations import estimator, fitted, number, one_of, whole
 from neucrowd_tf.declare.registration import register_method
@@ -96,7 +95,7 @@ class NeuCrowd(TupletEstimator):
     safe_: Mask | None = fitted()
 
     def _watch(self, model: Network, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
-        """Returns what is logged after each epoch."""
+        """Returns a function whose figures are logged after each epoch."""
         del data
         return lambda: {"fixed_tuplet_loss": model.fixed_loss(), **model.figures(self.batch_size)}
 
@@ -116,21 +115,20 @@ class NeuCrowd(TupletEstimator):
             return None
         # Deviation: NeuCrowd definition 3. Paper: Recomputed at each iteration; k = sqrt(batch).
         # Here: Recomputed once an epoch; an example is not its own neighbour; delta 0
-        # (`safety_margin`). Of more than 4,096 instances, an epoch looks at the next 4,096, and for
-        # their neighbours among these. Why: Embeddings move little within an epoch; no delta is
-        # published; an epoch's time does not depend on the number of instances. Effect: not
-        # measured.
+        # (`safety_margin`). Of more than 4,096 instances, an epoch compares the next 4,096 among
+        # themselves. Why: Embeddings move little within an epoch; no delta is published; an epoch's
+        # time does not depend on the number of instances. Effect: not measured.
         rows = compared_instances(len(data.labels), self.seed, epoch)
         embeddings = model.embed_instances(rows)
         assurance = self.assurance_[rows]
-        self.safe_ = np.array(tf.convert_to_tensor(model.safe), dtype=bool)
+        self.safe_ = np.array(model.safe)
         self.safe_[rows] = self._safe_examples(embeddings, data.labels[rows], assurance)
         model.safe.assign(self.safe_)
         model.set_probabilities(sampling_probabilities(self.safe_, self.unsafe_weight))
         return {"safe_share": float(self.safe_.mean())}
 
     def _safe_examples(self, embeddings: Array, labels: Indices, assurance: Floats32) -> Mask:
-        """Returns which of some instances `[m]` are safe among these."""
+        """Returns which of m instances are safe, `[m]`; their neighbours are sought among them."""
         k = neighbourhood_size(self.batch_size, len(labels))
         return safe_examples(embeddings, labels, assurance, k=k, margin=self.safety_margin)
 
@@ -138,21 +136,18 @@ class NeuCrowd(TupletEstimator):
         """Returns scores of safety, hardness and linearity for evaluation.json.
 
         Returns:
-            `mislabelled`, the share of wrong consensus labels; `unsafe_precision` and
-                `unsafe_recall` of these among unsafe instances;
-                `safe_share` and the figures of `NeuCrowdModel.figures` in the last epoch.
+            With safety and true labels, `mislabelled`, the share of wrong consensus labels, and
+                `unsafe_precision` and `unsafe_recall`, see `mislabel_detection`; `safe_share` and
+                the figures of `NeuCrowdModel.figures` in the last epoch. NaN is not defined.
         """
         figures: Fields = {}
         if self.safe_ is not None and dataset.truth is not None:
-            rows = self.rows_[self.kept_]
-            labels = self.train_labels_[self.kept_]
-            scores = mislabel_detection(self.safe_, labels, dataset.truth[rows])
-            figures = {f"unsafe_{name}": scores[name] for name in ("precision", "recall")}
-            figures["mislabelled"] = scores["mislabelled"]
+            truth = dataset.truth[self.rows_[self.kept_]]
+            figures = mislabel_detection(self.safe_, self.train_labels_[self.kept_], truth)
         for name in ("safe_share", *FIGURES):
             if name in self.history_:
                 figures[name] = self.history_[name][-1]
-        return {name: value if np.isfinite(value) else None for name, value in figures.items()}
+        return figures
 
     def _model_and_batches(self, data: EmbeddingData) -> tuple[Network, Network]:
         """Returns the embedding network and the sampling network as one model, and its batches."""
@@ -162,11 +157,10 @@ class NeuCrowd(TupletEstimator):
         sampler = None
         if self.sampling_network:
             seed = self.seed + SECOND_SEED
-            sampler = SamplingNetwork(self._make_encoder(shape, seed, "sampler"), self.n, seed=seed)
+            sampler = SamplingNetwork(self._make_encoder(shape, seed, "sampler"), self.n, seed)
         encoder = self._make_encoder(shape, self.seed)
-        model = self._model(
-            encoder, data.features, data.labels, self.assurance_, **self._options(sampler)
-        )
+        options = self._options(sampler)
+        model = self._model(encoder, data.features, data.labels, self.assurance_, **options)
         return model, uniform_batches(self.seed, self.batch_size * model.pool_factor, self.n)
 
     @property
@@ -174,7 +168,7 @@ class NeuCrowd(TupletEstimator):
         return self.n - 2
 
     def _options(self, sampler: SamplingNetwork | None = None) -> Fields:
-        """Returns the arguments that `NeuCrowdModel` has beside those of `TupletModel`."""
+        """Returns the arguments of `NeuCrowdModel` that `TupletEstimator._model` does not set."""
         return {
             "sampler": sampler,
             "anchor": self.anchor,

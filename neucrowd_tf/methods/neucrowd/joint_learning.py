@@ -36,22 +36,21 @@ class NeuCrowdModel(TupletModel):
         """Sets up training.
 
         Args:
-            arguments: of `TupletModel`, whose confidence is the label assurance.
+            arguments: of `TupletModel`; its confidence is the label assurance.
             sampler: the sampling network, or None.
             anchor: "mean", "sum", "embedding_sum" or "none"; see `anchors`.
             pool_factor: candidates that are scored for each tuplet that is trained on.
-            warmup_steps: how long the sampling network learns before it selects.
+            warmup_steps: steps in which the sampling network learns before it selects.
             options: of `TupletModel`.
         """
         super().__init__(*arguments, **options)
         self.sampler = sampler
         self.anchor = anchor
-        if sampler is not None:
-            self.pool_factor = pool_factor
-        else:
+        self.pool_factor = pool_factor
+        if sampler is None:
             self.pool_factor = 1
         self.warmup_steps = warmup_steps
-        # Which instances are safe, as far as epochs have compared them.
+        # Which instances were safe when an epoch last compared them; at first all count as safe.
         self.safe = self.add_weight(
             shape=(len(self.index.order),),
             dtype="bool",
@@ -60,21 +59,32 @@ class NeuCrowdModel(TupletModel):
             initializer="ones",
             autocast=False,
         )
-        names = ("sampler_loss", "predicted_hardness")
-        self.trackers = [keras.metrics.Mean(name=name) for name in names]
+        self.sampler_loss = keras.metrics.Mean(name="sampler_loss")
+        self.predicted_hardness = keras.metrics.Mean(name="predicted_hardness")
 
     @property
     def metrics(self) -> list[keras.metrics.Metric]:
         """The loss, and the sampling network's figures."""
-        return [self.loss_tracker, *(self.trackers if self.sampler is not None else ())]
+        if self.sampler is None:
+            return [self.loss_tracker]
+        return [self.loss_tracker, self.sampler_loss, self.predicted_hardness]
 
     def anchors(
         self, embeddings: Tensor, tuplets: Tensor, classes: Tensor, training: bool
     ) -> Tensor:
-        """Returns the robust anchor in place of each tuplet's own (definition 4).
+        """Returns the robust anchor of each tuplet's class in place of its own (definition 4).
 
         With "sum" it is the embedding of the example that definition 4 forms, F(sum A(e) e);
         otherwise it is formed from embeddings.
+
+        Args:
+            embeddings: `[batch, n, h]` of the tuplets.
+            tuplets: `[batch, n]` instances.
+            classes: `[batch]` each tuplet's positive class, an index of `index.classes`.
+            training: whether dropout is on.
+
+        Returns:
+            `[batch, h]`.
         """
         drawn = embeddings[:, 0]
         size = len(self.index.classes)
@@ -121,7 +131,8 @@ class NeuCrowdModel(TupletModel):
         if self.pool_factor == 1:
             return tuplets, classes
         scores = self.hardness(sampler, tuplets, training=False)
-        rows = keep_hardest(scores, tuplets.shape[0] // self.pool_factor, step >= self.warmup_steps)
+        count = tuplets.shape[0] // self.pool_factor
+        rows = keep_hardest(scores, count, selecting=step >= self.warmup_steps)
         return tf.gather(tuplets, rows), tf.gather(classes, rows)
 
     def representation_step(
@@ -137,7 +148,7 @@ class NeuCrowdModel(TupletModel):
             loss = self.global_mean(losses) + self.penalty(self.encoder)
             loss = self.optimizer.scale_loss(loss)
         self.loss_tracker.update_state(self.logged(losses))
-        variables = list(self.encoder.trainable_variables)
+        variables = self.encoder.trainable_variables
         return losses, variables, tape.gradient(loss, variables)
 
     def sampler_step(
@@ -156,10 +167,9 @@ class NeuCrowdModel(TupletModel):
             error = tf.square(predicted - hardness)
             loss = self.global_mean(error) + self.penalty(sampler.encoder)
             loss = self.optimizer.scale_loss(loss)
-        figures = self.logged(error), self.logged(predicted)
-        for tracker, value in zip(self.trackers, figures, strict=True):
-            tracker.update_state(value)
-        variables = list(sampler.trainable_variables)
+        self.sampler_loss.update_state(self.logged(error))
+        self.predicted_hardness.update_state(self.logged(predicted))
+        variables = sampler.trainable_variables
         return variables, tape.gradient(loss, variables)
 
     def hardness(self, sampler: SamplingNetwork, tuplets: Tensor, training: bool) -> Tensor:
@@ -168,19 +178,20 @@ class NeuCrowdModel(TupletModel):
         return sampler.scores(sampler.score_table(features, training), places)
 
     def figures(self, batch: int) -> dict[str, float]:
-        """Returns what the parts of section 3 do, on the same uniformly drawn tuplets each time.
+        """Returns figures of section 3's parts, for the same uniformly drawn tuplets each time.
 
-        Dropout is off, so that a tuplet's loss and its predicted hardness are of one network.
+        Dropout is off, so that a tuplet's loss and its predicted hardness belong to one network.
 
         Args:
             batch: tuplets that share a robust anchor.
 
         Returns:
-            `hardness_correlation`, of predicted hardness and loss; `selected_loss_ratio`, the mean
-                loss of the selected tuplets over that of the pool; `selected_oracle_share`, their
-                extra loss over that of the tuplets with the highest losses; `anchor_spread`, the
-                distance of the anchors from their class's mean over that of the examples they
-                replace.
+            `anchor_spread`, the mean distance of robust anchors from their class's mean over that
+                of the examples that they replace. With a sampling network also
+                `hardness_correlation` of predicted hardness and loss; `selected_loss_ratio`, the
+                mean loss of the selected tuplets over that of the pool; and
+                `selected_oracle_share`, their extra loss over that of the tuplets with the highest
+                losses.
         """
         return {name: float(value) for name, value in self._figures(batch).items()}
 
@@ -190,27 +201,29 @@ class NeuCrowdModel(TupletModel):
         size = groups * batch
         tuplets, classes = self.draw_uniformly(size, 1)
         embeddings = self.embed_rows(tuplets, training=False)
-        stacked = tuple(
-            tf.reshape(value, [groups, batch, *value.shape[1:]])
-            for value in (embeddings, tuplets, classes)
-        )
+
+        def grouped(values: Tensor) -> Tensor:
+            return tf.reshape(values, [groups, batch, *values.shape[1:]])
+
         anchors = tf.map_fn(  # a loop in the graph: batches of one have a thousand groups
             lambda group: self.anchors(group[0], group[1], group[2], training=False),
-            stacked,
+            (grouped(embeddings), grouped(tuplets), grouped(classes)),
             fn_output_signature=embeddings.dtype,
         )
-        anchors = tf.reshape(anchors, tf.shape(embeddings[:, 0]))
+        drawn = embeddings[:, 0]
+        anchors = tf.reshape(anchors, tf.shape(drawn))
         losses = self.losses_to(anchors, embeddings, tuplets)
-        means = tf.math.unsorted_segment_mean(embeddings[:, 0], classes, len(self.index.classes))
+        means = tf.math.unsorted_segment_mean(drawn, classes, len(self.index.classes))
         centres = tf.gather(means, classes)
         spread = tf.reduce_mean(tf.norm(anchors - centres, axis=1))
-        drawn = tf.reduce_mean(tf.norm(embeddings[:, 0] - centres, axis=1))
-        figures = {"anchor_spread": tf.math.divide_no_nan(spread, drawn)}
+        spread_before = tf.reduce_mean(tf.norm(drawn - centres, axis=1))
+        figures = {"anchor_spread": tf.math.divide_no_nan(spread, spread_before)}
         if self.sampler is not None:
             scores = self.hardness(self.sampler, tuplets, training=False)
             count = size // self.pool_factor
-            selected = tf.reduce_mean(tf.gather(losses, keep_hardest(scores, count, True)))
-            oracle = tf.reduce_mean(tf.gather(losses, keep_hardest(losses, count, True)))
+            hardest = keep_hardest(scores, count, selecting=True)
+            selected = tf.reduce_mean(tf.gather(losses, hardest))
+            oracle = tf.reduce_mean(tf.math.top_k(losses, count).values)
             pool = tf.reduce_mean(losses)
             figures |= {
                 "hardness_correlation": correlation(scores, losses),

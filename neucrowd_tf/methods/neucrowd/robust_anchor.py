@@ -8,20 +8,15 @@ from neucrowd_tf.declare.types import Tensor
 
 
 def robust_anchors(
-    members: Tensor,
-    assurance: Tensor,
-    classes: Tensor,
-    num_classes: int,
-    *,
-    reduction: str = "mean",
+    members: Tensor, assurance: Tensor, classes: Tensor, num_classes: int, *, reduction: str
 ) -> Tensor:
     """Returns a batch's robust anchor for each positive class, `[num_classes, h]`.
 
     Under `tf.distribute` the batch is that of all replicas together.
 
     Args:
-        members: `[batch, h]` the selected anchors: their embeddings, or for definition 4's words
-            the examples themselves.
+        members: `[batch, h]` the selected anchors: their embeddings, or, as definition 4 says, the
+            examples themselves.
         assurance: `[batch]` label assurance of the anchors.
         classes: `[batch]` the index of each tuplet's positive class, from 0 to `num_classes - 1`.
         num_classes: how many classes are positive in turn.

@@ -1,6 +1,6 @@
-"""Safety-aware sampling (NeuCrowd, definition 3).
+"""Safety-aware sampling (NeuCrowd, definition 3): safe examples are drawn more often.
 
-Examples whose neighbourhood agrees with their label are drawn more often.
+The neighbours of a safe example agree with its label.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ from sklearn.neighbors import NearestNeighbors
 from neucrowd_tf.declare.types import Array, Floats, Indices, Integers, Mask
 from neucrowd_tf.errors import one_at_a_time
 
-# Instances among which an epoch looks for neighbours. The paper's k is the root of the batch size.
-MOST_COMPARED = 4096
-_ORDER = 0x5AFE  # tells this draw from others of the seed
+MOST_COMPARED = 4096  # instances among which an epoch looks for neighbours
+_ORDER = 0x5AFE  # separates this draw from others of the seed
 
 
 def neighbourhood_size(batch_size: int, num_instances: int) -> int:
-    """Returns k = sqrt(b), b being the batch size, but no more than the other instances there are.
+    """Returns k = sqrt(b) for the batch size b, but at most the number of other instances.
 
     References:
         NeuCrowd, definition 3.
@@ -30,8 +29,9 @@ def neighbourhood_size(batch_size: int, num_instances: int) -> int:
 def compared_instances(num_instances: int, seed: int, epoch: int) -> Indices:
     """Returns the positions of the instances that an epoch compares with each other.
 
-    They are all of up to `MOST_COMPARED`, so that an epoch's time does not grow with their square.
-    Of more, each epoch takes the next part of a random order, which is another one after each pass.
+    Up to `MOST_COMPARED` these are all instances. Of more, each epoch takes the next part of a
+    random order, so that its time does not grow with the square of N. Each pass over all parts has
+    an order of its own.
 
     Args:
         num_instances: N.
@@ -74,7 +74,16 @@ def safe_examples(
 def neighbours_assurance(
     neighbours: Indices, labels: Integers, assurance: Array
 ) -> tuple[Floats, Floats]:
-    """Returns the summed assurance `[N]` of the neighbours with one's label, and of the others."""
+    """Returns the summed assurance of the neighbours with an example's label, and of the others.
+
+    Args:
+        neighbours: `[N, k]` rows.
+        labels: `[N]` class codes.
+        assurance: `[N]` label assurance.
+
+    Returns:
+        two arrays `[N]`.
+    """
     same = labels[neighbours] == labels[:, None]
     weight = assurance[neighbours].astype(np.float64)
     agreeing = np.where(same, weight, 0.0).sum(axis=1)
@@ -102,19 +111,15 @@ def mislabel_detection(safe: Mask, labels: Integers, truth: Integers) -> dict[st
     Args:
         safe: `[N]` from `safe_examples`.
         labels: `[N]` consensus class codes.
-        truth: `[N]` true class codes, -1 where unknown; such rows count only in `safe_share`.
+        truth: `[N]` true class codes, -1 if unknown; such instances are left out.
 
     Returns:
-        `safe_share`; `mislabelled`, the share of wrong labels; and `precision` and `recall` of
-        wrong labels among unsafe instances (NaN of an empty set).
+        `mislabelled`, the share of wrong labels; `unsafe_precision`, the share of wrong labels
+        among unsafe instances; and `unsafe_recall`, the share of unsafe instances among wrong
+        labels. NaN of an empty set.
     """
-    labelled = truth >= 0
-    unsafe = ~safe[labelled]
-    wrong = (labels != truth)[labelled]
-    both = float((unsafe & wrong).sum())
-    return {
-        "safe_share": float(safe.mean()),
-        "mislabelled": float(wrong.mean()) if labelled.any() else float("nan"),
-        "precision": both / unsafe.sum() if unsafe.any() else float("nan"),
-        "recall": both / wrong.sum() if wrong.any() else float("nan"),
-    }
+    known = truth >= 0
+    unsafe = ~safe[known]
+    wrong = (labels != truth)[known]
+    hits = {"mislabelled": wrong, "unsafe_precision": wrong[unsafe], "unsafe_recall": unsafe[wrong]}
+    return {name: float(among.mean()) if len(among) else math.nan for name, among in hits.items()}

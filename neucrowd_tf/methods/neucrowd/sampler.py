@@ -9,11 +9,15 @@ from neucrowd_tf.declare.types import Tensor
 
 
 class SamplingNetwork(keras.layers.Layer):
-    """A weight-shared encoder whose n embeddings, concatenated, give one linear "hardness" score.
+    """A shared encoder whose n concatenated embeddings give one linear "hardness" score.
 
-    A linear score of concatenated embeddings is a sum of one number for each slot, so `score_table`
-    computes those numbers once for each distinct instance, and a whole pool of tuplets is scored by
-    looking them up.
+    Such a score is a sum with one number for each slot of the tuplet. `score_table` computes these
+    numbers once for each distinct instance, and `scores` looks them up for a whole pool of tuplets.
+
+    Args:
+        encoder: `[None, ...] -> [None, h]`.
+        n: size of a tuplet.
+        seed: draws the weights of the linear score.
 
     References:
         NeuCrowd, section 3.3.4. The square loss trains it towards the embedding network's loss.
@@ -47,14 +51,14 @@ class SamplingNetwork(keras.layers.Layer):
         return tf.reduce_sum(tf.gather(tf.reshape(table, [-1]), flat), axis=1) + self.bias
 
 
-def keep_hardest(scores: Tensor, keep: int, selecting: Tensor) -> Tensor:
+def keep_hardest(scores: Tensor, keep: int, *, selecting: Tensor) -> Tensor:
     """Returns the positions `[keep]` of the tuplets with the highest predicted hardness.
 
     Args:
         scores: `[pool]` predicted hardness.
         keep: how many tuplets to keep.
-        selecting: scalar bool; where it is False (the sampling network's warm-up) the first `keep`
-            are taken as drawn.
+        selecting: scalar bool. If it is False (in the sampling network's warm-up), the first `keep`
+            tuplets are taken as they were drawn.
 
     References:
         NeuCrowd, section 3.4, step 1.

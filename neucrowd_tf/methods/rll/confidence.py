@@ -13,7 +13,7 @@ from neucrowd_tf.errors import UsageError
 
 
 def _votes_for(votes: ArrayLike, labels: Integers) -> tuple[Floats, Floats]:
-    """Returns `[N]` votes for each example's own label, and `[N]` all its votes."""
+    """Returns the votes for each example's own label, and all its votes, `[N]` each."""
     counts = np.asarray(votes, dtype=np.float64)
     return counts[np.arange(len(counts)), labels], counts.sum(axis=1)
 
@@ -45,7 +45,7 @@ def class_prior(labels: Integers, num_classes: int) -> Floats:
 
 
 def beta_parameters(
-    prior: ArrayLike, *, mass: float = 1.0, alpha: float | None = None, beta: float | None = None
+    prior: ArrayLike, *, mass: float, alpha: float | None = None, beta: float | None = None
 ) -> tuple[Floats, Floats]:
     """Returns the Beta prior of the confidence in each class's label.
 
@@ -53,9 +53,8 @@ def beta_parameters(
         prior: `[C]` class prior; class c gets Beta(mass * prior[c], mass * (1 - prior[c])), whose
             mean is the prior.
         mass: how many votes the prior counts as.
-        alpha: with two classes, the positive class's Beta(alpha, beta) instead; the negative
-            class's is then Beta(beta, alpha).
-        beta: see `alpha`.
+        alpha, beta: with two classes, parameters in place of the class prior: Beta(alpha, beta) for
+            the positive class and Beta(beta, alpha) for the negative one.
 
     Returns:
         two `[C]` arrays, for and against the label.
@@ -105,12 +104,12 @@ def subsample_annotations(
 ) -> Annotations:
     """Returns annotations with at most `per_instance` labels per instance (d of table III).
 
-    Labels are drawn at random. Of vote counts, each instance's votes are drawn without replacement
-    from its own (hypergeometric), which is the same distribution.
+    Labels are drawn at random. From vote counts, each instance's votes are drawn without
+    replacement (hypergeometric), which is the same distribution.
 
     Args:
         annotations: with or without identities.
-        per_instance: d, at least 1; instances with fewer labels keep what they have.
+        per_instance: d, at least 1; instances with fewer labels keep all of them.
         seed: draws the labels.
 
     References:
@@ -121,9 +120,10 @@ def subsample_annotations(
         votes = annotations.vote_counts().astype(np.int64)
         size = np.minimum(votes.sum(axis=1), per_instance)
         drawn = np.zeros_like(votes)
-        for c in range(votes.shape[1]):
-            drawn[:, c] = draw.hypergeometric(votes[:, c], votes[:, c + 1 :].sum(axis=1), size)
-            size = size - drawn[:, c]
+        for code in range(votes.shape[1]):
+            others = votes[:, code + 1 :].sum(axis=1)
+            drawn[:, code] = draw.hypergeometric(votes[:, code], others, size)
+            size -= drawn[:, code]
         return Annotations.from_votes(
             drawn, instance_names=annotations.instance_names, class_names=annotations.class_names
         )

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from neucrowd_tf.datasets import CrowdDataset
 
 
+_ANNOTATORS = 0xD  # separates the draw of annotations from others of the seed
+
+
 @estimator
 class RLL(TupletEstimator):
     """Embedding from groups of a positive pair and k negatives, weighted by label confidence.
@@ -103,27 +106,32 @@ class RLL(TupletEstimator):
         return bayesian_confidence(votes, labels, parameters)
 
     def evaluation(self, dataset: CrowdDataset) -> Fields:
-        """Returns the label confidence for evaluation.json.
+        """Returns means of the label confidence for evaluation.json.
 
         Returns:
-            `confidence`, its mean; `by_class`, that of each consensus label; with the truth of the
-                training instances also `confidence_right` and `confidence_wrong`, those of right
-                and of wrong labels.
+            `confidence`, over all labels; `by_class`, over each consensus label; with true labels
+                of the training instances also `confidence_right` and `confidence_wrong`, over right
+                and over wrong consensus labels (None without any).
         """
         labels = self.train_labels_[self.kept_]
-        by_class = {
-            str(name): float(self.confidence_[labels == code].mean())
-            for code, name in enumerate(self.classes_.tolist())
-            if (labels == code).any()
+        by_class = {}
+        for code in np.unique(labels):
+            mean = self.confidence_[labels == code].mean()
+            by_class[str(self.classes_.tolist()[code])] = float(mean)
+        figures: Fields = {
+            "confidence": float(self.confidence_.mean()),
+            "by_class": {"confidence": by_class},
         }
-        figures = {"confidence": self.confidence_}
         if dataset.truth is not None:
             truth = dataset.truth[self.rows_[self.kept_]]
-            right = labels == truth
-            figures["confidence_right"] = self.confidence_[right & (truth >= 0)]
-            figures["confidence_wrong"] = self.confidence_[~right & (truth >= 0)]
-        means = {name: float(x.mean()) if len(x) else None for name, x in figures.items()}
-        return {**means, "by_class": {"confidence": by_class}}
+            for name, rows in (
+                ("confidence_right", labels == truth),
+                ("confidence_wrong", (labels != truth) & (truth >= 0)),
+            ):
+                figures[name] = None
+                if rows.any():
+                    figures[name] = float(self.confidence_[rows].mean())
+        return figures
 
     def _model_and_batches(self, data: EmbeddingData) -> tuple[Network, Network]:
         """Returns the grouping-based network of eq. (3), and batches of groups."""
@@ -133,16 +141,7 @@ class RLL(TupletEstimator):
         return model, uniform_batches(self.seed, self.batch_size, self.k + 2)
 
 
-# Parts the draw of annotations from whatever else the seed draws.
-_ANNOTATORS = 0xD
-
 _SETTINGS = settings_in(Path(__file__).with_name("presets.toml"))
 for _name, _variant in _SETTINGS["variants"].items():
-    register_method(
-        _name,
-        summary=_variant["summary"],
-        defaults=_variant["defaults"],
-        presets=EQUAL_PRESETS,
-        changes=_variant.get("changes", ""),
-        space={**ENCODER_SPACE, **_SETTINGS["space"], **_variant.get("space", {})},
-    )(RLL)
+    _space = {**ENCODER_SPACE, **_SETTINGS["space"], **_variant.pop("space", {})}
+    register_method(_name, presets=EQUAL_PRESETS, space=_space, **_variant)(RLL)

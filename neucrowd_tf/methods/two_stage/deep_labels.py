@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 from neucrowd_tf.declare.declarations import estimator
 from neucrowd_tf.declare.registration import register_method
-from neucrowd_tf.declare.types import Fields, NamedValues, Network
+from neucrowd_tf.declare.types import Fields, Network
 from neucrowd_tf.methods.crowd_layers.common.classifier import NetworkClassifier
 from neucrowd_tf.methods.crowd_layers.common.imbalance import CLASS_WEIGHT, class_weight_of
 from neucrowd_tf.methods.crowd_layers.common.network import CompiledNetwork
@@ -18,16 +18,15 @@ from neucrowd_tf.methods.crowd_layers.common.presets import (
 from neucrowd_tf.methods.two_stage.labels_first import Labels, LabelsFirst
 from neucrowd_tf.training.estimator import TrainingData
 
-# DASC, section 4.1, and ICED, section 3.2.
-_DASC: Fields = {"presets": CLASSIFIER_PRESETS, "stronger": CLASSIFIER_STRONGER}
-_ICED: Fields = {}
-_PLAIN: NamedValues = {
+# The baselines of section 3.2 of ICED, and of section 4.1 of DASC.
+_ICED: Fields = {
     "hidden_units": (128, 64),
     "dropout": 0.0,
     "batch_size": 32,
     "epochs": 20,
     "l2": 0.0,
 }
+_DASC: Fields = {"presets": CLASSIFIER_PRESETS, "stronger": CLASSIFIER_STRONGER}
 
 
 @estimator
@@ -37,15 +36,14 @@ class DeepLabels(LabelsFirst, NetworkClassifier):
     Attributes:
         labels_, probas_: `[N]` class codes and `[N, C]` probabilities that the aggregator gave to
             the training instances.
-        confusion_matrices_: `[R, C true, C observed]`, the aggregator's, or None where it is not
-            known who voted.
+        confusion_matrices_: `[R, C true, C observed]`, the aggregator's; None for vote counts.
         model_: Keras model from raw features to {"probabilities" `[None, C]`}.
         history_, n_iter_, best_epoch_, rows_: see `NetworkClassifier`.
     """
 
     reads_batches: ClassVar[bool] = True
 
-    base: Network = "dense"  # not the first argument here, so by name alone
+    base: Network = "dense"  # declared again: here it is not the first argument, so keyword-only
     class_weight: Annotated[
         Any, CLASS_WEIGHT, 'weights of labels by class, such as {"cat": 2.0}; others weigh 1.'
     ] = None
@@ -56,20 +54,21 @@ class DeepLabels(LabelsFirst, NetworkClassifier):
         network.model.set_targets(targets * class_weight_of(self.class_weight, self.classes_))
 
 
-for _name, _aggregator, _summary, _fields in (
-    ("mv_dnn", "mv", "majority vote, then a network of two hidden layers", _ICED),
-    ("ds_dnn", "ds", "Dawid-Skene, then a network of two hidden layers", _ICED),
-    ("mv_dl", "mv", "majority vote, then the base network of the crowd-layer models", _DASC),
-    ("ds_dl", "ds", "Dawid-Skene, then the base network of the crowd-layer models", _DASC),
-):
-    _defaults = {**(_PLAIN if _fields is _ICED else {}), "aggregator": _aggregator}
+for _aggregator, _stage in (("mv", "majority vote"), ("ds", "Dawid-Skene")):
     register_method(
-        _name,
-        summary=_summary,
-        defaults=_defaults,
+        f"{_aggregator}_dnn",
+        summary=f"{_stage}, then a network of two hidden layers",
+        defaults={**_ICED, "aggregator": _aggregator},
         requires_identities=_aggregator == "ds",
         space=SPACE,
-        **_fields,
+    )(DeepLabels)
+    register_method(
+        f"{_aggregator}_dl",
+        summary=f"{_stage}, then the base network of the crowd-layer models",
+        defaults={"aggregator": _aggregator},
+        requires_identities=_aggregator == "ds",
+        space=SPACE,
+        **_DASC,
     )(DeepLabels)
 
 

@@ -6,7 +6,6 @@ their labels alone.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable
@@ -56,7 +55,7 @@ class LabelsFirst(CrowdEstimator):
         '"mv" (majority vote), "ds" (Dawid and Skene), "ds_one_coin" (one accuracy per'
         ' annotator), "glad" or "ordinal" (of ordered classes); or an unfitted aggregator.',
     ] = dataclasses.field(default="mv", kw_only=False)
-    uses_truth: ClassVar[bool] = False  # trains on the true labels, given as one annotator's
+    uses_truth: ClassVar[bool] = False  # trains on true labels, passed as those of one annotator
 
     def _check_crowd(self, crowd: Annotations) -> None:
         super()._check_crowd(crowd)
@@ -69,18 +68,18 @@ class LabelsFirst(CrowdEstimator):
     def _infer(self, annotations: Annotations) -> Floats:
         """Infers labels; returns the weight of each class in training, `[N, C]`.
 
-        They are one-hot, or with `labels="soft"` (a subclass may declare `Labels`) probabilities.
+        The weights are one-hot labels, or probabilities with `labels="soft"`, an argument that a
+        subclass may declare (`Labels`).
         """
         if isinstance(self.aggregator, str):
-            stage = AGGREGATORS[self.aggregator](seed=self.seed)
+            aggregator = AGGREGATORS[self.aggregator](seed=self.seed)
+            with quietly():  # labels settle long before the last digits of the objective
+                aggregator.fit(annotations)
         else:
-            stage = clone(self.aggregator)
-        # Labels settle long before the last digits of an aggregator by name.
-        with quietly() if isinstance(self.aggregator, str) else contextlib.nullcontext():
-            stage.fit(annotations)
-        self.labels_ = stage.labels_
-        self.probas_ = stage.probas_
-        self.confusion_matrices_ = stage.errors_
+            aggregator = clone(self.aggregator).fit(annotations)
+        self.labels_ = aggregator.labels_
+        self.probas_ = aggregator.probas_
+        self.confusion_matrices_ = aggregator.errors_
         if getattr(self, "labels", "hard") == "soft":
             return self.probas_
         return np.eye(len(self.classes_))[self.labels_]
@@ -97,8 +96,11 @@ class TwoStageClassifier(LabelsFirst, LinearClassifier):
         head_: the fitted `LinearHead`.
         labels_, probas_: `[N]` class codes and `[N, C]` probabilities that the aggregator gave to
             the training instances.
-        confusion_matrices_: `[R, C true, C observed]`, the aggregator's, or None where it is not
-            known who voted.
+        confusion_matrices_: `[R, C true, C observed]`, the aggregator's; None for vote counts.
+
+    Example:
+        >>> model = TwoStageClassifier("ds").fit(features, annotations)  # doctest: +SKIP
+        >>> model.predict_proba(new_features)  # doctest: +SKIP
     """
 
     takes_sparse: ClassVar[bool] = True
@@ -112,18 +114,23 @@ class TwoStageClassifier(LabelsFirst, LinearClassifier):
 
 _SPACE: dict[str, tuple[Any, ...]] = {"labels": ("hard", "soft")}
 _EITHER = {**_SPACE, "aggregator": ("ds", "ds_one_coin")}
-for _name, _aggregator, _first in (
-    ("mv_lr", "mv", "majority vote"),
-    ("ds_lr", "ds", "Dawid and Skene's EM"),
-    ("ds_onecoin_lr", "ds_one_coin", "Dawid and Skene's EM with one accuracy per annotator"),
-    ("glad_lr", "glad", "GLAD"),
+for _name, _aggregator, _stage, _space in (
+    ("mv_lr", "mv", "majority vote", _SPACE),
+    ("ds_lr", "ds", "Dawid and Skene's EM", _EITHER),
+    (
+        "ds_onecoin_lr",
+        "ds_one_coin",
+        "Dawid and Skene's EM with one accuracy per annotator",
+        _SPACE,
+    ),
+    ("glad_lr", "glad", "GLAD", _SPACE),
 ):
     register_method(
         _name,
-        summary=f"{_first}, then logistic regression",
+        summary=f"{_stage}, then logistic regression",
         defaults={"aggregator": _aggregator},
         requires_identities=_aggregator != "mv",
-        space=_EITHER if _aggregator == "ds" else _SPACE,
+        space=_space,
     )(TwoStageClassifier)
 
 

@@ -40,7 +40,7 @@ class LinearClassifier(CrowdEstimator):
     def _predict_proba(self, features: Features) -> Array:
         if issparse(features):
             return self.head_.predict_proba(features)
-        # The head makes a copy in float64, of so many values at a time.
+        # The head copies a block in float64, up to `MOST_COPIED` values at a time.
         rows = max(1, MOST_COPIED // math.prod(features.shape[1:]))
         return in_blocks(lambda block: self.head_.predict_proba(_flat(block)), features, rows)
 
@@ -65,10 +65,10 @@ class LinearClassifier(CrowdEstimator):
             weights: `[N, C]` of the pairs; those that are 0 are left out.
         """
         rows, codes = np.nonzero(weights)
-        validation = data.validation
         features = uncopied(_flat(data.features))
         if not np.array_equal(rows, np.arange(features.shape[0])):  # one class each needs no copy
             features = features[rows]
+        validation = data.validation
         if validation is not None:
             validation = (_flat(validation[0]), validation[1])
         return fit_logistic(
@@ -84,10 +84,10 @@ class LinearClassifier(CrowdEstimator):
 
 
 def _flat(features: Features) -> Features:
-    """Returns dense features as `[N, d]`, whatever shape a row had; sparse ones as they are."""
+    """Returns dense features `[N, ...]` as `[N, d]`; sparse ones as they are."""
     if issparse(features):
         return features
     if isinstance(features, ArrayFeatures):
         return features.flat()
-    # Not -1, which NumPy cannot tell for no rows.
+    # NumPy cannot infer -1 if there are no rows.
     return features.reshape(len(features), math.prod(features.shape[1:]))

@@ -17,7 +17,7 @@ distributed = pytest.importorskip("distributed")
 
 
 def test_a_suite_on_a_cluster_with_a_death_has_the_bytes_of_two_jobs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny: Any, without_tensorflow: None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny, without_tensorflow: None
 ) -> None:
     cases = (
         Case(("tiny",), ("mean", "once"), seeds=3),

@@ -13,11 +13,15 @@ from neucrowd_tf.cli.runs import process, run_command
 from neucrowd_tf.io.labels import read_annotations
 from tests.io.importers.exports import EXPORTS, IDS, label_studio, label_studio_result
 
+Printed = pytest.CaptureFixture[str]
+
+Command = Callable[..., int]
+
 Writer = Callable[[Path], Path]
 
 
 @pytest.fixture
-def auto(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+def auto(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     """Runs --method=auto, whose budget leaves three regressions, on texts of an export's tasks."""
     monkeypatch.setattr(process, "start", lambda options: None)  # other tests computed before
     monkeypatch.setattr(process, "start_without_tensorflow", lambda options: None)
@@ -36,7 +40,7 @@ def auto(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     return run
 
 
-def test_auto(auto: Callable[..., int], tmp_path: Path) -> None:
+def test_auto(auto: Command, tmp_path: Path) -> None:
     path = EXPORTS[0][1](tmp_path)
     crowd = read_annotations(path).annotations
     tasks = list(map(str, crowd.instance_names.tolist()))
@@ -52,7 +56,7 @@ def test_auto(auto: Callable[..., int], tmp_path: Path) -> None:
 
 
 def test_one_question_of_several(
-    auto: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    auto: Command, tmp_path: Path, capsys: Printed
 ) -> None:
     path = label_studio(tmp_path)
     tasks = json.loads(path.read_text())
@@ -68,7 +72,7 @@ def test_one_question_of_several(
 
 @pytest.mark.parametrize("write", [row[1] for row in EXPORTS], ids=IDS)
 def test_truncated(
-    write: Writer, auto: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    write: Writer, auto: Command, tmp_path: Path, capsys: Printed
 ) -> None:
     path = write(tmp_path)
     piece = next(path.rglob("*.json")) if path.is_dir() else path
@@ -79,7 +83,7 @@ def test_truncated(
 
 
 def test_gold_is_written_as_the_labels(
-    auto: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    auto: Command, tmp_path: Path, capsys: Printed
 ) -> None:
     rows = [f"t{i};w{w};{['no', 'yes'][i % 2]}" for i in range(12) for w in range(3)]
     path, gold = tmp_path / "a.csv", tmp_path / "gold.csv"

@@ -131,11 +131,3 @@ def test_what_goes_out_is_safe(
     assert "\u202e" not in page and "x" * 1000 not in page and "{{ 7*7 }}" in page
 
 
-def test_annotations_are_read_back_as_they_were(tmp_path: Path) -> None:
-    """No apostrophes here: this file is for reading again."""
-    items = [name for name in NAMES if name.isprintable()]
-    annotators = [f"=annotator+{i}" for i in range(len(items))]
-    labels = [CLASSES[i % 3] for i in range(len(items))]
-    crowd = Annotations.from_arrays(items, annotators, labels)
-    crowd.to_frame().to_csv(tmp_path / "a.csv", index=False, quoting=csv.QUOTE_ALL)
-    assert read_annotations(tmp_path / "a.csv").annotations == crowd

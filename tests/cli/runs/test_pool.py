@@ -18,7 +18,7 @@ from neucrowd_tf.errors import UsageError
 PLUGINS = ("tests.cli.runs.worker_plugin",)
 
 
-def options(out: Path, *methods: str, **more: Any) -> Options:
+def options(out: Path, *methods: str, **more) -> Options:
     passed = Options(dataset=("tiny",), method=methods, output_dir=out, num_runs=2)
     return dataclasses.replace(passed, report=False, **more)
 
@@ -29,7 +29,7 @@ def run(passed: Options) -> tuple[list[str], dict[RunKey, Any]]:
     return lines, outcomes
 
 
-def test_jobs(tiny: Any, tmp_path: Path, without_tensorflow: None) -> None:
+def test_jobs(tiny, tmp_path: Path, without_tensorflow: None) -> None:
     """One pool for everything: workers take seconds to start."""
     lines, outcomes = run(options(tmp_path / "two", "mean", "broken", "killed", jobs=2))
     assert tiny.calls == 0, "nothing ran in this process"
@@ -52,7 +52,7 @@ def test_jobs(tiny: Any, tmp_path: Path, without_tensorflow: None) -> None:
         assert configs[0]["threads"] == configs[1]["threads"]
 
 
-def test_what_no_run_can_go_on_with_ends_the_command(tiny: Any, tmp_path: Path) -> None:
+def test_what_no_run_can_go_on_with_ends_the_command(tiny, tmp_path: Path) -> None:
     passed = dataclasses.replace(options(tmp_path, "mean", jobs=2), device="gpu:63")
     with pytest.raises(UsageError, match="--device: expected another one"):
         run(passed)

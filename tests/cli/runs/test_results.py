@@ -22,6 +22,7 @@ from neucrowd_tf.cli.runs.results import (
 )
 from neucrowd_tf.cli.runs.work import RunKey
 from neucrowd_tf.errors import DataError
+from tests.runs import write_run
 
 
 def row(
@@ -86,11 +87,7 @@ def test_beats_and_the_interval_are_over_instances_where_runs_share_them(tmp_pat
     for method, right in (("m", 8), ("mv_lr", 7)):
         for seed in range(5):
             folder = tmp_path / "d" / method / f"seed-{seed}"
-            folder.mkdir(parents=True)
-            cells = [f"t{i},a,a,{p},{1 - p}" for i in range(10) for p in [0.9 - 0.8 * (i >= right)]]
-            text = "task,label,predicted,p_a,p_b\n" + "\n".join(cells)
-            (folder / "predictions.csv").write_text(text)
-            (folder / "metrics.json").write_text('{"test_digest": "x"}')
+            write_run(folder, np.arange(10) < right, "a" * 10, test_digest="x")
     add_rows(tmp_path, rows)
     written = list(csv.DictReader((tmp_path / "summary.csv").open()))
     (mine,) = (record for record in written if record["method"] == "m")

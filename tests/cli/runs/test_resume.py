@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.testing import assert_allclose
 import pandas as pd
 
 from tests.processes import python
@@ -70,7 +71,7 @@ def same_export(first: Path, second: Path) -> None:
     )
     assert set(one) == {"probabilities", "embedding"}
     for name in one:
-        np.testing.assert_allclose(one[name], two[name], atol=1e-6)
+        assert_allclose(one[name], two[name], atol=1e-6)
 
 
 def flags(out: Path, method: str, *more: str) -> list[str]:
@@ -139,4 +140,4 @@ def test_a_missing_export_is_made_from_the_checkpoints(repository: Path, tmp_pat
     serve = tf.saved_model.load(str(run / "saved_model")).signatures["serving_default"]
     test = load_cancer(None, 0).test
     written = pd.read_csv(run / "predictions.csv")[["p_benign", "p_malignant"]].to_numpy()
-    np.testing.assert_allclose(serve(features=test.features)["probabilities"], written, atol=1e-5)
+    assert_allclose(serve(features=test.features)["probabilities"], written, atol=1e-5)

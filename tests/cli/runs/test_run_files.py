@@ -6,6 +6,7 @@ import io
 import types
 
 import numpy as np
+from numpy.testing import assert_allclose, assert_array_equal
 import pandas as pd
 import pytest
 
@@ -35,7 +36,7 @@ def test_nine_digits_give_float32_back() -> None:
     codes = np.zeros(1000, dtype=int)
     text = predictions_csv(np.arange(1000), codes, codes, proba, np.array([0, 1]))
     read = pd.read_csv(io.StringIO(text))[["p_0", "p_1"]].to_numpy(dtype=np.float32)
-    np.testing.assert_array_equal(read, proba)
+    assert_array_equal(read, proba)
 
 
 def test_annotators_by_hand() -> None:
@@ -58,8 +59,8 @@ def test_annotators_by_hand() -> None:
     assert frame["num_labels"].tolist() == [3, 2, 3, 0]
     consensus, model = frame["agreement_consensus"], frame["agreement_model"]
     assert consensus["b"] == 1.0 and consensus["'+a"] + consensus["c"] == pytest.approx(4 / 3)
-    np.testing.assert_allclose(model, [2 / 3, 1, 2 / 3, np.nan], atol=1e-8)
-    np.testing.assert_allclose(frame["method_skill"], [0.9, 0.8, 0.5, np.nan])
+    assert_allclose(model, [2 / 3, 1, 2 / 3, np.nan], atol=1e-8)
+    assert_allclose(frame["method_skill"], [0.9, 0.8, 0.5, np.nan])
     assert set(frame["recall_0"]) == {0.7} and set(frame["recall_1"]) == {0.6}
     # a: labels beside its own are 0, 1 of task 0, 1, 1 of task 1, 1 of task 2: 3 of 5 are its own.
     assert frame["agreement_others"]["'+a"] == 0.6 and set(frame["note"][:3]) == {"few labels"}

@@ -12,11 +12,15 @@ import pytest
 
 from neucrowd_tf.declare import registration, registry
 
+Printed = pytest.CaptureFixture[str]
+
+Command = Callable[..., int]
+
 RESULTS = ("predictions.csv", "annotators.csv", "evaluation.json")
 
 
 @pytest.fixture
-def run(command: Callable[..., int], tmp_path: Path) -> Callable[..., int]:
+def run(command: Command, tmp_path: Path) -> Command:
     """Runs the method `mean` on `tiny` in the folder `tmp_path`, unless flags say otherwise."""
     return lambda *items: command(
         "--dataset=tiny", "--method=mean", f"--output_dir={tmp_path}", *items
@@ -28,11 +32,11 @@ def files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
-def json_of(path: Path) -> Any:
+def json_of(path: Path):
     return json.loads(path.read_text())
 
 
-def test_tree_and_columns(whole_command: Callable[..., int], tmp_path: Path) -> None:
+def test_tree_and_columns(whole_command: Command, tmp_path: Path) -> None:
     flags = ("--dataset=tiny", "--method=mean", f"--output_dir={tmp_path}")
     assert whole_command(*flags, "--num_runs=2") == 0
     folder = tmp_path / "tiny" / "mean" / "seed-1"
@@ -66,7 +70,7 @@ def test_tree_and_columns(whole_command: Callable[..., int], tmp_path: Path) -> 
 
 
 def test_a_finished_run_is_untouched(
-    run: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run: Command, tmp_path: Path, capsys: Printed
 ) -> None:
     assert run() == 0
     before = files(tmp_path)
@@ -80,7 +84,7 @@ def test_a_finished_run_is_untouched(
 
 
 def test_resume_skips_finished_runs_and_adds_the_others(
-    run: Callable[..., int], tiny: Any, tmp_path: Path
+    run: Command, tiny, tmp_path: Path
 ) -> None:
     assert run("--resume") == 0 and tiny.calls == 1
     before = files(tmp_path / "tiny")
@@ -94,7 +98,7 @@ def test_resume_skips_finished_runs_and_adds_the_others(
 
 
 def test_runs_of_earlier_versions_are_resumed(
-    run: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run: Command, tmp_path: Path, capsys: Printed
 ) -> None:
     """They lack flags, and have null for others that have other defaults now."""
     assert run("--resume") == 0
@@ -112,7 +116,7 @@ def test_runs_of_earlier_versions_are_resumed(
 
 
 def test_a_moved_input_file_is_the_same_and_a_changed_one_is_not(
-    run: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run: Command, tmp_path: Path, capsys: Printed
 ) -> None:
     def table(folder: str, label: str = "x") -> list[str]:
         place = tmp_path / folder
@@ -129,7 +133,7 @@ def test_a_moved_input_file_is_the_same_and_a_changed_one_is_not(
     assert "--annotations: the file has changed since the run" in capsys.readouterr().err
 
 
-def test_half_written_runs(run: Callable[..., int], tmp_path: Path) -> None:
+def test_half_written_runs(run: Command, tmp_path: Path) -> None:
     assert run() == 0
     folder = tmp_path / "tiny" / "mean" / "seed-0"
     whole = files(folder)
@@ -146,13 +150,13 @@ def test_half_written_runs(run: Callable[..., int], tmp_path: Path) -> None:
 
 
 def test_a_method_that_cannot_run_is_skipped_among_several(
-    run: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run: Command, tmp_path: Path, capsys: Printed
 ) -> None:
     assert run("--dataset=tiny_votes", "--method=needs_ids,at_most_one,oracle,mean") == 0
     rows = pd.read_csv(tmp_path / "results.csv").set_index("method")
     skipped = dict.fromkeys(("needs_ids", "at_most_one", "oracle"), "skipped")
     assert dict(rows["status"]) == {**skipped, "mean": "ok"}
-    assert rows.loc["needs_ids", "accuracy":"peak_memory_mb"].isna().all()  # type: ignore[misc]
+    assert rows.loc["needs_ids", "accuracy":"peak_memory_mb"].isna().all()
     assert "no identities" in capsys.readouterr().err
     folder = tmp_path / "tiny_votes"
     status = json_of(folder / "oracle" / "seed-0" / "status.json")
@@ -160,45 +164,42 @@ def test_a_method_that_cannot_run_is_skipped_among_several(
     assert not (folder / "needs_ids" / "seed-0" / "metrics.json").exists()
 
 
-@pytest.mark.parametrize(
-    ("items", "message"),
-    [
-        (["--dataset=tiny_votes", "--method=needs_ids"], "no identities"),
-        (["--dataset=tiny_votes", "--method=at_most_one"], "at most 1 classes"),
-        (["--dataset=tiny_votes", "--method=oracle"], "true labels"),
-        (["--hparam=fail=usage"], "error: --hparam: fail: expected something else"),
-        (["--hparam=fail=value"], "error: --hparam: fail: expected nothing, received 'value'"),
-        (["--method=men"], "--method: no method is named 'men'. Did you mean mean"),
-        (["--dataset=tiny_vote"], "Did you mean tiny_votes or tiny?"),
-        (["--method=at_mozt"], "Did you mean at_most_one"),
-        (["--method=idz"], "Did you mean needs_ids?"),
-        (["--method=zzzzz"], "'zzzzz'. --list shows all names.\n"),
-        (["--hparam=zzzzz=1"], "These exist for mean: ensemble, fail, shift."),
-        (["--hparam=shif=1"], "These exist for mean: ensemble, fail, shift."),
-        (["--hparam=seed=1"], "use --seed"),
-        (["--hparam=oracle.shift=1"], "oracle is not among --method"),
-        (["--dataset_option=rate=1"], "--dataset_option=rate: not an option of tiny"),
-    ],
-)
+WRONG_FLAGS = """
+--dataset=tiny_votes --method=needs_ids => no identities
+--dataset=tiny_votes --method=at_most_one => at most 1 classes
+--dataset=tiny_votes --method=oracle => true labels
+--hparam=fail=usage => error: --hparam: fail: expected something else
+--hparam=fail=value => error: --hparam: fail: expected nothing, received 'value'
+--method=men => --method: no method is named 'men'. Did you mean mean
+--dataset=tiny_vote => Did you mean tiny_votes or tiny?
+--method=at_mozt => Did you mean at_most_one
+--method=idz => Did you mean needs_ids?
+--method=zzzzz => 'zzzzz'. --list shows all names.
+--hparam=zzzzz=1 => These exist for mean: ensemble, fail, shift.
+--hparam=shif=1 => These exist for mean: ensemble, fail, shift.
+--hparam=seed=1 => use --seed
+--hparam=oracle.shift=1 => oracle is not among --method
+--dataset_option=rate=1 => --dataset_option=rate: not an option of tiny
+"""
+
+
+@pytest.mark.parametrize("line", WRONG_FLAGS.strip().splitlines())
 def test_flags_that_cannot_be_used_leave_no_results(
-    command: Callable[..., int],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    items: list[str],
-    message: str,
+    command: Command, tmp_path: Path, capsys: Printed, line: str
 ) -> None:
+    items, message = line.split(" => ")
     flags = ("--dataset=tiny", "--method=mean", f"--output_dir={tmp_path / 'out'}")
-    assert command(*flags, *items) == 2
+    assert command(*flags, *items.split()) == 2
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1
     assert not {"results.csv", "metrics.json"} & {path.name for path in tmp_path.rglob("*")}
 
 
 def test_a_failing_run_does_not_stop_the_others_and_is_tried_again(
-    run: Callable[..., int],
-    tiny: Any,
+    run: Command,
+    tiny,
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Printed,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert run("--method=broken,mean", "--num_runs=2") == 1
@@ -214,7 +215,7 @@ def test_a_failing_run_does_not_stop_the_others_and_is_tried_again(
 
 
 def test_an_output_folder_that_is_a_file(
-    run: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run: Command, tmp_path: Path, capsys: Printed
 ) -> None:
     (tmp_path / "file").write_text("mine")
     assert run(f"--output_dir={tmp_path / 'file' / 'out'}") == 2
@@ -226,7 +227,7 @@ def test_an_output_folder_that_is_a_file(
 
 
 def test_hyper_parameters_reach_the_methods_that_have_them(
-    run: Callable[..., int], tmp_path: Path
+    run: Command, tmp_path: Path
 ) -> None:
     assert run("--method=mean,oracle", "--hparam=shift=0.7", "--hparam=oracle.shift=0.2") == 0
     folders = [tmp_path / "tiny" / method / "seed-0" for method in ("mean", "oracle")]
@@ -234,7 +235,7 @@ def test_hyper_parameters_reach_the_methods_that_have_them(
     assert [values["shift"] for values in parameters] == [0.7, 0.2]
 
 
-def test_a_share_of_the_annotations_is_kept(run: Callable[..., int], tmp_path: Path) -> None:
+def test_a_share_of_the_annotations_is_kept(run: Command, tmp_path: Path) -> None:
     # Three annotators label all of the 40 training instances, the fourth none of them.
     def labels(name: str, *items: str) -> list[int]:
         assert run(*items, f"--output_dir={tmp_path / name}") == 0
@@ -248,7 +249,7 @@ def test_a_share_of_the_annotations_is_kept(run: Callable[..., int], tmp_path: P
     assert sum(labels("few", "--keep_annotations=0.1")) == 12
 
 
-def test_cross_validation(run: Callable[..., int], tmp_path: Path) -> None:
+def test_cross_validation(run: Command, tmp_path: Path) -> None:
     flags = ("--evaluation=cv", "--folds=2", "--repeats=2")
     assert run(*flags) == 0
     rows = pd.read_csv(tmp_path / "results.csv")

@@ -39,18 +39,18 @@ def test_score_is_auc_or_minus_log_loss() -> None:
     assert name == "minus_log_loss" and value == pytest.approx((np.log(0.8) + np.log(0.4)) / 2)
 
 
-def tuned(tiny: Any, path: Path, by: str = "validation", **changes: Any) -> dict[str, Any]:
+def tuned(tiny, path: Path, by: str = "validation", **changes) -> dict[str, Any]:
     dataset = dataclasses.replace(registry.dataset("tiny").load(None, 0), **changes)
     method = registry.method("mean")
 
-    def fit(setting: dict[str, Any], features: Any, crowd: Any, pair: Any) -> Any:
+    def fit(setting: dict[str, Any], features, crowd, pair):
         return method.make(seed=0, **setting).fit(features, crowd, pair)
 
     search = Search(fit, dataset, dataset.annotations, seed=0, by=by)
     return search.best(candidates(method.space, {}, 4, 0), path / "tuning.csv")
 
 
-def test_trials_are_recorded(tiny: Any, tmp_path: Path) -> None:
+def test_trials_are_recorded(tiny, tmp_path: Path) -> None:
     best = tuned(tiny, tmp_path)
     rows = pd.read_csv(tmp_path / "tuning.csv")
     assert list(rows) == ["trial", "metric", "score", "status", "parameters"]
@@ -59,7 +59,7 @@ def test_trials_are_recorded(tiny: Any, tmp_path: Path) -> None:
     assert str(best) == rows["parameters"][rows["score"].idxmax()].replace('"', "'")
 
 
-def test_test_rows_play_no_part(tiny: Any, tmp_path: Path) -> None:
+def test_test_rows_play_no_part(tiny, tmp_path: Path) -> None:
     dataset = registry.dataset("tiny").load(None, 0)
     swapped = dataclasses.replace(
         dataset.test, labels=1 - dataset.test.labels, features=-dataset.test.features
@@ -72,14 +72,14 @@ def test_test_rows_play_no_part(tiny: Any, tmp_path: Path) -> None:
 
 
 def test_without_validation_data_the_folds_are_scored_against_the_crowd(
-    tiny: Any, tmp_path: Path
+    tiny, tmp_path: Path
 ) -> None:
     tuned(tiny, tmp_path, validation=None)
     assert tiny.calls == 4 * 3
     assert pd.read_csv(tmp_path / "tuning.csv")["score"].between(0.5, 1).all()
 
 
-def test_by_crowd_the_validation_split_plays_no_part(tiny: Any, tmp_path: Path) -> None:
+def test_by_crowd_the_validation_split_plays_no_part(tiny, tmp_path: Path) -> None:
     tuned(tiny, tmp_path / "kept", by="crowd")
     tuned(tiny, tmp_path / "none", validation=None)
     remaining, none = (tmp_path / name / "tuning.csv" for name in ("kept", "none"))
@@ -87,7 +87,7 @@ def test_by_crowd_the_validation_split_plays_no_part(tiny: Any, tmp_path: Path) 
 
 
 def test_a_failing_trial_is_recorded(
-    tiny: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     method = registry.Method("mean", tiny, "", space={"fail": ("error",), "shift": (0.2,)})
     monkeypatch.setitem(registration.METHODS, "mean", method)

@@ -3,61 +3,36 @@
 from __future__ import annotations
 
 import html
-import json
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.cli.commands import call
 
 pytestmark = pytest.mark.usefixtures("inferred_once")
 
 
-def test_a_csv_becomes_a_page(
-    tmp_path: Path, crowd: tuple[Annotations, np.ndarray], capsys: pytest.CaptureFixture[str]
-) -> None:
-    crowd[0].to_frame().to_csv(tmp_path / "a.csv", index=False)
-    output = tmp_path / "page.html"
-    assert call("report", [f"--annotations={tmp_path / 'a.csv'}", f"--output={output}"]) == 0
-    assert "Annotator reliability" in output.read_text(encoding="utf-8")
-    assert capsys.readouterr().out.strip() == str(output)
-
-
-def test_names_and_signs_of_the_users_own(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], cli: Any
-) -> None:
-    rows = [
-        f"{task};{who};{'xy'[(task + (who == 'gpt')) % 2]}" for task in range(8) for who in "uv"
-    ]
-    rows += [f"{task};gpt;{'xy'[task % 2]}" for task in range(8)]
+def test_names_and_signs_of_the_users_own(tmp_path: Path, cli) -> None:
+    rows = [f"{task};gpt;{'xy'[task % 2]}" for task in range(8)]
+    rows += [f"{task};{who};{'xy'[task % 2]}" for task in range(8) for who in "uv"]
     (tmp_path / "a.csv").write_text("\n".join(["text id;who;said", *rows]) + "\n")
     (tmp_path / "t.csv").write_text("text id;said\n0;x\n1;y\n")
     output = tmp_path / "page.html"
     flags = [f"--annotations={tmp_path / 'a.csv'}", f"--gold={tmp_path / 't.csv'}"]
-    flags += [
-        "--separator=;",
-        "--task_column=text id",
-        "--worker_column=who",
-        "--label_column=said",
-    ]
-    assert call("report", [*flags, "--model_annotator=gpt", f"--output={output}"]) == 0
+    flags += ["--separator=;", "--task_column=text id"]
+    flags += ["--worker_column=who", "--label_column=said"]
+    named = [*flags, "--model_annotator=gpt"]
+    assert cli("report", [*named, f"--output={output}"]).out.strip() == str(output)
     page = output.read_text(encoding="utf-8")
     assert "is a model and is left out" in page and "Model &#39;gpt&#39;: " in page
-    capsys.readouterr()
-    assert cli("report", [*flags, "--model_annotator=gpt", "--output=-"]).out == output.read_text(
-        encoding="utf-8"
-    )
-    assert (
-        "--model_annotator: no annotator is named"
-        in cli("report", [*flags, "--model_annotator=claude", f"--output={output}"], 2).err
-    )
+    assert cli("report", [*named, "--output=-"]).out == page
+    unknown = [*flags, "--model_annotator=claude", f"--output={output}"]
+    assert "--model_annotator: no annotator is named" in cli("report", unknown, 2).err
 
 
-def test_flags(tmp_path: Path, cli: Any) -> None:
+def test_flags(tmp_path: Path, cli) -> None:
     wrong = {
         "--anotations=x": "flag 'anotations'. Did you mean: annotations",
         "--annotations=/none.csv": "no such file",
@@ -146,29 +121,24 @@ def test_one_class_prints_no_warning(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "nan" not in page.lower()
 
 
-def test_texts_of_items_and_ties(tmp_path: Path, cli: Any) -> None:
-    labels = {0: ["yes", "no"], **{task: ["yes" if task % 2 else "no"] * 3 for task in range(1, 7)}}
-    result = [
-        {
-            "id": task,
-            "data": {"text": f"the text <{task}>"},
-            "annotations": [
-                {
-                    "completed_by": who,
-                    "result": [{"from_name": "s", "type": "choices", "value": {"choices": [name]}}],
-                }
-                for who, name in enumerate(names)
-            ],
-        }
-        for task, names in labels.items()
-    ]
-    (tmp_path / "e.json").write_text(json.dumps(result))
-    output = tmp_path / "p.html"
-    assert call("report", [f"--annotations={tmp_path / 'e.json'}", f"--output={output}"]) == 0
+def test_texts_of_items_and_ties(tmp_path: Path, cli) -> None:
+    labels = ["yes no", *(["no no no", "yes yes yes"] * 3)]
+    rows = [f"{task},{who},{label}" for task, row in enumerate(labels)
+            for who, label in enumerate(row.split())]  # fmt: skip
+    path, output = tmp_path / "a.csv", tmp_path / "p.html"
+    table = [f"{row},the text <{row[0]}>" for row in rows]
+    path.write_text("\n".join(["item,annotator,label,text", *table]) + "\n")
+    assert call("report", [f"--annotations={path}", f"--output={output}"]) == 0
     page = output.read_text(encoding="utf-8")
     assert "the text &lt;0&gt;" in page and "tie of 2" in page
     # The interval of the expected accuracy is on its tile.
     tile = r"<b>0\.\d+</b><span>\[0\.\d+, [01]\.\d+\]<br></span><span>expected"
     assert re.search(tile, page)
-    rows = cli("relabel", [f"--annotations={tmp_path / 'e.json'}", "--budget=2"]).out.splitlines()
-    assert any(row.endswith(",the text <0>") for row in rows)
+    plan = cli("relabel", [f"--annotations={path}", "--budget=2"]).out.splitlines()
+    assert any(row.endswith(",the text <0>") for row in plan)
+
+
+def test_decimal_commas_are_numbers_of_a_scale(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("Item;Rater;Score\n0;a;2,5\n0;b;1,0\n1;a;2,5\n1;b;1,0\n")
+    output = f"--output={tmp_path / 'p.html'}"
+    assert call("report", [f"--annotations={tmp_path / 'a.csv'}", "--scale=interval", output]) == 0

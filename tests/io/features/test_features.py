@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import time
+import tomllib
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_array_equal
 
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.features import FeatureTable, read_features, read_texts
@@ -21,7 +23,7 @@ FRAME = pd.DataFrame(
 )
 
 
-def read(folder: Path, text: str, ignore: tuple[str, ...] = (), **flags: Any) -> FeatureTable:
+def read(folder: Path, text: str, ignore: tuple[str, ...] = (), **flags) -> FeatureTable:
     (folder / "f.csv").write_text(text, encoding="utf-8")
     return read_features(folder / "f.csv", TableOptions.of(**flags), ignore)
 
@@ -41,51 +43,19 @@ def test_csv_and_parquet_are_read_alike(tmp_path: Path) -> None:
         assert table.rows.tolist() == [[1.5, 1, 1], [-2, 2, 0], [0.25, 3, 1]], path
 
 
-@pytest.mark.parametrize(
-    ("text", "flags", "items", "names"),
-    [
-        ("item_id,x\n1,2\n7,3\n", {}, ["1", "7"], ["x"]),
-        ("id,x\n1,2\n7,3\n", {}, ["1", "7"], ["x"]),
-        ("a,b,x\n1,2,3\n1,7,4\n", {"task_column": "a,b"}, ["1,2", "1,7"], ["x"]),
-        ("key;x\n1;2\n7;3\n", {"task_column": "key"}, ["1", "7"], ["x"]),
-        ("task,x\n1,2\n7,3\n", {"task_column": "docID", "separator": ";"}, ["1", "7"], ["x"]),
-        ("task,x,p_yes,votes,price\n1,2,3,4,5\n", {}, ["1"], ["x", "p_yes", "votes", "price"]),
-        ('"task","x, y"\n"a, b",2\n', {}, ["a, b"], ["x, y"]),
-        ("task,x\na,true\nb,FALSE\nc,1\n", {}, ["a", "b", "c"], ["x"]),
-    ],
-)
-def test_tables_that_are_read(
-    tmp_path: Path, text: str, flags: dict[str, str], items: list[str], names: list[str]
-) -> None:
-    table = read(tmp_path, text, **flags)
-    assert (table.items.tolist(), table.names) == (items, names)
+CASES = tomllib.loads((Path(__file__).parent / "cases.toml").read_text("utf-8"))
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("task,x\na,1\nb,\n", r"f\.csv: line 3: column 'x': '' is not .* \[bad_feature\]"),
-        ("task,x\na,1\n\nb,inf\n", r"line 4: column 'x': 'inf' .*--ignore_columns=x"),
-        ("task,x\na,1\nb,1e309\n", r"line 3: column 'x': '1e309'"),
-        (f"task,x\na,{'9' * 400}\n", r"line 2: column 'x': '999"),
-        ("sep=;\ntask;x\na;1\n", r"line 1: 'sep=;' is a line of Excel's; remove it"),
-        ("task,x\na,two\n", r"line 2: column 'x': 'two'"),
-        ("task,x\na,1\nb,2\na,3\n", r"line 4: item 'a' occurs twice"),
-        ("task,x\na,1\n ,2\n", r"line 3: the item has no id"),
-        ("task,x\n", "the file has no rows"),
-        ("task\na\n", "'task' is the only column"),
-        ("foo,x\n1,2\n", r"no item column.*--task_column.*\[missing_role\]"),
-        ("task,item,x\na,b,1\n", r"'task' and 'item' both mean the item.*\[two_columns\]"),
-        ("task,x,label\na,1,2\n", r"'label' is named as a label.*--ignore_columns=label.*\[leak\]"),
-        ("task,x,Worker_ID\na,1,2\n", r"'Worker_ID' is named as an annotator"),
-        ("task,x,true_label\na,1,2\n", r"'true_label' is named as true labels"),
-        ("task,x\na,1,2\n", r"line 2: 3 cells, but the header has 2.*\[row_length\]"),
-        ("task,x,x\na,1,2\n", r"two columns 'x'.*\[column_twice\]"),
-    ],
-)
-def test_tables_that_are_rejected(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        read(tmp_path, text)
+@pytest.mark.parametrize("case", CASES["read"])
+def test_tables_that_are_read(case: dict[str, Any], tmp_path: Path) -> None:
+    table = read(tmp_path, case["table"], **case.get("flags", {}))
+    assert (table.items.tolist(), table.names) == (case["items"], case["names"])
+
+
+@pytest.mark.parametrize("case", CASES["rejected"], ids=lambda case: case["message"])
+def test_tables_that_are_rejected(case: dict[str, str], tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=case["message"]):
+        read(tmp_path, case["table"])
 
 
 def test_the_index_of_a_frame_is_not_read(tmp_path: Path) -> None:
@@ -157,8 +127,8 @@ def test_large_tables_are_read_by_pandas(tmp_path: Path) -> None:
     assert time.monotonic() - began < 5
     (tmp_path / "f.csv").write_text((tmp_path / "f.csv").read_text() + "last," + "1," * 49 + "true")
     slow = read_features(tmp_path / "f.csv")
-    np.testing.assert_array_equal(fast.rows, np.float32(rows))
-    np.testing.assert_array_equal(slow.rows, [*fast.rows, np.ones(50)])
+    assert_array_equal(fast.rows, np.float32(rows))
+    assert_array_equal(slow.rows, [*fast.rows, np.ones(50)])
 
 
 def test_texts(tmp_path: Path) -> None:

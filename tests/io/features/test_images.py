@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import builtins
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import DataError, UsageError
@@ -29,7 +29,7 @@ def test_images_in_the_order_of_their_names(tmp_path: Path) -> None:
     (folder / "notes.txt").write_text("text")
     items, rows = read_images(folder)
     assert items.tolist() == ["a", "b"] and rows.shape == (2, 3, 4, 3) and rows.dtype == np.float32
-    np.testing.assert_allclose(rows[:, 0, 0], [[0.2, 0, 1], [0, 0, 1]], atol=1e-6)
+    assert_allclose(rows[:, 0, 0], [[0.2, 0, 1], [0, 0, 1]], atol=1e-6)
     assert read_images(folder, 8)[1].shape == (2, 8, 8, 3)
 
 
@@ -44,7 +44,7 @@ def test_images_as_they_are_shown(tmp_path: Path) -> None:
     image.new("RGBA", (2, 2), (0, 0, 0, 0)).save(tmp_path / "b" / "x.png")
     assert (read_images(tmp_path / "b")[1] == 1.0).all()
     image.fromarray(np.full((2, 2), 13107, np.uint16)).save(tmp_path / "c" / "x.png")
-    np.testing.assert_allclose(read_images(tmp_path / "c")[1], 0.2, atol=1e-4)
+    assert_allclose(read_images(tmp_path / "c")[1], 0.2, atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_damaged_image_and_no_folder(tmp_path: Path) -> None:
 def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     original = builtins.__import__
 
-    def without(name: str, *arguments: Any, **options: Any) -> Any:
+    def without(name: str, *arguments, **options):
         if name.split(".")[0] == "PIL":
             raise ImportError(name)
         return original(name, *arguments, **options)

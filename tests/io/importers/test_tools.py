@@ -41,7 +41,7 @@ def name_of(path: Path) -> str | None:
     return None if module is None else module.__name__.rpartition(".")[2]
 
 
-def read(path: Path, **flags: Any) -> LabelColumns:
+def read(path: Path, **flags) -> LabelColumns:
     options = TableOptions.of(**flags)
     head = Head(path, options)
     module = find(head)
@@ -51,7 +51,7 @@ def read(path: Path, **flags: Any) -> LabelColumns:
     return columns
 
 
-def texts_of(column: Any) -> list[Any]:
+def texts_of(column) -> list[Any]:
     """The cells of a column, which may be held as texts and codes."""
     return [column[0][code] for code in column[1]] if isinstance(column, tuple) else [*column]
 
@@ -100,7 +100,7 @@ def test_what_is_left_out_is_counted(
 CASES = json.loads((Path(__file__).parent / "cases.json").read_text(encoding="utf-8"))
 
 
-def write(folder: Path, name: str, content: Any) -> Path:
+def write(folder: Path, name: str, content) -> Path:
     path = folder / name
     if name.endswith(".jsonl"):
         content = "".join(json.dumps(line) + "\n" for line in content)
@@ -117,35 +117,10 @@ def test_forms_of_answers(name: str, tmp_path: Path) -> None:
     assert [" ".join(map(str, row)) for row in triples(columns)] == case["labels"]
 
 
-FOLDERS = {
-    "Label Studio's tasks": {
-        "1.json": {"id": 1, "data": {}, "annotations": [annotation("ann", "yes")]},
-        "2": {"id": 2, "data": {}, "annotations": [annotation("bob", "no")]},
-        ".DS_Store": "x",
-    },
-    "Label Studio's annotations": {
-        f"{item}.json": {"task": {"id": item, "data": {}}, **annotation(who, label)}
-        for item, who, label in ((1, "ann", "yes"), (2, "bob", "no"))
-    },
-    "Potato": {
-        f"{who}/user_state.json": {
-            "user_id": who,
-            "instance_id_to_label_to_value": {
-                item: [
-                    [{"schema": "mood", "name": label}, "true"],
-                    [{"schema": "mood", "name": "other"}, "false"],
-                ]
-            },
-        }
-        for item, who, label in (("1", "ann", "yes"), ("2", "bob", "no"))
-    },
-}
-
-
-@pytest.mark.parametrize("name", FOLDERS)
+@pytest.mark.parametrize("name", CASES["folders"])
 @pytest.mark.parametrize("packed", [False, True])
 def test_folders(name: str, packed: bool, tmp_path: Path) -> None:
-    for file, content in FOLDERS[name].items():
+    for file, content in CASES["folders"][name].items():
         path = tmp_path / "out" / file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(content))
@@ -195,7 +170,7 @@ def test_what_is_rejected(name: str, tmp_path: Path) -> None:
         ("lists.json", {"t1": [{"who": "ann", "what": "yes"}]}),
     ],
 )
-def test_files_of_no_tool(name: str, content: Any, tmp_path: Path) -> None:
+def test_files_of_no_tool(name: str, content, tmp_path: Path) -> None:
     assert name_of(write(tmp_path, name, content)) is None
 
 
@@ -219,5 +194,5 @@ def test_every_importer_is_tested() -> None:
         ({"boundingBoxes": []}, None),
     ],
 )
-def test_choices_of_a_form(value: Any, choices: list[Any] | None) -> None:
+def test_choices_of_a_form(value, choices: list[Any] | None) -> None:
     assert choices_of(value) == choices

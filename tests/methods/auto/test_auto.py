@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import threadpoolctl
+from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.aggregation.ordinal import OrdinalConsensus
 from neucrowd_tf.annotations import Annotations, simulation
@@ -96,8 +98,16 @@ def test_a_real_difference_is_told(fitted: tuple[Auto, Path]) -> None:
     alone = registry.method("ds_lr").make(seed=1, Cs=STRENGTHS).fit(features, crowd)
     heated = alone.predict_proba(features) ** (1 / result.estimator_.temperature_)
     expected = heated / heated.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(result.predict_proba(features), expected, atol=1e-3)
+    assert_allclose(result.predict_proba(features), expected, atol=1e-3)
     assert result.confusion_matrices_.shape == (9, 2, 2) and not hasattr(result, "transform")
+
+
+def test_a_refit_has_no_results_of_the_earlier_fit() -> None:
+    features, crowd, _ = _crowd(size=40)
+    model = Auto(FAST, jobs=1).fit(features, crowd)
+    assert model.confusion_matrices_.shape == (9, 2, 2)
+    fewer, others, _ = _crowd(size=40, spam=0)
+    assert model.fit(fewer, others).confusion_matrices_.shape == (3, 2, 2)
 
 
 def _reasons(result: Auto) -> dict[str, str]:
@@ -152,8 +162,10 @@ def test_who_stops_listening_ends_the_threads() -> None:
     features, crowd, _ = _crowd(size=8)
     cheap, *dear = (Candidate(str(cost), "mv_lr", {}, cost) for cost in (0.0, 1.0, 2.0))
     ended: list[str] = []
+    all_have_begun = threading.Barrier(3)
 
     def work(task: Task) -> str:
+        all_have_begun.wait(10)
         if task.candidate is not cheap:
             assert task.stop is not None and task.stop.wait(10)
             with pytest.raises(KeyboardInterrupt):
@@ -210,7 +222,7 @@ def test_it_is_saved_and_loaded(fitted: tuple[Auto, Path], tmp_path: Path) -> No
     result.save(tmp_path / "auto")
     again = load(tmp_path / "auto")
     assert again.recommendation_ == result.recommendation_
-    np.testing.assert_allclose(again.predict_proba(features), result.predict_proba(features))
+    assert_allclose(again.predict_proba(features), result.predict_proba(features))
 
 
 def test_small_and_odd_data() -> None:
@@ -334,10 +346,10 @@ def test_texts_are_sparse_for_regressions_and_reduced_for_networks(tmp_path: Pat
     odd = [*texts, "日本語", "новый текст", "?"]
     result.save(tmp_path / "saved")
     expected = result.predict_proba(odd)
-    np.testing.assert_allclose(load(tmp_path / "saved").predict_proba(odd), expected, atol=1e-6)
+    assert_allclose(load(tmp_path / "saved").predict_proba(odd), expected, atol=1e-6)
     vectors = result.text_layer()(tf.constant(odd))
     served = result.inference_model()(vectors)["probabilities"]
-    np.testing.assert_allclose(served, expected, atol=1e-4)
+    assert_allclose(served, expected, atol=1e-4)
 
 
 def test_ordered_classes_are_inferred_and_judged_as_such() -> None:
@@ -352,7 +364,7 @@ def test_ordered_classes_are_inferred_and_judged_as_such() -> None:
     assert (shares[:, 0] < 0.5).any()
     recommended = result.recommendation_
     expected = OrdinalConsensus().fit(crowd).labels_
-    np.testing.assert_array_equal(result.consensus_, expected)
+    assert_array_equal(result.consensus_, expected)
     assert [row["method"] for row in recommended["methods"]][:2] == ["mv_lr", "ordinal_lr"]
     assert "Mean absolute error (0 < 1 < 2 < 3; expected): 0." in recommended["text"]
     distance = np.abs(result.held_out_probas_.argmax(axis=1) - truth).mean()

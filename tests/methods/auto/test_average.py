@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.declare import registry
@@ -24,14 +25,14 @@ def _table(size: int = 60) -> tuple[np.ndarray, Annotations]:
 def test_the_geometric_mean_by_hand() -> None:
     """(.9, .1) and (.5, .5): sqrt(.45) and sqrt(.05), a ratio of 3, so (.75, .25)."""
     result = np.exp(mean_logits([np.array([[0.9, 0.1]]), np.array([[0.5, 0.5]])]))
-    np.testing.assert_allclose(result, [[0.75, 0.25]])
+    assert_allclose(result, [[0.75, 0.25]])
     # A member that excludes a class does not exclude it for all.
     sure = np.exp(mean_logits([np.array([[1.0, 0.0]]), np.array([[0.1, 0.9]])]))
     ratio = np.sqrt(LEAST * 0.9 / 0.1)
     # Weights of 3 to 1: (.9 / .1)^(3/4) = 5.196.
     most = np.exp(mean_logits([np.array([[0.9, 0.1]]), np.array([[0.5, 0.5]])], [3.0, 1.0]))
-    np.testing.assert_allclose(most[0, 0] / most[0, 1], 9**0.75)
-    np.testing.assert_allclose(sure[0, 1], ratio / (1 + ratio), rtol=1e-6)
+    assert_allclose(most[0, 0] / most[0, 1], 9**0.75)
+    assert_allclose(sure[0, 1], ratio / (1 + ratio), rtol=1e-6)
 
 
 @pytest.mark.parametrize("same", [pytest.param(False, marks=pytest.mark.ci), True])
@@ -50,9 +51,9 @@ def test_members_export_as_one_model_and_are_saved(tmp_path: Path, same: bool) -
         naive *= np.maximum(member.predict_proba(features), LEAST) ** weight
     naive = (naive / naive.sum(axis=1, keepdims=True)) ** (1 / 1.7) * np.exp(shift)
     naive /= naive.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(average.predict_proba(features), naive, rtol=1e-6)
+    assert_allclose(average.predict_proba(features), naive, rtol=1e-6)
     served = np.asarray(average.inference_model()(features)["probabilities"])
-    np.testing.assert_allclose(served, naive, atol=1e-5)
+    assert_allclose(served, naive, atol=1e-5)
     average.save(tmp_path / "average")
     again = load(tmp_path / "average").predict_proba(features)
-    np.testing.assert_allclose(again, naive, atol=1e-6)
+    assert_allclose(again, naive, atol=1e-6)

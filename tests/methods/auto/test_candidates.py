@@ -33,23 +33,24 @@ def test_the_data_decide_what_comes_early() -> None:
     x = np.random.default_rng(0).normal(size=(60, 5)).astype(np.float32)
     few = {"sparse": crowd(2, 30), "dense": crowd(2, 3), "rare": crowd(2, 3, rare=10)}
     third = {
-        name: affordable(x, each, None, balanced=False)[0][2].name for name, each in few.items()
+        name: affordable(x, each, None, balanced=False, methods=None)[0][2].name
+        for name, each in few.items()
     }
     assert third == {"sparse": "dasc_crowd_layer", "dense": "anno_reg", "rare": "iced"}
     names = ["mv_lr", "dasc_anno_reg", "anno_reg"]
     assert self_trained(few["sparse"], names) == ["dasc_anno_reg"]
     assert self_trained(few["dense"], names) == []
-    chosen, reasons, left = affordable(x, few["dense"], 9.0, balanced=False)
+    chosen, reasons, left = affordable(x, few["dense"], 9.0, balanced=False, methods=None)
     assert sum(one.seconds for one in chosen) == pytest.approx(9.0 - left) and left > 0.4 * 9 - 1e-9
     assert "does not fit into the budget of 9 s" in reasons["crowdingu"]
 
 
 def test_networks_on_texts_cost_a_reduction_once() -> None:
     texts, few = np.array(["word " * 200] * 60, object), crowd(2, 3)
-    cheap, reasons, _ = affordable(texts, few, 5.0, balanced=False)
+    cheap, reasons, _ = affordable(texts, few, 5.0, balanced=False, methods=None)
     assert {one.name for one in cheap} == {"mv_lr", "ds_lr", "softprob"}
     assert len(set(reasons.values())) == 1  # which the report states in one line
-    several, _, left = affordable(texts, few, 100.0, balanced=False)
+    several, _, left = affordable(texts, few, 100.0, balanced=False, methods=None)
     assert sum("Cs" not in one.hparams for one in several) > 2
     letters = 60 * 1000
     extra = COUNTING * letters + REDUCING * letters / LETTERS
@@ -69,17 +70,19 @@ def test_the_heaviest_networks_are_fitted_again(monkeypatch: pytest.MonkeyPatch)
     again = np.array([[0.9, 0.1], [0.5, 0.5]])
 
     def outcomes(function, tasks, jobs, action):
-        assert function is search.held_out and not action
+        assert function is search.held_out
         return {one.name: search.Outcome(one.name, 0.0, again) for one in tasks}
 
     monkeypatch.setattr(search, "outcomes", outcomes)
     first = np.array([[0.1, 0.9], [0.5, 0.5]])
     predicted = dict.fromkeys(tasks, first)
-    repeats = Auto()._repeat(tasks, list(tasks), 17.0, predicted, slice(None), False)
+    fits = Auto()._repeat(tasks, list(tasks), 17.0, predicted, slice(None))
     # 17 s: two of 6 for a, none of 9 for b, one of 3 for c.
-    assert {name: [one.name for one in several] for name, several in repeats.items()} == {
-        "a": ["a-2", "a-3"],
-        "c": ["c-2"],
+    assert {name: [one.name for one in several] for name, several in fits.items()} == {
+        "a": ["a", "a-2", "a-3"],
+        "regression": ["regression"],
+        "b": ["b"],
+        "c": ["c", "c-2"],
     }
     cube = 9.0 ** (1 / 3)  # the geometric mean's odds of .1 once and .9 twice
     np.testing.assert_allclose(predicted["a"][0], [cube / (1 + cube), 1 / (1 + cube)])
@@ -91,8 +94,8 @@ def test_members_that_make_other_mistakes_have_half_of_the_even_weight() -> None
     each = crowd(2, 30)
     labels = each.vote_counts().argmax(axis=1)
     held = dict.fromkeys("abcd", np.where(np.eye(2)[labels] > 0, 0.8, 0.2))
-    selected = Selected(list("abcd"), dict.fromkeys("abcd", np.zeros(2)))
-    weights = pooling.weigh(held, selected, Evidence.of(each, labels, 0), unlike=["d", "e"])
+    selected = Selected(list("abcd"), dict.fromkeys("abcd", np.zeros(2)), unlike=["d", "e"])
+    weights = pooling.weigh(held, selected, Evidence.of(each, labels, 0))
     # Members alike have the same fitted weight, 1/4; even parts are 1/6 and 1/2.
     expected = [0.25 / 4 + 0.75 / 6] * 3 + [0.25 / 4 + 0.75 / 2]
     np.testing.assert_allclose(weights, expected, atol=1e-3)
@@ -108,4 +111,4 @@ def test_networks_for_images_are_convolutional() -> None:
     assert by_name["anno_reg"].cost == pytest.approx(1 + 20 * 300 * 64 * 7e-7)
     flat = {one.name: one for one in candidates(images.reshape(300, -1), labels)}
     assert "base" not in flat["anno_reg"].hparams
-    assert affordable(images, labels, None, balanced=False)[2] > BUDGET
+    assert affordable(images, labels, None, balanced=False, methods=None)[2] > BUDGET

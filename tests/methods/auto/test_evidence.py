@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.methods.auto.candidate_selection import Selected, select
@@ -32,7 +33,7 @@ def test_a_label_s_likelihood_against_a_loop() -> None:
                 logs.append(np.log(sum(predicted[instance, c] * emitted[c] for c in range(3))))
     result = label_log_likelihood(predicted, evidence)
     assert result == pytest.approx(np.mean(logs))
-    np.testing.assert_allclose(evidence.errors(predicted).sum(axis=2), 1.0)
+    assert_allclose(evidence.errors(predicted).sum(axis=2), 1.0)
 
 
 def test_the_determinant_by_hand_and_blind_to_names_of_classes() -> None:
@@ -116,6 +117,6 @@ def test_a_rare_class_is_corrected_as_far_as_labels_tell() -> None:
     scored = select(held, evidence, balanced=True)
     shares = np.log(held["timid"].mean(axis=0))
     # log(.7 / .3) = .85, and the log shares differ by log(.925 / .075) = 2.5: a half suffices.
-    np.testing.assert_allclose(scored.corrections["timid"], 0.5 * shares)
+    assert_allclose(scored.corrections["timid"], 0.5 * shares)
     assert not scored.corrections["even"].any()
     assert not select(held, evidence).corrections["timid"].any()

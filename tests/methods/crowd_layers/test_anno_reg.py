@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from neucrowd_tf.methods.crowd_layers.anno_reg import AnnoReg, ConfusionHead
 from tests.crowds import SMALL_LAYER as SMALL
@@ -30,8 +31,8 @@ def test_anno_reg_rows_are_distributions():
     head.matrix.assign(rng.normal(size=(2, 3, 3)))
     matrices = softmax(np.asarray(head.matrix))
     expected = np.stack([p @ matrices[r] for r in range(2)], axis=1)
-    np.testing.assert_allclose(softmax(np.asarray(head(p))), expected, atol=1e-5)
-    np.testing.assert_allclose(expected.sum(-1), 1.0, atol=1e-6)
+    assert_allclose(softmax(np.asarray(head(p))), expected, atol=1e-5)
+    assert_allclose(expected.sum(-1), 1.0, atol=1e-6)
     trace = np.mean([np.trace(m) for m in matrices])
     assert float(head.penalty(p)) == pytest.approx(0.5 * trace, abs=1e-5)
 
@@ -39,4 +40,4 @@ def test_anno_reg_rows_are_distributions():
 def test_anno_reg_column_is_eq_10():
     head = ConfusionHead(1, "column", trace_weight=0.0, initial=0.0)
     # W = 0: each column is uniform over the 2 true classes, so p W = (.5, .5) whatever p is.
-    np.testing.assert_allclose(head(np.array([[0.9, 0.1]], np.float32)), [[[0.5, 0.5]]], atol=1e-6)
+    assert_allclose(head(np.array([[0.9, 0.1]], np.float32)), [[[0.5, 0.5]]], atol=1e-6)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.methods.crowd_layers.ccc import CoupledHead, distilled, expertise_groups
@@ -36,9 +37,9 @@ def test_correction_by_hand():
     gain = np.array([[[0.0, -2.0], [1.0, 0.5]]], np.float32)
     matrices = np.array([[[3.0, 0.0], [0.0, 1.0]], [[4.0, 0.0], [0.0, 1.0]]], np.float32)
     # The largest gain is 2, the largest entry 4: .5 * 4 / 2 = 1 times the gain.
-    np.testing.assert_allclose(correction(gain, matrices, 0.5), gain)
-    np.testing.assert_allclose(correction(1000 * gain, matrices, 0.5), gain)
-    np.testing.assert_array_equal(correction(0 * gain, matrices, 0.5), 0 * gain)
+    assert_allclose(correction(gain, matrices, 0.5), gain)
+    assert_allclose(correction(1000 * gain, matrices, 0.5), gain)
+    assert_array_equal(correction(0 * gain, matrices, 0.5), 0 * gain)
 
 
 def meta_loss(weights, matrices, added, groups, x, dense, meta, rate):
@@ -100,7 +101,7 @@ def test_corrections_against_finite_differences():
             slope[place] = (values[0] - values[1]) / 2e-5
         # Downhill, the largest entry half of the largest of the matrices'; alike in a group.
         expected = -slope * 0.5 * matrices.max() / np.abs(slope).max()
-        np.testing.assert_allclose(result[index], expected[groups[index]], rtol=1e-3, atol=1e-4)
+        assert_allclose(result[index], expected[groups[index]], rtol=1e-3, atol=1e-4)
 
 
 def test_head_against_loop():
@@ -109,7 +110,7 @@ def test_head_against_loop():
     head = CoupledHead(2)
     result = np.exp(head([p, q]))
     # The identity at first: both members' softmax of what they say.
-    np.testing.assert_allclose(result[:, 0], (softmax(p) + softmax(q)) / 2, rtol=1e-5)
+    assert_allclose(result[:, 0], (softmax(p) + softmax(q)) / 2, rtol=1e-5)
     for weight in head.weights:
         weight.assign(rng.normal(size=(2, 3, 3)))
     first, second = (np.asarray(weight) for weight in head.weights)
@@ -117,7 +118,7 @@ def test_head_against_loop():
     for b in range(4):
         for r in range(2):
             expected = (softmax(p[b] @ first[r]) + softmax(q[b] @ second[r])) / 2
-            np.testing.assert_allclose(result[b, r], expected, rtol=1e-5)
+            assert_allclose(result[b, r], expected, rtol=1e-5)
     assert result.sum(axis=-1) == pytest.approx(np.ones((4, 2)), abs=1e-5)
     rows, who = np.array([3, 0], np.int32), np.array([1, 0], np.int32)
-    np.testing.assert_allclose(np.exp(head([p, q], (rows, who))), result[rows, who], rtol=1e-5)
+    assert_allclose(np.exp(head([p, q], (rows, who))), result[rows, who], rtol=1e-5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from neucrowd_tf.methods.crowd_layers.conal import ConalHead
 from tests.crowds import randomised, softmax
@@ -27,10 +28,10 @@ def test_conal_against_loop(p):
             w = 1 / (1 + np.exp(-v @ u / np.linalg.norm(v) / np.linalg.norm(u)))
             expected = w * p[b] @ np.asarray(head.common)
             expected = expected + (1 - w) * p[b] @ np.asarray(head.matrix)[r]
-            np.testing.assert_allclose(result[b, r], expected, atol=1e-4)
+            assert_allclose(result[b, r], expected, atol=1e-4)
     # Embeddings count by their direction alone.
     head.annotator.assign(7.0 * np.asarray(head.annotator))
-    np.testing.assert_allclose(head([p, x]), result, atol=1e-4)
+    assert_allclose(head([p, x]), result, atol=1e-4)
 
 
 def test_cells_of_a_head_of_two_inputs(p):
@@ -40,4 +41,4 @@ def test_cells_of_a_head_of_two_inputs(p):
     randomised(head)
     rows, annotators = np.array([0, 0, 4, 2], np.int32), np.array([1, 3, 0, 3], np.int32)
     dense = np.asarray(head([p, x]))
-    np.testing.assert_allclose(head([p, x], (rows, annotators)), dense[rows, annotators], atol=1e-4)
+    assert_allclose(head([p, x], (rows, annotators)), dense[rows, annotators], atol=1e-4)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare import registry
@@ -23,7 +24,7 @@ def test_learns_classes_and_annotators(fitted, crowd):
     assert (fitted.predict(features) == truth).mean() > 0.95
     matrices = fitted.confusion_matrices_
     assert matrices.shape == (6, 3, 3)
-    np.testing.assert_allclose(matrices.sum(axis=2), 1.0, atol=1e-5)
+    assert_allclose(matrices.sum(axis=2), 1.0, atol=1e-5)
     assert matrices[0, 0].argmax() == 1 and matrices[0, 1].argmax() == 0, (
         "annotator 0 swaps the first two classes"
     )
@@ -34,7 +35,7 @@ def test_annotators_probabilities(fitted, crowd):
     features, truth, _ = crowd
     answers = fitted.predict_annotators(features)
     assert answers.shape == (120, 6, 3) and answers.dtype == np.float32
-    np.testing.assert_allclose(answers.sum(axis=2), 1.0, atol=1e-5)
+    assert_allclose(answers.sum(axis=2), 1.0, atol=1e-5)
     assert (answers[truth == 0, 0].argmax(axis=1) == 1).mean() > 0.9
 
 
@@ -48,7 +49,7 @@ def test_equal_seeds_equal_results_and_reuse_changes_nothing(fitted, crowd):
         other.set_params(seed=1).fit(features, annotations)
         assert other.network is network, "compiled once"
         again = other.predict_proba(features)
-        np.testing.assert_array_equal(again, fitted.predict_proba(features))
+        assert_array_equal(again, fitted.predict_proba(features))
         second = other.set_params(seed=2).fit(features, annotations).predict_proba(features)
     assert not np.array_equal(second, again)
 
@@ -74,7 +75,7 @@ def test_user_bases(crowd):
     before = [w.copy() for w in logits.get_weights()]
     model = CrowdLayer(**{**SMALL, "epochs": 15, "base": logits}).fit(features, annotations)
     assert (model.predict(features) == truth).mean() > 0.9
-    np.testing.assert_allclose(model.predict_proba(features).sum(axis=1), 1.0, atol=1e-5)
+    assert_allclose(model.predict_proba(features).sum(axis=1), 1.0, atol=1e-5)
     for old, new in zip(before, logits.get_weights(), strict=True):
         assert np.array_equal(old, new), "the user's model is copied, not trained itself"
     maker = CrowdLayer(
@@ -123,7 +124,7 @@ def test_every_fit_starts_anew_whatever_layers_a_base_has(crowd):
     with model.reused():
         for _ in range(2):
             again = model.fit(features, annotations).predict_proba(features)
-            np.testing.assert_allclose(again, once, atol=1e-6)
+            assert_allclose(again, once, atol=1e-6)
 
 
 @pytest.mark.parametrize("width", [2, 4])
@@ -161,3 +162,6 @@ def test_bad_arguments(crowd):
         CrowdLayer("small_cnn").fit(features, annotations)
     with pytest.raises(DataError, match="augment: expected images"):
         CrowdLayer(augment=True).fit(features, annotations)
+    small = np.zeros((len(features), 4, 8, 1), np.float32)  # shifts of 4 pixels reflect its edges
+    with pytest.raises(DataError, match=r"more than 4 pixels a side, .* \(4, 8, 1\)"):
+        CrowdLayer("small_cnn", augment=True).fit(small, annotations)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
@@ -46,7 +47,7 @@ def test_prediction_is_the_weighted_average(fitted, crowd):
     features, _, _ = crowd
     answers = fitted.predict_annotators(features)
     expected = np.einsum("nrc,r->nc", answers, fitted.annotator_weights_)
-    np.testing.assert_allclose(fitted.predict_proba(features), expected, atol=1e-5)
+    assert_allclose(fitted.predict_proba(features), expected, atol=1e-5)
 
 
 def test_confusion_matrices_against_loop(fitted, crowd):
@@ -56,7 +57,7 @@ def test_confusion_matrices_against_loop(fitted, crowd):
     for r in range(5):
         for t in range(3):
             expected[r, t] = sum(p[i, t] * answers[i, r] for i in range(len(p))) / p[:, t].sum()
-    np.testing.assert_allclose(fitted.confusion_matrices_, expected, atol=1e-4)
+    assert_allclose(fitted.confusion_matrices_, expected, atol=1e-4)
 
 
 def test_second_loss_by_hand(crowd):
@@ -114,7 +115,7 @@ def test_user_base_is_cut_before_its_last_layer(crowd, kind):
     if kind == "nested":
         base = keras.Sequential([keras.Input((5,)), keras.layers.Activation("linear"), base])
     for model in (base, with_softmax(base, (5,), 3)):
-        np.testing.assert_allclose(feature_extractor(model)(features), hidden(features), atol=1e-6)
+        assert_allclose(feature_extractor(model)(features), hidden(features), atol=1e-6)
 
 
 def test_doctor_heads_against_loop():
@@ -124,7 +125,7 @@ def test_doctor_heads_against_loop():
     out = np.asarray(doctors(x))
     kernel, bias = np.asarray(doctors.kernel), np.asarray(doctors.bias)
     for r in range(3):
-        np.testing.assert_allclose(out[:, r], x @ kernel[r] + bias[r], atol=1e-5)
+        assert_allclose(out[:, r], x @ kernel[r] + bias[r], atol=1e-5)
     assert not np.allclose(kernel[0], kernel[1])
     other = DoctorHeads(3, 2, seed=8)
     other(x)

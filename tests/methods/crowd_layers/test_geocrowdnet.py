@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.methods.crowd_layers.geocrowdnet import (
     GeoCrowdNet,
@@ -21,7 +22,7 @@ def test_volume_without_a_direction_has_no_gradient():
     with tf.GradientTape() as tape:
         value = head.penalty(f)
     assert float(value) == 0.0
-    np.testing.assert_array_equal(tape.gradient(value, f), np.zeros((2, 2)))
+    assert_array_equal(tape.gradient(value, f), np.zeros((2, 2)))
 
 
 def test_volume_and_its_gradient_compile_with_xla():
@@ -40,7 +41,7 @@ def test_volume_and_its_gradient_compile_with_xla():
     assert float(value) == pytest.approx(-np.log(np.linalg.det(gram)), rel=1e-5)
     # A symmetric matrix's gradient is given for its lower triangle.
     both = (np.asarray(gradient) + np.asarray(gradient).T) / 2
-    np.testing.assert_allclose(both, -np.linalg.inv(gram), atol=1e-5)
+    assert_allclose(both, -np.linalg.inv(gram), atol=1e-5)
 
 
 def test_volume_of_matrices_against_loop_and_order():
@@ -72,6 +73,6 @@ def test_penalties_count_once_in_an_estimator(crowd):
     }
     first = GeoCrowdNet(**arguments).fit(x, annotations)
     second = Single(**arguments).fit(x, annotations)
-    np.testing.assert_allclose(first.predict_proba(x), second.predict_proba(x), atol=2e-3)
+    assert_allclose(first.predict_proba(x), second.predict_proba(x), atol=2e-3)
     without = GeoCrowdNet(**{**arguments, "volume_weight": 0.0}).fit(x, annotations)
     assert np.abs(without.predict_proba(x) - first.predict_proba(x)).max() > 5e-3

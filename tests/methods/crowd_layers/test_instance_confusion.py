@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from neucrowd_tf.methods.crowd_layers.annot_mix import AnnotMixHead
 from neucrowd_tf.methods.crowd_layers.madl import MaDLHead
@@ -22,7 +23,7 @@ def test_before_training_annotators_are_right_with_the_prior(kind):
     # A row is (.7, .15, .15): log(.7 * 2 / .3) above the others.
     expected = np.where(np.eye(3) > 0, 0.7, 0.15)
     for annotator in range(2):
-        np.testing.assert_allclose(answers[:, annotator], expected, rtol=1e-5)
+        assert_allclose(answers[:, annotator], expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["annot_mix", "madl"])
@@ -54,7 +55,7 @@ def test_instance_confusion_against_loop(kind):
                 joined = dense(head.second, np.maximum(norm(head.norms[0], joined), 0))
                 joined = np.maximum(norm(head.norms[1], joined) + a, 0)
             matrix = softmax(dense(head.output_layer, joined).reshape(2, 2))
-            np.testing.assert_allclose(np.exp(result[b, r]), p[b] @ matrix, rtol=1e-4)
-    np.testing.assert_allclose(np.exp(result).sum(axis=-1), 1.0, rtol=1e-5)
+            assert_allclose(np.exp(result[b, r]), p[b] @ matrix, rtol=1e-4)
+    assert_allclose(np.exp(result).sum(axis=-1), 1.0, rtol=1e-5)
     rows, who = np.array([2, 0], np.int32), np.array([1, 1], np.int32)
-    np.testing.assert_allclose(head([p, h], (rows, who)), result[rows, who], atol=1e-5)
+    assert_allclose(head([p, h], (rows, who)), result[rows, who], atol=1e-5)

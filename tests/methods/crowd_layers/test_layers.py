@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from tests.methods.crowd_layers.heads import HEADS, model_with_head
 
@@ -44,7 +45,7 @@ def test_anyones_model_trains_and_is_saved(parts, tmp_path, name):
     assert history[-1] < history[0]
     model.save(tmp_path / "model.keras")
     again = keras.models.load_model(tmp_path / "model.keras")
-    np.testing.assert_allclose(again(x), model(x), atol=1e-6)
+    assert_allclose(again(x), model(x), atol=1e-6)
     assert again.evaluate(data, verbose=0) == pytest.approx(model.evaluate(data, verbose=0))
 
 
@@ -65,7 +66,7 @@ def test_reductions_of_the_loss(parts, reduction):
     loss = parts.AnnotationLoss(reduction=reduction)
     each = np.array([[-2 * np.log(0.5), -2 * np.log(0.75)], [0.0, -np.log(0.8)]])
     expected = {"sum": each.sum(), "none": each, None: each}.get(reduction, each.sum() / 5)
-    np.testing.assert_allclose(loss(LABELS, LOGITS, np.array([[2.0], [1.0]])), expected, rtol=1e-5)
+    assert_allclose(loss(LABELS, LOGITS, np.array([[2.0], [1.0]])), expected, rtol=1e-5)
 
 
 def test_loss_of_two_replicas_is_shared_between_them(parts, monkeypatch):
@@ -115,7 +116,7 @@ def test_standardise():
     layer.mean.assign([1.0, 0.0])
     layer.scale.assign([2.0, 1.0])
     # (sqrt(9) - 1) / 2 = 1; -sqrt(4) = -2
-    np.testing.assert_allclose(layer(np.array([[9.0, -4.0]], np.float32)), [[1.0, -2.0]], atol=1e-6)
+    assert_allclose(layer(np.array([[9.0, -4.0]], np.float32)), [[1.0, -2.0]], atol=1e-6)
 
 
 def test_keras_saves_the_arguments_of_heads():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.methods.crowd_layers.common.mixing import mixed, mixing_draws
 
@@ -16,9 +17,9 @@ def test_mixing():
     assert np.mean(shares) == pytest.approx(0.5, abs=0.03)
     assert np.var(shares) == pytest.approx(0.05, abs=0.01)
     again = mixing_draws(tf.constant([3, 4]), 1000, 2.0)
-    np.testing.assert_array_equal(shares, again[0])
+    assert_array_equal(shares, again[0])
     assert not np.array_equal(shares, mixing_draws(tf.constant([3, 5]), 1000, 2.0)[0])
     values = np.array([[0.0, 4.0], [8.0, 0.0]], np.float32)
     # .25 * (0, 4) + .75 * (8, 0), and the second with itself.
     result = mixed(values, tf.constant([0.25, 0.5]), tf.constant([1, 1]))
-    np.testing.assert_allclose(result, [[6.0, 1.0], [8.0, 0.0]])
+    assert_allclose(result, [[6.0, 1.0], [8.0, 0.0]])

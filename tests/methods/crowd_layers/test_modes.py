@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from tests.methods.crowd_layers.heads import HEADS, PAIRS, model_with_head
 
@@ -54,11 +55,11 @@ def step(
 def assert_equal(one: tuple[dict[str, float], Any], other: tuple[dict[str, float], Any]) -> None:
     assert one[0] == pytest.approx(other[0], rel=1e-4, abs=1e-6)
     for ours, theirs in zip(one[1].weights, other[1].weights, strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-5, err_msg=ours.path)
+        assert_allclose(ours, theirs, rtol=1e-3, atol=1e-5, err_msg=ours.path)
 
 
 @pytest.mark.parametrize("name", EACH)
-def test_sequences_are_as_many_instances(parts: Any, name: str) -> None:
+def test_sequences_are_as_many_instances(parts, name: str) -> None:
     if name == "annot_mix":
         pytest.skip("draws masks")
     sequences = step(parts, name, X, Y, run_eagerly=True)
@@ -76,7 +77,7 @@ def test_time_distributed_is_refused(name: str) -> None:
         keras.layers.TimeDistributed(HEADS[name]())(inputs)
 
 
-def test_inputs_of_different_ranks_are_refused(parts: Any) -> None:
+def test_inputs_of_different_ranks_are_refused(parts) -> None:
     import keras
 
     images = keras.Input((4, 4, 1))
@@ -86,7 +87,7 @@ def test_inputs_of_different_ranks_are_refused(parts: Any) -> None:
 
 @pytest.mark.parametrize("name", EACH)
 @pytest.mark.parametrize("dtype", ["float64", "mixed_float16", "mixed_bfloat16"])
-def test_dtypes(parts: Any, name: str, dtype: str) -> None:
+def test_dtypes(parts, name: str, dtype: str) -> None:
     import keras
 
     keras.config.set_dtype_policy(dtype)
@@ -102,7 +103,7 @@ def test_dtypes(parts: Any, name: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("name", EACH)
-def test_batches_without_labels_or_items(parts: Any, name: str) -> None:
+def test_batches_without_labels_or_items(parts, name: str) -> None:
     figures, model = step(parts, name, y=np.full_like(FLAT_Y, -1), run_eagerly=True)
     assert np.isnan(figures["annotation_accuracy"]) and np.isnan(figures["annotation_log_loss"])
     penalty = sum(float(loss) for loss in model.losses) if name != "geocrowdnet_f" else 0.0
@@ -113,14 +114,14 @@ def test_batches_without_labels_or_items(parts: Any, name: str) -> None:
 
 @pytest.mark.parametrize("name", EACH)
 @pytest.mark.parametrize("jit", [False, True])
-def test_compiled_steps(parts: Any, name: str, jit: bool) -> None:
+def test_compiled_steps(parts, name: str, jit: bool) -> None:
     if name == "annot_mix":
         pytest.skip("draws masks")
     assert_equal(step(parts, name, jit_compile=jit), step(parts, name, run_eagerly=True))
 
 
 @pytest.mark.parametrize("name", EACH)
-def test_a_model_is_exported(parts: Any, name: str, tmp_path: Any) -> None:
+def test_a_model_is_exported(parts, name: str, tmp_path) -> None:
     """The whole one, and the classifier alone (doctors have none), serve with TensorFlow."""
     import keras
     import tensorflow as tf
@@ -132,11 +133,11 @@ def test_a_model_is_exported(parts: Any, name: str, tmp_path: Any) -> None:
     for each in models:
         each.export(tmp_path / each.name, verbose=False)
         served = tf.saved_model.load(tmp_path / each.name)
-        np.testing.assert_allclose(served.serve(FLAT_X), each(FLAT_X), rtol=1e-5, atol=1e-6)
+        assert_allclose(served.serve(FLAT_X), each(FLAT_X), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", EACH)
-def test_a_model_is_exported_to_onnx(parts: Any, name: str, tmp_path: Any) -> None:
+def test_a_model_is_exported_to_onnx(parts, name: str, tmp_path) -> None:
     pytest.importorskip("tf2onnx", reason="pip install .[onnx]")
     runtime = pytest.importorskip("onnxruntime", reason="pip install .[onnx]")
     if name == "ccc":
@@ -146,7 +147,7 @@ def test_a_model_is_exported_to_onnx(parts: Any, name: str, tmp_path: Any) -> No
     model.export(tmp_path / "model.onnx", format="onnx", verbose=False)
     session = runtime.InferenceSession(tmp_path / "model.onnx")
     (answers,) = session.run(None, {session.get_inputs()[0].name: FLAT_X})
-    np.testing.assert_allclose(answers, expected, rtol=1e-4, atol=1e-5)
+    assert_allclose(answers, expected, rtol=1e-4, atol=1e-5)
 
 
 BEYOND = [
@@ -159,7 +160,7 @@ BEYOND = [
 
 
 @pytest.mark.parametrize(("codes", "kind"), BEYOND)
-def test_codes_that_no_class_has(parts: Any, codes: Any, kind: str) -> None:
+def test_codes_that_no_class_has(parts, codes, kind: str) -> None:
     import tensorflow as tf
 
     logits = tf.constant(RNG.normal(size=(1, 2, 3)).astype(np.float32))
@@ -180,7 +181,7 @@ def test_codes_that_no_class_has(parts: Any, codes: Any, kind: str) -> None:
     assert np.isfinite(compiled(tf.zeros_like(codes), logits)[0])
 
 
-def test_a_metric_raises_where_a_compiler_drops_the_check(parts: Any) -> None:
+def test_a_metric_raises_where_a_compiler_drops_the_check(parts) -> None:
     model, _ = model_with_head("MW")
     metrics = [parts.AnnotationAccuracy()]
     model.compile("sgd", parts.AnnotationLoss(), metrics=metrics, jit_compile=True)
@@ -203,7 +204,7 @@ def small(parts: Any, **compiled: Any) -> Any:
     return model
 
 
-def test_metrics_are_of_labels_that_are_there(parts: Any) -> None:
+def test_metrics_are_of_labels_that_are_there(parts) -> None:
     labels = np.where(np.arange(40).reshape(10, 4) % 4 == 0, 0, -1)
     labels[5:] = -1
     truth = np.array([0, 1, *[-1] * 8])
@@ -231,7 +232,7 @@ def test_metrics_are_of_labels_that_are_there(parts: Any) -> None:
     assert logged["classes_annotation_log_loss"] == pytest.approx(expected, rel=1e-4)
 
 
-def test_class_weights_are_of_labels(parts: Any) -> None:
+def test_class_weights_are_of_labels(parts) -> None:
     logits = RNG.normal(size=(2, 2, 3)).astype(np.float32)
     labels = np.array([[0, 1], [2, -1]])
     each = np.asarray(parts.AnnotationLoss(reduction="none")(labels, logits))
@@ -253,7 +254,7 @@ def test_class_weights_are_of_labels(parts: Any) -> None:
 
 
 @pytest.mark.parametrize("shape", [(2,), (2, 3), (3, 2), (2, 2, 1), (2, 2, 3), (4, 1)])
-def test_weights_of_another_shape_are_refused(parts: Any, shape: tuple[int, ...]) -> None:
+def test_weights_of_another_shape_are_refused(parts, shape: tuple[int, ...]) -> None:
     logits = np.zeros((2, 2, 3), np.float32)
     with pytest.raises(ValueError, match="sample_weight has the shape"):
         parts.AnnotationLoss()(np.zeros((2, 2), int), logits, np.ones(shape))
@@ -261,7 +262,7 @@ def test_weights_of_another_shape_are_refused(parts: Any, shape: tuple[int, ...]
         parts.AnnotationLoss()(np.zeros((2, 2), int), logits, np.ones(usable))
 
 
-def test_class_weight_of_fit_and_true_labels_are_refused(parts: Any) -> None:
+def test_class_weight_of_fit_and_true_labels_are_refused(parts) -> None:
     model = small(parts, loss=parts.AnnotationLoss())
     x = np.zeros((4, 1))
     labels = np.zeros((4, 4), int)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from neucrowd_tf.methods.crowd_layers.unionnet import UnionHead
 from tests.crowds import randomised, softmax
@@ -28,5 +29,5 @@ def test_union_against_loop(variant):
                         for c in range(3)
                     )
     union /= union.sum(axis=(1, 2), keepdims=True)
-    np.testing.assert_allclose(np.exp(head(p)), union, rtol=1e-4)
-    np.testing.assert_allclose(np.exp(head(p)).sum(axis=(1, 2)), 1.0, rtol=1e-5)
+    assert_allclose(np.exp(head(p)), union, rtol=1e-4)
+    assert_allclose(np.exp(head(p)).sum(axis=(1, 2)), 1.0, rtol=1e-5)

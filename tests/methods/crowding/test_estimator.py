@@ -4,12 +4,13 @@ saving.
 
 from __future__ import annotations
 
-import pathlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 import neucrowd_tf.saving.loading
 from neucrowd_tf.annotations import Annotations
@@ -81,7 +82,7 @@ def test_a_fit_logs_every_player_and_learns(estimator: CrowdInG, crowd: Crowd) -
     assert figures["generated_accuracy"] == right.mean()
     unknown = estimator.evaluation(dataset.replace(truth=None))
     assert unknown == estimator.informed_ and set(unknown) < set(figures)
-    np.testing.assert_allclose(estimator.confusion_matrices_.sum(axis=2), 1.0, rtol=1e-5)
+    assert_allclose(estimator.confusion_matrices_.sum(axis=2), 1.0, rtol=1e-5)
 
 
 def test_a_refit_of_one_shape_equals_a_fresh_fit_without_tracing_again(
@@ -99,11 +100,7 @@ def test_a_refit_of_one_shape_equals_a_fresh_fit_without_tracing_again(
 
 @pytest.mark.parametrize("kill_at", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_a_killed_fit_ends_where_an_unbroken_one_does(
-    estimator: CrowdInG,
-    crowd: Crowd,
-    tmp_path: pathlib.Path,
-    monkeypatch: pytest.MonkeyPatch,
-    kill_at: int,
+    estimator: CrowdInG, crowd: Crowd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kill_at: int
 ) -> None:
     expected = results(fitted(estimator, crowd), crowd)
     run = Run(checkpoints=tmp_path, checkpoint_seconds=0)
@@ -143,7 +140,7 @@ def test_dl_cl_is_where_crowding_starts_and_what_is_kept_where_no_epoch_is_bette
         .make(**{**estimator.get_params(), "epochs": 0})
         .fit(x, annotations, (x[:18], truth[:18]))
     )
-    np.testing.assert_array_equal(estimator.predict_proba(x), dl_cl.predict_proba(x))
+    assert_array_equal(estimator.predict_proba(x), dl_cl.predict_proba(x))
     assert estimator.start_["accuracy"] == np.mean(dl_cl.predict(x[:18]) == truth[:18])
     with pytest.raises(UsageError, match="DL-CL"):
         dl_cl.generate(x)
@@ -158,10 +155,10 @@ def test_generated_annotations_are_marked_and_fill_only_empty_cells(
     assert generated_crowd.generated.sum() == annotations.shape[0] * annotations.shape[1] - len(
         annotations.labels
     )
-    np.testing.assert_array_equal(generated_crowd.observed().to_dense(), annotations.to_dense())
+    assert_array_equal(generated_crowd.observed().to_dense(), annotations.to_dense())
     alone = estimator.generate(x[:7])
     assert alone.generated.all() and len(alone.labels) == 7 * annotations.num_annotators
-    np.testing.assert_allclose(estimator.predict_annotators(x).sum(axis=2), 1.0, rtol=1e-5)
+    assert_allclose(estimator.predict_annotators(x).sum(axis=2), 1.0, rtol=1e-5)
     with pytest.raises(DataError, match="48 instances"):
         estimator.generate(x, annotations[:5])
     with pytest.raises(DataError, match="by the annotators"):
@@ -188,11 +185,11 @@ def test_generated_annotations_never_reach_an_evaluation(estimator: CrowdInG, cr
     data = TrainingData(x, partly_generated, None, np.arange(len(x)))
     split = module.authentic_data(data)
     assert split.rows.tolist() == [*range(7), *range(8, len(x))]
-    np.testing.assert_array_equal(split.annotations.labels, authentic.labels)
-    np.testing.assert_array_equal(split.features, x[split.rows])
+    assert_array_equal(split.annotations.labels, authentic.labels)
+    assert_array_equal(split.features, x[split.rows])
     expected = estimator.predict_proba(x)
     estimator.fit(x, wrong, (x[:18], crowd[2][:18]))
-    np.testing.assert_array_equal(estimator.predict_proba(x), expected)
+    assert_array_equal(estimator.predict_proba(x), expected)
     with pytest.raises(DataError, match="authentic"):
         estimator.fit(x, estimator.generate(x))
 
@@ -246,15 +243,13 @@ def test_every_way_to_play_is_finite_and_a_function_of_its_seed(
 
 
 def test_a_saved_estimator_predicts_and_generates_the_same(
-    estimator: CrowdInG, crowd: Crowd, tmp_path: pathlib.Path
+    estimator: CrowdInG, crowd: Crowd, tmp_path: Path
 ) -> None:
     fitted(estimator, crowd)
     estimator.save(tmp_path / "saved")
     loaded = neucrowd_tf.saving.loading.load(tmp_path / "saved")
-    np.testing.assert_allclose(
-        loaded.predict_proba(crowd[0]), estimator.predict_proba(crowd[0]), rtol=1e-6
-    )
-    np.testing.assert_array_equal(
+    assert_allclose(loaded.predict_proba(crowd[0]), estimator.predict_proba(crowd[0]), rtol=1e-6)
+    assert_array_equal(
         loaded.generate(crowd[0]).to_dense(), estimator.generate(crowd[0]).to_dense()
     )
     record = tmp_path / "saved" / "estimator.json"

@@ -21,7 +21,7 @@ from neucrowd_tf.methods.crowding.objectives import (
     selection_counts,
     split_by_entropy,
 )
-from neucrowd_tf.methods.crowding.records import Logged, Pairs, Purpose
+from neucrowd_tf.methods.crowding.records import Logged, Purpose
 from neucrowd_tf.methods.crowding.turns import PURPOSES
 from neucrowd_tf.training.state import note_starts
 from tests.methods.crowding.conftest import C, D, N, R, make_crowd
@@ -48,7 +48,7 @@ def small_game(precompute: bool, *settings: tuple[str, Any]) -> SmallGame:
 
 
 def new_game(kind: type[SmallGame], estimator: CrowdInG, precompute: bool) -> SmallGame:
-    return kind(estimator, make_base(), make_base(), (D,), R, precompute)
+    return kind(estimator, make_base(), make_base(), (D,), R, precompute=precompute)
 
 
 def make_base() -> keras.Model:
@@ -91,53 +91,6 @@ def changed(game: Game, before: dict[str, list[np.ndarray]]) -> set[str]:
 
 
 # ----------------------------------------------------------------- discriminative module (eq. 4)
-
-
-def test_the_discriminative_loss_equals_a_naive_loop() -> None:
-    game = make_game()
-    rows, codes, labels = (
-        np.array(x) for x in ([0, 5, 7, 7, 20], [4, 0, 1, 2, 3], [0, 2, 1, 1, 0])
-    )
-    authentic = np.array([True, False, False, True, False])
-    latent = np.random.default_rng(1).dirichlet(np.ones(C), size=5).astype(np.float32)
-    columns = (tf.constant(x, tf.int32) for x in (rows, codes, labels))
-    encoded = game.discriminator.encode(tf.gather(game.crowd.features, rows), game.crowd.identities)
-    d = 1 / (1 + np.exp(-np.asarray(game.discriminator.some_pairs(*encoded, codes), np.float64)))
-    log_q = np.asarray(game.auxiliary.some_pairs(*encoded, codes, labels), np.float64)
-    losses, unlikely = [], []
-    for p in range(5):
-        chosen = d[p, labels[p]]
-        others = [1 - d[p, c] for c in range(C) if c != labels[p]]
-        losses.append(-np.log([chosen, *others]).sum() if authentic[p] else -np.log(1 - chosen))
-        unlikely.append(-(latent[p] * log_q[p]).sum())
-    game.optimizer.learning_rate.assign(0.0)  # without an update
-    pairs = Pairs(*columns, tf.constant(authentic), tf.constant(latent))
-    loss = game.discriminative_passes(game.crowd.inputs, pairs, tf.range(5)[None])
-    assert float(loss) == pytest.approx(np.mean(losses), rel=1e-4)
-    logits = tf.constant(np.log(d / (1 - d)), tf.float32)
-    assert float(game.penalty(logits, authentic)) == pytest.approx(np.mean(d**2), rel=1e-4)
-    auxiliary = game.auxiliary_loss(tf.constant(unlikely, tf.float32), tf.constant(authentic))
-    assert float(auxiliary) == pytest.approx(np.array(unlikely)[~authentic].mean(), rel=1e-4)
-
-
-def test_rewards_equal_a_naive_loop() -> None:
-    game, rng = make_game(), np.random.default_rng(2)
-    rows, labels = np.array([3, 11, 40]), rng.integers(0, C, (3, R)).astype(np.int32)
-    latent = rng.dirichlet(np.ones(C), size=3).astype(np.float32)
-    features, annotators = tf.gather(game.crowd.features, rows), game.crowd.identities
-    encoded = game.discriminator.encode(features, annotators)
-    d = 1 / (1 + np.exp(-np.asarray(game.discriminator.all_pairs(*encoded), np.float64)))
-    log_q = np.asarray(game.auxiliary.all_pairs(*encoded, labels), np.float64)
-    authenticity, delta = game.reward((features, annotators), latent, labels)
-    for n in range(3):
-        for r in range(R):
-            loss = np.log(1 - d[n, r, labels[n, r]])
-            assert float(authenticity[n, r]) == pytest.approx(loss, rel=1e-4)
-            expected = loss - LAMBDA * (latent[n] * log_q[n, r]).sum()
-            assert float(delta[n, r]) == pytest.approx(expected, rel=1e-4)
-    game.hparams.information = 0.0
-    alone = game.reward((features, annotators), latent, labels)
-    np.testing.assert_array_equal(alone[1], authenticity)
 
 
 def test_the_discriminator_gets_all_authentic_and_as_many_generated_annotations() -> None:

@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import UsageError
@@ -51,11 +52,11 @@ def test_rounds_are_what_separate_fits_give(fitted, crowd):
     first, second = [
         p for _, p in zip(range(2), fitted.staged_predict_proba(features), strict=False)
     ]
-    np.testing.assert_array_equal(
+    assert_array_equal(
         first, CrowdLayer(**SMALL, seed=3).fit(features, annotations).predict_proba(features)
     )
     more = annotations.with_generated(*fitted.selections_[0].T)
-    np.testing.assert_array_equal(
+    assert_array_equal(
         second, CrowdLayer(**SMALL, seed=3 + 7919).fit(features, more).predict_proba(features)
     )
 
@@ -63,12 +64,8 @@ def test_rounds_are_what_separate_fits_give(fitted, crowd):
 def test_staged_agree_with_picked_and_last(fitted, crowd):
     features, _, _ = crowd
     staged = list(fitted.staged_predict_proba(features))
-    np.testing.assert_allclose(
-        staged[fitted.best_round_], fitted.predict_proba(features), atol=1e-6
-    )
-    np.testing.assert_allclose(
-        staged[-1], fitted.last_estimator_.predict_proba(features), atol=1e-6
-    )
+    assert_allclose(staged[fitted.best_round_], fitted.predict_proba(features), atol=1e-6)
+    assert_allclose(staged[-1], fitted.last_estimator_.predict_proba(features), atol=1e-6)
 
 
 @pytest.mark.parametrize("selection", ["dasc", "confidence", "random", "equal"])

@@ -53,7 +53,7 @@ def fitted() -> tuple[ICED, np.ndarray, Annotations, np.ndarray]:
     return ICED(**SMALL).fit(x, crowd), x, crowd, truth
 
 
-def test_it_learns_the_rare_class_and_improves_the_labels(fitted: Any) -> None:
+def test_it_learns_the_rare_class_and_improves_the_labels(fitted) -> None:
     model, x, _, truth = fitted
     right = model.predict(x) == truth
     assert right[truth == 1].mean() > 0.8 and right[truth == 0].mean() > 0.8
@@ -62,7 +62,7 @@ def test_it_learns_the_rare_class_and_improves_the_labels(fitted: Any) -> None:
     assert np.isfinite(scores["label_accuracy"]).all()
 
 
-def test_histories_agree_with_each_other(fitted: Any) -> None:
+def test_histories_agree_with_each_other(fitted) -> None:
     model, x, _, truth = fitted
     shapes = model.labels_history_.shape, model.candidates_history_.shape
     assert shapes == ((5, len(x)), (4, len(x)))

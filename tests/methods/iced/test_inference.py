@@ -4,8 +4,6 @@ TensorFlow.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
@@ -74,7 +72,7 @@ def test_permutations_by_hand() -> None:
 @pytest.mark.parametrize(("order", "permutation"), [([0, 2, 1], [0, 2, 1]), ([1, 2, 0], [2, 0, 1])])
 @pytest.mark.parametrize("prior", ["uniform", "update"])
 def test_permuted_classes_are_mended(
-    prior: Any, order: list[int], permutation: list[int], monkeypatch: pytest.MonkeyPatch
+    prior, order: list[int], permutation: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Classes whose annotators agree on permuting most of their labels: EM cannot tell, the votes
     can.

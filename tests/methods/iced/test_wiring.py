@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.methods.iced import ICED
@@ -30,7 +31,7 @@ def test_points_lie_near_the_surer_end(interpolation: str, place: float) -> None
     certainty = np.array([9.0, 1.0, *np.ones(12)])
     make = Generator(settings(interpolation=interpolation), crowd, certainty)
     new = make(z, np.repeat([1, 0], [2, 12]), 0)
-    np.testing.assert_allclose(new.points, np.full((10, 1), place), atol=1e-6)
+    assert_allclose(new.points, np.full((10, 1), place), atol=1e-6)
 
 
 def test_labels_are_copied_from_all_annotation_neighbours() -> None:
@@ -76,17 +77,17 @@ def fit_and_calls(monkeypatch: Any, warm_up: str) -> tuple[ICED, Mapping[str, li
     return model.fit(EMBEDDINGS, annotations()), calls
 
 
-def test_rows_are_the_points_that_their_labels_were_copied_for(monkeypatch: Any) -> None:
+def test_rows_are_the_points_that_their_labels_were_copied_for(monkeypatch) -> None:
     _, calls = fit_and_calls(monkeypatch, "groups")
     ((_, _, made),) = calls["__call__"]
     ((points, _, decoded),) = calls["decode"]
     assert len(made.points) > 3
-    np.testing.assert_array_equal(points[0], made.points)
+    assert_array_equal(points[0], made.points)
     rows, _, _ = calls["set_rows"][-1]
-    np.testing.assert_array_equal(rows[1], decoded)
+    assert_array_equal(rows[1], decoded)
 
 
-def test_the_warm_up_takes_the_groups_in_the_schedules_order(monkeypatch: Any) -> None:
+def test_the_warm_up_takes_the_groups_in_the_schedules_order(monkeypatch) -> None:
     model, calls = fit_and_calls(monkeypatch, "groups")
     schedule = warm_up_schedule("groups", certainty_groups(model.certainty_), 3)
     for (_, named, _), members in zip(calls["set_epoch"][:3], schedule, strict=True):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.testing import assert_array_equal
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.methods.neucrowd import NeuCrowd
@@ -112,10 +113,10 @@ def test_the_hardest_of_the_pool_are_selected_after_the_warm_up() -> None:
     scores = model.hardness(model.sampler, pool, training=False).numpy()
     selected, classes = model.select(model.sampler, pool, which, tf.constant(6, tf.int64))
     hardest = np.argsort(-scores, kind="stable")[: method.batch_size]
-    np.testing.assert_array_equal(selected, pool.numpy()[hardest])
-    np.testing.assert_array_equal(classes, which.numpy()[hardest])
+    assert_array_equal(selected, pool.numpy()[hardest])
+    assert_array_equal(classes, which.numpy()[hardest])
     as_drawn, _ = model.select(model.sampler, pool, which, tf.constant(5, tf.int64))
-    np.testing.assert_array_equal(as_drawn, pool.numpy()[: method.batch_size])
+    assert_array_equal(as_drawn, pool.numpy()[: method.batch_size])
 
 
 def test_the_sampling_network_learns_the_loss_and_leaves_the_embedding_alone() -> None:

@@ -91,5 +91,5 @@ def test_scores_are_a_linear_function_of_concatenated_embeddings() -> None:
 
 def test_hardest_are_kept_once_selection_begins() -> None:
     scores = tf.constant([0.1, 3.0, -1.0, 2.0])
-    assert keep_hardest(scores, 2, tf.constant(True)).numpy().tolist() == [1, 3]
-    assert keep_hardest(scores, 2, tf.constant(False)).numpy().tolist() == [0, 1]
+    assert keep_hardest(scores, 2, selecting=tf.constant(True)).numpy().tolist() == [1, 3]
+    assert keep_hardest(scores, 2, selecting=tf.constant(False)).numpy().tolist() == [0, 1]

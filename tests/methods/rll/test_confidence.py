@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import UsageError
@@ -21,16 +22,16 @@ LABELS = np.array([1, 1, 0, 1])
 def test_mle_by_hand() -> None:
     # The paper's two examples (1,1,1,1,1) and (1,1,1,0,0): 5/5 and 3/5. A negative one with 4 of 5
     # votes: 4/5. No votes: 0.
-    np.testing.assert_allclose(mle_confidence(VOTES, LABELS), [1.0, 0.6, 0.8, 0.0], rtol=1e-6)
+    assert_allclose(mle_confidence(VOTES, LABELS), [1.0, 0.6, 0.8, 0.0], rtol=1e-6)
     # A single vote for the label is all of its votes.
-    np.testing.assert_array_equal(mle_confidence([[1, 0], [0, 1]], np.array([0, 0])), [1.0, 0.0])
+    assert_array_equal(mle_confidence([[1, 0], [0, 1]], np.array([0, 0])), [1.0, 0.0])
 
 
 def test_bayesian_by_hand() -> None:
     # Prior (1/4, 3/4) of mass 1. Positive: (3/4 + v) / (1 + d): 5.75/6, 3.75/6; without votes 3/4.
     # Negative: (1/4 + 4) / 6.
     parameters = beta_parameters([0.25, 0.75])
-    np.testing.assert_allclose(
+    assert_allclose(
         bayesian_confidence(VOTES, LABELS, parameters),
         [5.75 / 6, 3.75 / 6, 4.25 / 6, 0.75],
         rtol=1e-6,
@@ -38,9 +39,7 @@ def test_bayesian_by_hand() -> None:
     # Beta(3, 2) for the positive label: (3 + 5) / 10, (3 + 3) / 10, and for the negative one (2 +
     # 4) / 10.
     fixed = beta_parameters([0.5, 0.5], alpha=3.0, beta=2.0)
-    np.testing.assert_allclose(
-        bayesian_confidence(VOTES, LABELS, fixed), [0.8, 0.6, 0.6, 0.6], rtol=1e-6
-    )
+    assert_allclose(bayesian_confidence(VOTES, LABELS, fixed), [0.8, 0.6, 0.6, 0.6], rtol=1e-6)
 
 
 def test_a_class_that_does_not_occur_has_a_proper_prior() -> None:
@@ -63,11 +62,9 @@ def test_subsample_keeps_d_labels_of_each_instance() -> None:
     crowd = Annotations.from_dense(dense, num_classes=3)
     block = subsample_annotations(crowd, 3, 0)
     assert block.shape == crowd.shape and block.num_classes == 3
-    np.testing.assert_array_equal(
-        block.vote_counts().sum(axis=1), np.minimum((dense >= 0).sum(axis=1), 3)
-    )
+    assert_array_equal(block.vote_counts().sum(axis=1), np.minimum((dense >= 0).sum(axis=1), 3))
     rest = block.to_dense() >= 0
-    np.testing.assert_array_equal(block.to_dense()[rest], dense[rest])
+    assert_array_equal(block.to_dense()[rest], dense[rest])
     assert subsample_annotations(crowd, 7, 0).vote_counts().tolist() == crowd.vote_counts().tolist()
     assert subsample_annotations(crowd, 3, 0).to_dense().tolist() == block.to_dense().tolist()
     assert subsample_annotations(crowd, 3, 1).to_dense().tolist() != block.to_dense().tolist()
@@ -82,6 +79,6 @@ def test_subsampled_votes_follow_the_hypergeometric_distribution() -> None:
         drawn = subsample_annotations(source, 3, 5).vote_counts()
         assert (drawn.sum(axis=1) == 3).all() and (drawn <= votes).all()
         # Standard error of each mean: sqrt(3 * p * (1 - p) * 4 / 6 / 4000) < .012.
-        np.testing.assert_allclose(drawn.mean(axis=0), 3 * np.array([4, 2, 1]) / 7, atol=0.05)
+        assert_allclose(drawn.mean(axis=0), 3 * np.array([4, 2, 1]) / 7, atol=0.05)
         # No 3 of 7 hold two of the third class, and (2, 1, 0) has probability 6 * 2 / 35.
         assert np.mean((drawn == [2, 1, 0]).all(axis=1)) == pytest.approx(12 / 35, abs=0.03)

@@ -7,13 +7,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.methods.rll import RLL
-from neucrowd_tf.training.representation import EmbeddingData
-from neucrowd_tf.training.validation import consensus_labels
 from reproduction.controls.rll import PrintedRLL, ReleasedRLL
 from tests.crowds import QUICK_EMBEDDING, blobs
 
@@ -48,28 +47,6 @@ def test_learns(name: str, classes: int) -> None:
     assert set(blind) == {"confidence", "by_class"}
 
 
-def test_objective_is_equation_3() -> None:
-    x, crowd, _ = crowd_data(2)
-    method = RLL(seed=1, k=2, **{**QUICK, "encoder": {**QUICK["encoder"], "dropout": 0.0}})
-    data = method._check(x, crowd, None)
-    labels = consensus_labels(data.annotations, method.seed)
-    method.confidence_ = method._confidence(data.annotations.vote_counts(), labels)
-    model, make = method._model_and_batches(EmbeddingData(x, labels, data.annotations, x, labels))
-    tuplets, classes = model.draw(next(iter(make(0))))
-    assert tuplets.shape == (32, 4)
-    losses = model.tuplet_losses(tuplets, classes, training=False)
-    embedded, confidence = model.embed(x), method.confidence_
-    for row, members in enumerate(tuplets.numpy()):
-        assert (labels[members] == [1, 1, 0, 0]).all() and len(set(members)) == 4
-        anchor = embedded[members[0]]
-        scores = []
-        for member in members[1:]:
-            other = embedded[member]
-            cosine = anchor @ other / np.linalg.norm(anchor) / np.linalg.norm(other)
-            scores.append(np.exp(10.0 * confidence[member] * cosine))
-        assert float(losses[row]) == pytest.approx(-np.log(scores[0] / sum(scores)), rel=1e-4)
-
-
 def test_d_annotators_an_instance_and_votes_alone() -> None:
     x, crowd, truth = crowd_data(2)
     full = RLL("mle", seed=0, **QUICK).fit(x, crowd)
@@ -78,7 +55,7 @@ def test_d_annotators_an_instance_and_votes_alone() -> None:
     assert (one.confidence_ == 1).all()  # a single vote agrees with itself
     votes = Annotations.from_votes(crowd.vote_counts())
     RLL(annotators_per_instance=3, seed=0, **QUICK).fit(x, votes)
-    np.testing.assert_array_equal(
+    assert_array_equal(
         RLL("mle", seed=0, **QUICK).fit(x, votes).predict_proba(x), full.predict_proba(x)
     )
 
@@ -96,7 +73,7 @@ def test_the_released_code_by_hand() -> None:
     # Its prior Beta(3, 2) is that of every label: with v of d votes for it (3 + v) / (5 + d).
     model = ReleasedRLL()
     votes, labels = np.array([[0, 5], [4, 1]]), np.array([1, 0])
-    np.testing.assert_allclose(model._confidence(votes, labels), [8 / 10, 7 / 10], rtol=1e-6)
+    assert_allclose(model._confidence(votes, labels), [8 / 10, 7 / 10], rtol=1e-6)
     # Forty-five positives make 1,980 pairs, 61 batches of 32 in each of ten passes.
     data = SimpleNamespace(labels=np.arange(90) % 2)
     assert ReleasedRLL(batch_size=32)._steps(data) == 610
@@ -120,8 +97,8 @@ def test_two_towers_embed_anchors_and_members() -> None:
     rows = tf.constant([[0, 2, 1], [2, 0, 3]])
     embedded = network.embed_rows(rows, training=False)
     first, others = network.query(x), network.encoder(x)
-    np.testing.assert_allclose(embedded[:, 0], tf.gather(first, rows[:, 0]), rtol=1e-5)
-    np.testing.assert_allclose(embedded[:, 1:], tf.gather(others, rows[:, 1:]), rtol=1e-5)
+    assert_allclose(embedded[:, 0], tf.gather(first, rows[:, 0]), rtol=1e-5)
+    assert_allclose(embedded[:, 1:], tf.gather(others, rows[:, 1:]), rtol=1e-5)
     # Each place has a dropout mask of its own: equal rows, unequal embeddings.
     masked = network.embed_slots(network.encoder, tf.zeros((64, 1), tf.int32))
     assert len(np.unique(masked.numpy(), axis=0)) > 1
@@ -133,7 +110,7 @@ def test_equations_1_and_2_as_printed_by_hand() -> None:
     # Shares of positive votes, whichever label the example has; sure negatives weigh nothing.
     votes, labels = np.array([[0, 5], [5, 0], [2, 3], [4, 1]]), np.array([1, 0, 1, 0])
     mle = PrintedRLL(confidence="mle")._confidence(votes, labels)
-    np.testing.assert_allclose(mle, [1.0, 0.0, 0.6, 0.2], rtol=1e-6)
+    assert_allclose(mle, [1.0, 0.0, 0.6, 0.2], rtol=1e-6)
     # The prior has a vote in all, of which the share of positive labels, a half, is positive.
     bayesian = PrintedRLL(confidence="bayesian")._confidence(votes, labels)
-    np.testing.assert_allclose(bayesian, [5.5 / 6, 0.5 / 6, 3.5 / 6, 1.5 / 6], rtol=1e-6)
+    assert_allclose(bayesian, [5.5 / 6, 0.5 / 6, 3.5 / 6, 1.5 / 6], rtol=1e-6)

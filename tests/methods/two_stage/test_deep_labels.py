@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.aggregation import DawidSkene
 from neucrowd_tf.annotations import Annotations
@@ -55,8 +56,8 @@ def test_targets_are_the_aggregators(crowd):
     with model.reused():
         model.fit(features, annotations)
         targets = model.network.model._targets.numpy()
-    np.testing.assert_allclose(targets, DawidSkene().fit(annotations).probas_, atol=1e-6)
-    np.testing.assert_allclose(model.confusion_matrices_.sum(axis=2), 1.0, atol=1e-6)
+    assert_allclose(targets, DawidSkene().fit(annotations).probas_, atol=1e-6)
+    assert_allclose(model.confusion_matrices_.sum(axis=2), 1.0, atol=1e-6)
 
 
 def test_gold_labels_are_flagged(crowd):
@@ -65,7 +66,7 @@ def test_gold_labels_are_flagged(crowd):
     assert entry.uses_truth
     assert {m.name for m in registry.methods() if m.uses_truth} == {"gold_dl", "gold_lr"}
     gold = entry.make(**SMALL).fit(features, truth[:, None])
-    np.testing.assert_array_equal(gold.labels_, truth)
+    assert_array_equal(gold.labels_, truth)
     for name in ("gold_dl", "gold_lr"):
         with pytest.raises(UsageError, match="true labels as those of one annotator, received 3 a"):
             registry.method(name).make().fit(features, np.repeat(truth[:, None], 3, axis=1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
@@ -30,18 +31,16 @@ def test_equals_the_two_steps_by_hand(classes: int) -> None:
     )
     scaler = StandardScaler().fit(x)
     plain = LogisticRegression(C=0.1).fit(scaler.transform(x), labels)
-    np.testing.assert_allclose(
-        fitted.predict_proba(x), plain.predict_proba(scaler.transform(x)), atol=1e-5
-    )
+    assert_allclose(fitted.predict_proba(x), plain.predict_proba(scaler.transform(x)), atol=1e-5)
 
 
 @pytest.mark.parametrize(("name", "aggregator"), [("ds_lr", DawidSkene()), ("glad_lr", Glad())])
 def test_other_aggregators(name: str, aggregator: Aggregator) -> None:
     x, crowd, truth = crowd_data(3)
     fitted = registry.method(name).make(seed=0).fit(x, crowd)
-    np.testing.assert_array_equal(fitted.labels_, aggregator.fit(crowd).labels_)
+    assert_array_equal(fitted.labels_, aggregator.fit(crowd).labels_)
     fixed = TwoStageClassifier(aggregator).fit(x, crowd)
-    np.testing.assert_array_equal(fixed.predict_proba(x), fitted.predict_proba(x))
+    assert_array_equal(fixed.predict_proba(x), fitted.predict_proba(x))
     assert fitted.confusion_matrices_.shape == (5, 3, 3)
     assert np.mean(fitted.predict(x) == truth) > 0.8
     with pytest.raises(IdentitiesError, match="no identities"):
@@ -51,7 +50,7 @@ def test_other_aggregators(name: str, aggregator: Aggregator) -> None:
 def test_votes_alone_suffice_and_equal_identities() -> None:
     x, crowd, _ = crowd_data()
     votes = Annotations.from_votes(crowd.vote_counts())
-    np.testing.assert_array_equal(
+    assert_array_equal(
         TwoStageClassifier().fit(x, votes).predict_proba(x),
         TwoStageClassifier().fit(x, crowd).predict_proba(x),
     )
@@ -62,9 +61,7 @@ def test_soft_labels_of_a_unanimous_crowd_are_hard_labels() -> None:
     x, _, truth = crowd_data()
     crowd = Annotations.from_dense(np.repeat(truth[:, None], 3, axis=1))
     soft = TwoStageClassifier(labels="soft", Cs=(1.0,)).fit(x, crowd).predict_proba(x)
-    np.testing.assert_allclose(
-        soft, TwoStageClassifier(Cs=(1.0,)).fit(x, crowd).predict_proba(x), atol=1e-6
-    )
+    assert_allclose(soft, TwoStageClassifier(Cs=(1.0,)).fit(x, crowd).predict_proba(x), atol=1e-6)
 
 
 def test_exported_layers_agree_where_classes_are_separable() -> None:
@@ -77,4 +74,4 @@ def test_exported_layers_agree_where_classes_are_separable() -> None:
     noise = np.random.default_rng(1).normal(size=images.shape).astype(np.float32)
     for rows, tolerance in ((images, 1e-5), (images + noise, 1e-5), (images + 100 * noise, 1e-4)):
         served = np.asarray(model(rows)["probabilities"])
-        np.testing.assert_allclose(served, fitted.predict_proba(rows), atol=tolerance)
+        assert_allclose(served, fitted.predict_proba(rows), atol=tolerance)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LogisticRegression
 
 from neucrowd_tf.annotations import Annotations
@@ -33,7 +34,7 @@ def test_equals_one_row_for_each_label(classes: int) -> None:
     plain = LogisticRegression(C=0.5, max_iter=1000).fit((copies - mean) / deviation, codes)
     expected = plain.predict_proba((x - mean) / deviation)
     fitted = SoftProb(Cs=(0.5,)).fit(x, Annotations.from_dense(dense, num_classes=classes))
-    np.testing.assert_allclose(fitted.predict_proba(x), expected, atol=2e-3)
+    assert_allclose(fitted.predict_proba(x), expected, atol=2e-3)
 
 
 def test_votes_alone_suffice_and_a_unanimous_crowd_is_plain_regression() -> None:
@@ -41,7 +42,7 @@ def test_votes_alone_suffice_and_a_unanimous_crowd_is_plain_regression() -> None
     crowd = Annotations.from_dense(dense)
     votes = Annotations.from_votes(crowd.vote_counts())
     first, second = (SoftProb().fit(x, each).predict_proba(x) for each in (crowd, votes))
-    np.testing.assert_array_equal(first, second)
+    assert_array_equal(first, second)
     alone = SoftProb(Cs=(1.0,)).fit(x, dense[:, :1]).predict_proba(x)
     plain = fit_logistic(x, dense[:, 0], 2, Cs=(1.0,)).predict_proba(x)
-    np.testing.assert_allclose(alone, plain, atol=1e-6)
+    assert_allclose(alone, plain, atol=1e-6)
