@@ -225,12 +225,7 @@ def related(crowd: Annotations, probas: Floats) -> list[Indices]:
     counts = expected_counts(crowd.one_hot().T, beliefs)
     counts += STRENGTH * average_confusion(crowd, beliefs).T
     errors = normalise_counts(counts, LEAST_COUNT, axis=1)
-    items = crowd.instances.astype(np.int64)
-    labelled = _table(items, crowd.annotators, crowd.shape)
-    shared = (labelled.T @ labelled).toarray()
-    cells = items * size + crowd.labels
-    alike = _table(cells, crowd.annotators, (crowd.num_instances * size, num_annotators))
-    agreed = (alike.T @ alike).toarray()
+    labelled, shared, agreed = shared_labels(crowd)
     # How often two annotators name the same class of an item, by its true class.
     by_class = errors.transpose(2, 0, 1)
     chances = by_class @ by_class.transpose(0, 2, 1)
@@ -252,6 +247,16 @@ def related(crowd: Annotations, probas: Floats) -> list[Indices]:
     groups, codes = connected_components(links, directed=False)
     sets = (np.flatnonzero(codes == group) for group in range(groups))
     return [members for members in sets if len(members) > 1]
+
+
+def shared_labels(crowd: Annotations) -> tuple[sparse.csr_matrix, Floats, Floats]:
+    """Returns `[N, R]` who labelled which item, and `[R, R]` pairs' shared items and agreements."""
+    size = crowd.num_classes
+    items = crowd.instances.astype(np.int64)
+    labelled = _table(items, crowd.annotators, crowd.shape)
+    cells = items * size + crowd.labels
+    alike = _table(cells, crowd.annotators, (crowd.num_instances * size, crowd.num_annotators))
+    return labelled, (labelled.T @ labelled).toarray(), (alike.T @ alike).toarray()
 
 
 def _table(rows: Integers, columns: Integers, shape: tuple[int, int]) -> sparse.csr_matrix:

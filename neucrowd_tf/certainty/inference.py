@@ -304,12 +304,8 @@ def infer(
         before = people.base
 
     comparable = gold_items(crowd, codes) if has_gold else None
-    make: Callable[[], Aggregator] = functools.partial(make_aggregator, method, seed, ties)
-    if method == "ordinal" and comparable is not None:
-        nearest = nearest_to_gold(comparable.draws[0], codes, seed)
-        make = functools.partial(OrdinalConsensus, only=nearest, seed=seed)
-    reused = None if families else before
-    joint = _JointMethod(make, once, is_model, before, reused)
+    make = _maker(method, seed, ties, comparable, codes)
+    joint = _JointMethod(make, once, is_model, before, None if families else before)
     calibration = Calibration.learned(method)
     if comparable is None:
         model = joint.fit(crowd, codes if has_gold else None)
@@ -324,7 +320,8 @@ def infer(
     certainty = dataclasses.replace(certainty, ordered=model.ordered, least=least)
     opposed = judged = None
     if crowd.has_identities and labelled.estimates is None and not labelled.by_groups:
-        opposed = opposed_groups(crowd) if people is None else people.opposed
+        named = [family.members for family in once]
+        opposed = opposed_groups(crowd, named) if people is None else people.opposed
     if skills and crowd.has_identities:
         judged = _skills(crowd, certainty, opposed, people, is_model)
     if opposed is not None:
@@ -342,6 +339,16 @@ def infer(
         skills=judged,
         opposed=opposed,
     )
+
+
+def _maker(
+    method: str, seed: int, ties: Ties | None, comparable: GoldItems | None, gold: Indices
+) -> Callable[[], Aggregator]:
+    """Returns what makes the aggregator; of ordered classes gold items choose it."""
+    if method == "ordinal" and comparable is not None:
+        nearest = nearest_to_gold(comparable.draws[0], gold, seed)
+        return functools.partial(OrdinalConsensus, only=nearest, seed=seed)
+    return functools.partial(make_aggregator, method, seed, ties)
 
 
 def _skills(
@@ -422,13 +429,14 @@ def _with_gold(
     draws = list(map(evidence, comparable.draws, models))
     votes = effective_votes(comparable.draws[0], families)
     agreement = gold_agreement(posteriors_of(models[0]), votes, gold)
-    by_groups = drawn_by_groups(crowd, gold)
+    members = [family.members for family in families]
+    by_groups = drawn_by_groups(crowd, gold, members)
     if comparable.unlike and not by_groups:
         model = with_probas(base, crowd, apply_gold(base.probas_.copy(), gold), gold)
         labelled = Labelled(model, base, agreement, left_out=comparable.left_out, unlike=True)
         return labelled, calibration
     every = evidence(comparable.crowd, base)
-    lesson = teach(every, gold, [family.members for family in families], draws)
+    lesson = teach(every, gold, members, draws)
     model = with_probas(base, crowd, lesson.probas, gold)
     estimates = before = None
     if not by_groups:
@@ -447,14 +455,15 @@ def _with_gold(
     return labelled, calibration.of_taught(lesson.blind, gold)
 
 
-def drawn_by_groups(crowd: Annotations, gold: Indices) -> bool:
+def drawn_by_groups(crowd: Annotations, gold: Indices, families: Collection[Mask] = ()) -> bool:
     """Returns whether opposed groups differ on gold items more often than on others, surely.
 
     Args:
         crowd: the annotations.
         gold: `[N]` class codes, -1 if unknown.
+        families: see `opposed_groups`.
     """
-    if not crowd.has_identities or (groups := opposed_groups(crowd)) is None:
+    if not crowd.has_identities or (groups := opposed_groups(crowd, families)) is None:
         return False
     differ = groups.differ(crowd)
     marked = gold >= 0

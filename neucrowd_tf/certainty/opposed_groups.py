@@ -7,19 +7,27 @@ less, the groups differ in what they take for the truth, and votes do not show w
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
-from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+from scipy.special import bdtr
 
-from neucrowd_tf.aggregation.families import labels_of
+from neucrowd_tf.aggregation.families import labels_of, shared_labels
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.types import Floats, Indices, Mask
 
 MOST_CELLS = 50_000_000  # annotators x annotators, or items x annotators
 FEWEST_ANNOTATORS = 4
 FEWEST_ITEMS = 40
-LEAST_SHARE = 0.15  # of the labels, by the smaller group
+# Of the labels, if copies count once, the smaller group has more than this share: votes decide
+# against fewer, who may be friends who err alike. Where one truth explains both groups, if one of
+# them swaps classes, votes also decide against more.
+LEAST_SHARE = 0.25
+LEAST_CONTRARY = 0.45
+# Copies differ in less than this part of the labels in which annotators of one group usually do.
+COPIED = 1 / 3
 # Bounds of the agreement between groups, as a part of what is expected, and of that within groups;
 # the ends of 95% intervals have to pass. None of 41 other public crowds does.
 MOST_BETWEEN = 0.7
@@ -76,25 +84,40 @@ class OpposedGroups(NamedTuple):
         return np.stack(shares)
 
 
-def opposed_groups(crowd: Annotations) -> OpposedGroups | None:
+def opposed_groups(crowd: Annotations, families: Collection[Mask] = ()) -> OpposedGroups | None:
     """Returns the two groups that annotators split into, or None.
 
     Groups are chosen on half of the items and tested on the others, and the other way round.
 
     Args:
         crowd: with identities.
+        families: `[R]` who is in each family that counts as one annotator, as copies do.
     """
     active = (crowd.labels_per_annotator() > 0).sum()
     cells = crowd.num_annotators * max(crowd.num_annotators, crowd.num_instances)
     if active < FEWEST_ANNOTATORS or crowd.annotated.sum() < FEWEST_ITEMS or cells > MOST_CELLS:
         return None
+    *within, share = _figures(_agreements(crowd, _split(crowd)).sum(axis=0))
+    if min(within) < LEAST_WITHIN or share > MOST_BETWEEN:
+        return None
+    sources = _sources(crowd, families, min(within))
+    every = crowd
+    crowd = Annotations(
+        crowd.instances,
+        sources[crowd.annotators],
+        crowd.labels,
+        num_instances=crowd.num_instances,
+        num_annotators=crowd.num_annotators,
+        num_classes=crowd.num_classes,
+        duplicates="first",
+    )
     rng = np.random.default_rng(0)
     half = rng.random(crowd.num_instances) < 0.5
     first = _split(crowd)
     rows = []
     for chosen in (half, ~half):
         side = _split(crowd.select(chosen[crowd.instances]))
-        if not _large(crowd, side):
+        if _smaller_share(crowd, side) <= LEAST_SHARE:
             return None
         if (side == first).mean() < 0.5:  # which of the groups comes first is chance
             side = ~side
@@ -102,23 +125,57 @@ def opposed_groups(crowd: Annotations) -> OpposedGroups | None:
     agreements = np.concatenate(rows)
     agreements = agreements[agreements.any(axis=1)]
     share = _figures(agreements.sum(axis=0))[2]
-    if share > MOST_BETWEEN or not _large(crowd, first):
+    contrary = _association(crowd, first) > MOST_BETWEEN
+    least = LEAST_CONTRARY if contrary else LEAST_SHARE
+    smaller = min(_smaller_share(crowd, first), _smaller_share(every, first[sources]))
+    if share > MOST_BETWEEN or smaller <= least:
         return None
     size = len(agreements)
     weights = rng.multinomial(size, np.full(size, 1 / size), RESAMPLES)
     drawn = np.array(list(map(_figures, weights @ agreements)))
-    within = np.quantile(drawn[:, :2], TAIL, axis=0).min()
-    if within < LEAST_WITHIN or np.quantile(drawn[:, 2], 1.0 - TAIL) > MOST_BETWEEN:
+    lowest = np.quantile(drawn[:, :2], TAIL, axis=0).min()
+    if lowest < LEAST_WITHIN or np.quantile(drawn[:, 2], 1.0 - TAIL) > MOST_BETWEEN:
         return None
-    return OpposedGroups(np.stack([first, ~first]), share)
+    return OpposedGroups(np.stack([first, ~first])[:, sources], share)
 
 
-def _large(crowd: Annotations, side: Mask) -> bool:
-    """Returns whether each group has two annotators or more, and its share of the labels."""
+def _smaller_share(crowd: Annotations, side: Mask) -> float:
+    """Returns the smaller group's share of the labels, 0 if it has fewer than two annotators."""
     labels = crowd.labels_per_annotator()
-    several = min(np.count_nonzero(labels[side]), np.count_nonzero(labels[~side])) > 1
-    share = labels[side].sum() / max(labels.sum(), 1)
-    return bool(several and LEAST_SHARE <= share <= 1.0 - LEAST_SHARE)
+    groups = labels[side], labels[~side]
+    if min(map(np.count_nonzero, groups)) < 2:
+        return 0.0
+    return float(min(map(np.sum, groups)) / labels.sum())
+
+
+def _sources(crowd: Annotations, families: Collection[Mask], within: float) -> Indices:
+    """Returns `[R]` the code of the first annotator of each one's family, or of those who copy.
+
+    Args:
+        crowd: with identities.
+        families: `[R]` each.
+        within: usual agreement beyond chance of annotators of one group.
+    """
+    shared, agreed, chance = _pairs(crowd)
+    usual = (1.0 - within) * (1.0 - chance)
+    differing = shared - agreed
+    few = differing < COPIED * usual * shared
+    # By chance as few would differ in less than one pair of the crowd.
+    links = few & (bdtr(differing, shared, usual) < 1 / crowd.num_annotators**2)
+    for members in families:
+        links |= np.outer(members, members)
+    codes = connected_components(links, directed=False)[1]
+    return np.unique(codes, return_index=True)[1][codes]
+
+
+def _pairs(crowd: Annotations) -> tuple[Floats, Floats, Floats]:
+    """Returns `[R, R]` pairs' shared items, agreements, and the share that agrees by chance."""
+    counts = np.zeros((crowd.num_annotators, crowd.num_classes))
+    np.add.at(counts, (crowd.annotators, crowd.labels), 1.0)
+    counts += counts.sum(axis=0) / max(counts.sum(), 1.0)
+    shares = counts / counts.sum(axis=1, keepdims=True)
+    _, shared, agreed = shared_labels(crowd)
+    return shared, agreed, shares @ shares.T
 
 
 def _split(crowd: Annotations) -> Mask:
@@ -127,22 +184,8 @@ def _split(crowd: Annotations) -> Mask:
     References:
         Newman (2006), Modularity and community structure in networks, PNAS 103.
     """
-    num_annotators = crowd.num_annotators
-    size = crowd.num_classes
-    one_hot = crowd.one_hot().tocsc()
-    places = (crowd.instances, crowd.annotators)
-    ones = np.ones(len(crowd.labels))
-    labelled = sparse.csc_matrix((ones, places), (crowd.num_instances, num_annotators))
-    agreed = np.zeros((num_annotators, num_annotators))
-    for code in range(size):
-        named = one_hot[:, code::size]
-        agreed += (named.T @ named).toarray()
-    shared = (labelled.T @ labelled).toarray()
-    counts = np.zeros((num_annotators, size))
-    np.add.at(counts, (crowd.annotators, crowd.labels), 1.0)
-    counts += counts.sum(axis=0) / max(counts.sum(), 1.0)
-    shares = counts / counts.sum(axis=1, keepdims=True)
-    beyond = agreed - shared * (shares @ shares.T)
+    shared, agreed, chance = _pairs(crowd)
+    beyond = agreed - shared * chance
     np.fill_diagonal(beyond, 0.0)
     np.fill_diagonal(shared, 0.0)
     beyond -= shared * beyond.sum() / max(shared.sum(), 1.0)
@@ -180,3 +223,22 @@ def _figures(sums: Floats) -> tuple[float, float, float]:
     first, second, between = sums[::2] / np.maximum(sums[1::2], 1e-9)
     expected = np.sqrt(max(first, 1e-3) * max(second, 1e-3))
     return float(first), float(second), float(between / expected)
+
+
+def _association(crowd: Annotations, side: Mask) -> float:
+    """Returns how far one truth explains both groups, if each may name classes in its own way.
+
+    It is the greatest agreement between them over all rotations of the second group's classes, as a
+    part of what is expected.
+    """
+    first = labels_of(crowd, side).vote_counts().astype(np.float64)
+    second = labels_of(crowd, ~side).vote_counts().astype(np.float64)
+    tables = []
+    for one, other in ((first, first), (second, second), (first, second)):
+        table = one.T @ other
+        if one is other:  # a label is no pair with itself
+            table -= np.diag(one.sum(axis=0))
+        table /= max(table.sum(), 1.0)
+        tables.append(table - np.outer(table.sum(axis=1), table.sum(axis=0)))
+    expected = max(np.trace(tables[0]), 1e-9) * max(np.trace(tables[1]), 1e-9)
+    return float(np.linalg.norm(tables[2], "nuc") / np.sqrt(expected))

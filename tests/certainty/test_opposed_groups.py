@@ -67,6 +67,48 @@ def test_independent_annotators_are_in_no_groups(seed: int) -> None:
     assert opposed_groups(simulation.simulate(truth, poor, seed)) is None
 
 
+def beside_good_ones(bad: np.ndarray, truth: np.ndarray, good: int = 8) -> Annotations:
+    """Returns a crowd of some annotators and of others who are right in 80% of the items."""
+    rng = np.random.default_rng(1)
+    right = rng.random((len(truth), good)) < 0.8
+    others = np.where(right, truth[:, None], rng.integers(truth.max() + 1, size=right.shape))
+    return Annotations.from_dense(np.hstack([bad, others]))
+
+
+@pytest.mark.parametrize(("size", "copies"), [(2, 2), (4, 4)])
+def test_copies_are_a_family_and_no_group(size: int, copies: int) -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.integers(size, size=200)
+    source = rng.integers(size, size=200)
+    result = infer(beside_good_ones(np.stack([source] * copies, axis=1), truth))
+    assert result.opposed is None and result.skills is not None
+    assert result.related() == [[str(code) for code in range(copies)]]
+    if copies == 2:
+        assert [*np.flatnonzero(result.skills.note == "unreliable")] == [0, 1]
+
+
+def test_two_who_swap_classes_are_unreliable_and_no_group() -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.integers(3, size=200)
+    swapped = np.where(truth < 2, 1 - truth, truth)[:, None]
+    bad = np.where(rng.random((200, 2)) < 0.8, swapped, rng.integers(3, size=(200, 2)))
+    result = infer(beside_good_ones(bad, truth, 4))
+    assert result.opposed is None and result.skills is not None
+    assert [*np.flatnonzero(result.skills.note == "unreliable")] == [0, 1]
+
+
+def test_groups_have_two_sources_each_beside_copies_and_families() -> None:
+    crowd, _ = opposed()
+    dense = crowd.to_dense()
+    copied = Annotations.from_dense(dense[:, [0, 1, 2, 3, 4, 5, 5]])
+    groups = opposed_groups(copied)
+    assert groups is not None and groups.members[:, 5].sum() == groups.members[:, 6].sum() == 1
+    assert (groups.members[:, 5] == groups.members[:, 6]).all()
+    assert opposed_groups(Annotations.from_dense(dense[:, [0, 1, 2, 3, 4, 4, 4]])) is None
+    assert opposed_groups(crowd, [np.arange(7) > 3]) is None
+    assert infer(crowd, families=["truth*"]).opposed is None
+
+
 def test_gold_draws_items_on_which_groups_differ(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -175,7 +175,7 @@ def with_softmax(copy: keras.Model, input_shape: tuple[int, ...], num_classes: i
     except (ValueError, TypeError) as error:
         reason = str(error).strip().splitlines()[0]
         raise DataError(
-            f"base: expected a classifier of features of shape {(None, *input_shape)}, received one"
+            f"base: expected a classifier of features of shape {[None, *input_shape]}, received one"
             f" that fails: {reason}"
         ) from None
     shape = tuple(getattr(outputs, "shape", ()))
