@@ -97,7 +97,8 @@ def opposed_groups(crowd: Annotations, families: Collection[Mask] = ()) -> Oppos
         return None
     first = _split(crowd)
     *within, share = _figures(_agreements(crowd, first).sum(axis=0))
-    if min(within) < LEAST_WITHIN or share > MOST_BETWEEN or _smaller(crowd, first) <= LEAST_SHARE:
+    smaller = _smaller(crowd, first)
+    if min(within) < LEAST_WITHIN or share > MOST_BETWEEN or smaller <= LEAST_SHARE:
         return None
     sources = _sources(crowd, families, min(within))
     crowd = crowd.select(np.isin(crowd.annotators, sources))
@@ -122,7 +123,8 @@ def opposed_groups(crowd: Annotations, families: Collection[Mask] = ()) -> Oppos
     if lowest < LEAST_WITHIN or np.quantile(drawn[:, 2], 1.0 - TAIL) > MOST_BETWEEN:
         return None
     contrary = _association(crowd, first) > MOST_BETWEEN
-    if _smaller(crowd, first) <= (LEAST_CONTRARY if contrary else LEAST_SHARE):
+    smaller = min(smaller, _smaller(crowd, first))
+    if smaller <= (LEAST_CONTRARY if contrary else LEAST_SHARE):
         return None
     return OpposedGroups(np.stack([first, ~first])[:, sources], share)
 
@@ -148,8 +150,9 @@ def _sources(crowd: Annotations, families: Collection[Mask], within: float) -> I
     usual = (1.0 - within) * (1.0 - chance)
     differing = shared - agreed
     few = differing < COPIED * usual * shared
-    # By chance an annotator has less than one such link, so that chains of them are short.
-    links = few & (bdtr(differing, shared.astype(np.int64), usual) < 1 / crowd.num_annotators)
+    # By chance less than one pair of the crowd is linked.
+    rare = 2 / crowd.num_annotators**2
+    links = few & (bdtr(differing, shared.astype(np.int64), usual) < rare)
     for members in families:
         links |= np.outer(members, members)
     codes = connected_components(links, directed=False)[1]
