@@ -54,21 +54,16 @@ class AggNet(NetworkClassifier):
         float, number(above=0), "pseudo-count of every cell of the confusion matrices."
     ] = 0.1
 
-    def _set_targets(self, network: CompiledNetwork, data: TrainingData) -> None:
-        network.model.set_targets(vote_shares(data.annotations.one_hot(), len(self.classes_)))
-
     def _train(self, network: CompiledNetwork, data: TrainingData, run: Run) -> Network:
-        later = max(1, self.epochs // self.rounds)
+        epochs = self.epochs
         one_hot = data.annotations.one_hot()
         posterior = vote_shares(one_hot, len(self.classes_))
         for index in range(self.rounds):
             network.model.draw_seed = self.seed + 7907 * index
             stage = run.stage(f"round-{index + 1}")
-            history = self._train_phase(
-                network, network.model, later if index else self.epochs, data, stage
-            )
-            # M-step of the annotators under the posterior that trained the network, then the E-step
-            # with both.
+            history = self._train_phase(network, network.model, epochs, data, stage)
+            epochs = max(1, self.epochs // self.rounds)
+            # The M-step uses the posterior that trained the network; the E-step combines both.
             errors = error_matrices(one_hot, posterior, self.smoothing)
             predicted = self._predict_proba(data.features).astype(np.float64)
             posterior = combine(log_likelihoods(one_hot, errors), predicted)

@@ -71,37 +71,23 @@ class AugmentedDLCL(ClassifierArguments, CrowdEstimator):
         shared = ("epochs", "batch_size", "learning_rate", "seed", "monitor")
         return self.dl_cl(**{name: getattr(self, name) for name in shared})
 
-    def _chosen_by(self, data: TrainingData) -> tuple[Floats32, Array, str] | None:
-        """Returns what the epoch of DL-CL is chosen by; None without `monitor`."""
-        if self.monitor is None:
-            return None
-        return data.named_validation
-
-    def _watched(self, data: TrainingData) -> TrainingData:
-        """Returns the data with what the epoch is chosen by, as `CrowdLayer` holds it out."""
-        if self.monitor is None:
-            return data
-        return hold_out(data, self.seed)[0]
-
-    def _complete(self, data: TrainingData, first: CrowdLayer, run: Run) -> Annotations:
-        """Returns the training annotations with generated ones in their empty cells.
-
-        `first` is DL-CL trained on them.
-        """
+    def _complete(self, data: TrainingData, run: Run) -> Annotations:
+        """Returns the training annotations with generated ones in their empty cells."""
         raise NotImplementedError
 
     def _fit(self, data: TrainingData, run: Run) -> None:
-        classifier = self._dl_cl()
-        data = self._watched(data)
-        chosen_by = self._chosen_by(data)
-        with classifier.reused():
-            classifier.fit(data.features, data.annotations, chosen_by, run=run.stage("observed"))
-            self.completed_ = self._complete(data, classifier, run)
-            classifier.fit(data.features, self.completed_, chosen_by, run=run.stage("completed"))
-        self._keep(classifier, data)
+        self.classifier_ = self._dl_cl()
+        if self.monitor is not None:
+            data, _ = hold_out(data, self.seed)
+        with self.classifier_.reused():
+            self.completed_ = self._complete(data, run)
+            self._train_classifier(data, self.completed_, run.stage("completed"))
 
-    def _keep(self, classifier: CrowdLayer, data: TrainingData) -> None:
-        self.classifier_ = classifier
+    def _train_classifier(self, data: TrainingData, annotations: Annotations, run: Run) -> None:
+        """Trains DL-CL from fresh weights; validation data choose the epoch, with `monitor`."""
+        classifier = self.classifier_
+        validation = None if self.monitor is None else data.named_validation
+        classifier.fit(data.features, annotations, validation, run=run)
         self.rows_ = data.rows
         self.confusion_matrices_ = classifier.confusion_matrices_
         self.history_ = classifier.history_
@@ -130,10 +116,10 @@ class DLCLSelf(AugmentedDLCL):
         CrowdInG, section 4.4.1.
     """
 
-    def _complete(self, data: TrainingData, first: CrowdLayer, run: Run) -> Annotations:
-        labels = in_blocks(
-            lambda rows: first.predict_annotators(rows).argmax(axis=2), data.features
-        )
+    def _complete(self, data: TrainingData, run: Run) -> Annotations:
+        self._train_classifier(data, data.annotations, run.stage("observed"))
+        predict = self.classifier_.predict_annotators
+        labels = in_blocks(lambda block: predict(block).argmax(axis=2), data.features)
         return completed(data.annotations, labels)
 
 
@@ -158,10 +144,10 @@ class DLCLGCN(AugmentedDLCL):
         int, whole(1), "training steps of the graph network, each on the whole graph."
     ] = 100
 
-    def _complete(self, data: TrainingData, first: CrowdLayer, run: Run) -> Annotations:
-        features = np.asarray(first.model_.get_layer("standardise")(data.features)).reshape(
-            len(data.features), -1
-        )
+    def _complete(self, data: TrainingData, run: Run) -> Annotations:
+        self._train_classifier(data, data.annotations, run.stage("observed"))
+        standardise = self.classifier_.model_.get_layer("standardise")
+        features = np.asarray(standardise(data.features)).reshape(len(data.features), -1)
         graph = GraphCompletion(features, data.annotations, seed=self.seed)
         stage = run.stage("graph")
         train(graph, in_batches(graph, step_numbers, 1, stage), epochs=self.graph_epochs, run=stage)
@@ -190,9 +176,7 @@ class DLCLInG(AugmentedDLCL):
     ] = 12
     label_correlation: Annotated[bool, "CrowdInG's."] = True
 
-    def _fit(self, data: TrainingData, run: Run) -> None:
-        classifier = self._dl_cl()
-        data = self._watched(data)
+    def _complete(self, data: TrainingData, run: Run) -> Annotations:
         crowding = CrowdInG(
             self.base,
             standardise=self.standardise,
@@ -205,7 +189,4 @@ class DLCLInG(AugmentedDLCL):
         )
         stage = run.stage("crowding")
         crowding.fit(data.features, data.annotations, data.named_validation, run=stage)
-        self.completed_ = crowding.generate(data.features, data.annotations)
-        chosen_by = self._chosen_by(data)
-        classifier.fit(data.features, self.completed_, chosen_by, run=run.stage("completed"))
-        self._keep(classifier, data)
+        return crowding.generate(data.features, data.annotations)

@@ -7,7 +7,6 @@ one; one of them is the target classifier.
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from typing import Annotated
 
 import numpy as np
@@ -55,17 +54,14 @@ class PersonalLosses:
     """
 
     def __init__(self, x: Floats, annotations: Annotations) -> None:
-        self.size = annotations.num_annotators
-        if annotations.num_classes == 2:
-            self.columns = 1
-        else:
-            self.columns = annotations.num_classes
-        self.shape = (self.size + 1, x.shape[1], self.columns)
+        classes = annotations.num_classes
+        self.columns = 1 if classes == 2 else classes
+        self.shape = (annotations.num_annotators + 1, x.shape[1], self.columns)
         order = np.argsort(annotations.annotators, kind="stable")
-        bounds = np.concatenate([[0], np.cumsum(annotations.labels_per_annotator())])
-        rows = annotations.instances[order]
-        labels = annotations.labels[order]
-        self.parts = [(x[rows[a:b]], labels[a:b]) for a, b in itertools.pairwise(bounds)]
+        ends = np.cumsum(annotations.labels_per_annotator())
+        self.parts = []
+        for members in np.split(order, ends[:-1]):
+            self.parts.append((x[annotations.instances[members]], annotations.labels[members]))
 
     def __call__(self, weights: Floats) -> tuple[float, Floats]:
         """Returns the loss and its gradient at weights `[R + 1, p, K]`.
@@ -77,11 +73,11 @@ class PersonalLosses:
         for index, (x, labels) in enumerate(self.parts, start=1):
             if not len(labels):
                 continue
-            logits = logits_of(x @ weights[index])
-            logs = log_softmax(logits, axis=1)
-            total -= float(logs[np.arange(len(labels)), labels].sum())
-            residual = np.exp(logs)
-            residual[np.arange(len(labels)), labels] -= 1.0
+            log_p = log_softmax(logits_of(x @ weights[index]), axis=1)
+            labelled = (np.arange(len(labels)), labels)
+            total -= float(log_p[labelled].sum())
+            residual = np.exp(log_p)
+            residual[labelled] -= 1.0
             gradient[index] = x.T @ residual[:, -self.columns :]
         return total, gradient
 
@@ -89,9 +85,16 @@ class PersonalLosses:
 class Fusion:
     """Computes the penalty mu / R sum_{i < j} |w_i - w_j| over all pairs of classifiers.
 
-    Each norm is rounded off near zero.
+    Each norm is rounded off near zero: `sqrt(|g|^2 + e^2) - e` differs from it by less than e, and
+    has a gradient everywhere.
 
-    `sqrt(|g|^2 + e^2) - e` differs from the norm by less than e, and has a gradient everywhere.
+    Args:
+        count: R + 1, the annotators' classifiers and the target.
+        size: number of weights of a classifier.
+        mu: weight of the penalty.
+
+    Raises:
+        UnsupportedDataError: the pairs' weights do not fit in memory.
     """
 
     def __init__(self, count: int, size: int, mu: float) -> None:
@@ -99,19 +102,18 @@ class Fusion:
         if len(self.first) * size > _MOST_NUMBERS:
             raise UnsupportedDataError(
                 f"CPC compares every pair of annotators: expected at most {_MOST_NUMBERS:,}"
-                f" numbers, received {len(self.first):,} pairs of {size:,} weights"
+                f" numbers, received {len(self.first):,} pairs of {size:,} weights. Use fewer"
+                " features or annotators."
             )
         self.weight = mu / max(count - 1, 1)
-        pairs = np.arange(len(self.first))
-        endpoints = (np.concatenate([self.first, self.second]), np.concatenate([pairs, pairs]))
-        self.incidence = csr_matrix(
-            (np.repeat([1.0, -1.0], len(pairs)), endpoints), shape=(count, len(pairs))
-        )
+        pairs = len(self.first)
+        ends = (np.concatenate([self.first, self.second]), np.tile(np.arange(pairs), 2))
+        signs = np.repeat([1.0, -1.0], pairs)
+        self.incidence = csr_matrix((signs, ends), shape=(count, pairs))
 
     def gaps(self, weights: Floats) -> Floats:
         """Returns `[pairs]` distances of weights `[R + 1, size]`."""
-        gap = weights[self.first] - weights[self.second]
-        return np.linalg.norm(gap, axis=1)
+        return np.linalg.norm(weights[self.first] - weights[self.second], axis=1)
 
     def __call__(self, weights: Floats, rounding: float) -> tuple[float, Floats]:
         """Returns the penalty and its gradient at weights `[R + 1, size]`."""
@@ -137,8 +139,13 @@ def solve(
 ) -> tuple[Floats, Mask, list[float], bool]:
     """Minimises the objective by L-BFGS while the rounding of the norms shrinks.
 
+    Args:
+        losses: of the annotators.
+        mu, eta: see `ClusteredPersonalClassifiers`.
+        max_iter: iterations per stage.
+
     Returns:
-        weights `[R + 1, p, K]`, which pairs `[R + 1, R + 1]` are fused, the objective at the end of
+        Weights `[R + 1, p, K]`, which pairs `[R + 1, R + 1]` are fused, the objective at the end of
         each stage, and whether the last stage converged.
     """
     # Deviation: the paper solves the same convex problem by the alternating direction method of
@@ -148,24 +155,23 @@ def solve(
     size = losses.shape[1] * losses.shape[2]
     fusion = Fusion(count, size, mu)
 
-    def rounded(vector: Floats, width: float) -> tuple[float, Floats]:
-        w = vector.reshape(count, size)
-        value, gradient = losses(w.reshape(losses.shape))
-        penalty, pull = fusion(w, width)
+    def rounded(vector: Floats, rounding: float) -> tuple[float, Floats]:
+        weights = vector.reshape(count, size)
+        target = weights[0]
+        value, gradient = losses(weights.reshape(losses.shape))
+        penalty, pull = fusion(weights, rounding)
         total = gradient.reshape(count, size) + pull
-        total[0] += eta * w[0]
-        return value + penalty + 0.5 * eta * float(w[0] @ w[0]), total.ravel()
+        total[0] += eta * target
+        return value + penalty + 0.5 * eta * float(target @ target), total.ravel()
 
     flat = np.zeros((count, size))
     history = []
-    converged = False
     options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "ftol": 1e-7}
-    for width in _ROUNDING * np.array([100.0, 10.0, 1.0]):
+    for rounding in _ROUNDING * np.array([100.0, 10.0, 1.0]):
         result = minimize(
-            rounded, flat.ravel(), args=(width,), jac=True, method="L-BFGS-B", options=options
+            rounded, flat.ravel(), args=(rounding,), jac=True, method="L-BFGS-B", options=options
         )
         flat = result.x.reshape(count, size)
-        converged = bool(result.success)
         history.append(objective(losses, flat.reshape(losses.shape), mu, eta))
     fused = np.eye(count, dtype=bool)
     # At a fused pair the penalty holds w_i and w_j together with less than its full force, so their
@@ -173,7 +179,7 @@ def solve(
     alike = fusion.gaps(flat) <= 10 * _ROUNDING
     fused[fusion.first[alike], fusion.second[alike]] = True
     fused |= fused.T
-    return flat.reshape(losses.shape), fused, history, converged
+    return flat.reshape(losses.shape), fused, history, bool(result.success)
 
 
 @register_method(
@@ -186,11 +192,11 @@ def solve(
 class ClusteredPersonalClassifiers(LinearClassifier):
     """Personal logistic regressions whose differences are penalised.
 
-    Similar annotators fuse. Predictions are those of the target classifier.
+    Similar annotators come to share one classifier. Predictions are those of the target classifier.
 
-    The target classifier has no labels of its own: it is held to the annotators' classifiers by the
-    same penalty, whose norm is not squared, so that a few odd annotators do not move it. Features
-    are standardised; a constant stands for the intercept.
+    The target classifier has no labels of its own. The same penalty draws it to the annotators'
+    classifiers; its norm is not squared, so that a few odd annotators do not move it. Features are
+    standardised and have a constant column for the intercept.
 
     Attributes:
         head_: the target classifier.
@@ -250,10 +256,9 @@ class ClusteredPersonalClassifiers(LinearClassifier):
 
     @staticmethod
     def _confusions(x: Floats, weights: Floats) -> Floats:
-        target = softmax(logits_of(x @ weights[0]), axis=1)
+        target, *personal = (softmax(logits_of(x @ w), axis=1) for w in weights)
         mass = np.maximum(target.sum(axis=0), 1e-12)
-        predicted = (softmax(logits_of(x @ personal), axis=1) for personal in weights[1:])
-        answers = np.stack([target.T @ p for p in predicted]) / mass[:, None]
+        answers = np.stack([target.T @ predicted for predicted in personal]) / mass[:, None]
         return answers / answers.sum(axis=2, keepdims=True)
 
 

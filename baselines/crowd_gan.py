@@ -5,13 +5,12 @@ The generator is trained by policy gradient.
 
 from __future__ import annotations
 
-import dataclasses
-import math
+import functools
 from typing import Annotated
 
 from neucrowd_tf.declare.declarations import estimator, fitted, number, whole
 from neucrowd_tf.declare.registration import register_method
-from neucrowd_tf.declare.types import Fields
+from neucrowd_tf.declare.types import Floats32, Indices
 from neucrowd_tf.methods.crowd_layers.common.head import certain_answers
 from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
 from neucrowd_tf.training.batches import step_numbers
@@ -57,48 +56,51 @@ class DLCLGAN(AugmentedDLCL):
     best_epoch_: int | None = fitted()
 
     def _fit(self, data: TrainingData, run: Run) -> None:
-        # The game is one process: replicas would each play it whole.
-        run = dataclasses.replace(run, strategy=None)
-        if data.validation is None:
-            split, _ = hold_out(data, self.seed)
-            self._play(split, run.stage("choice"), self.gan_epochs)
-            history = self.history_
-            best = self.best_epoch_
-            self._play(data, run.stage("refit"), 0 if best is None else best + 1)
-            self.history_ = history
-            self.best_epoch_ = best
-        else:
-            self._play(data, run, self.gan_epochs)
         self.completed_ = data.annotations
+        if data.validation is not None:
+            self._play(data, run, self.gan_epochs)
+            return
+        split, _ = hold_out(data, self.seed)
+        self._play(split, run.stage("choice"), self.gan_epochs)
+        history = self.history_
+        best = self.best_epoch_
+        self._play(data, run.stage("refit"), 0 if best is None else best + 1)
+        self.history_ = history
+        self.best_epoch_ = best
 
     def _play(self, data: TrainingData, run: Run, epochs: int) -> None:
         classifier = self._dl_cl()
+        self.classifier_ = classifier
         self.best_epoch_ = None
         with classifier.reused():
-            stage = run.stage("observed")
-            classifier.fit(data.features, data.annotations, self._chosen_by(data), run=stage)
-            self._keep(classifier, data)
-            rate = self.gan_learning_rate
+            self._train_classifier(data, data.annotations, run.stage("observed"))
             model = CrowdGANModel(
-                classifier.model_, data, passes=self.passes, learning_rate=rate, seed=self.seed
+                classifier.model_,
+                data,
+                passes=self.passes,
+                learning_rate=self.gan_learning_rate,
+                seed=self.seed,
             )
-            before = read_variables(model.variables)
-            options: Fields = {}
-            start = -math.inf
-            if data.validation is not None:
-                start = _accuracy(classifier, data)["accuracy"]
-                options = {"evaluate": lambda: _accuracy(classifier, data), "monitor": "accuracy"}
-            batches = in_batches(model, step_numbers, 1, run)
-            history = train(model, batches, epochs=epochs, run=run.stage("game"), **options)
-            if options and history.best_value <= start:
-                write_variables(model.variables, before)
-            elif options:
-                self.best_epoch_ = history.best_epoch
+            game = in_batches(model, step_numbers, 1, run)
+            stage = run.stage("game")
+            if data.validation is None:
+                history = train(model, game, epochs=epochs, run=stage)
+            else:
+                evaluate = functools.partial(_accuracy, classifier, *data.validation)
+                start = evaluate()["accuracy"]
+                before = read_variables(model.variables)
+                history = train(
+                    model, game, epochs=epochs, run=stage, evaluate=evaluate, monitor="accuracy"
+                )
+                if history.best_value > start:
+                    self.best_epoch_ = history.best_epoch
+                else:
+                    write_variables(model.variables, before)
             self.history_ = history.logs
             self.n_iter_ = history.epochs
             self.confusion_matrices_ = certain_answers(model.head, len(self.classes_))
 
 
-def _accuracy(classifier: CrowdLayer, data: TrainingData) -> dict[str, float]:
-    features, labels = data.validation  # type: ignore[misc]
-    return {"accuracy": float((classifier.predict_proba(features).argmax(axis=1) == labels).mean())}
+def _accuracy(classifier: CrowdLayer, features: Floats32, labels: Indices) -> dict[str, float]:
+    predicted = classifier.predict_proba(features).argmax(axis=1)
+    return {"accuracy": float((predicted == labels).mean())}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import keras
 import numpy as np
 import tensorflow as tf
@@ -18,7 +16,14 @@ from neucrowd_tf.methods.crowding.objectives import (
     selection_counts,
 )
 from neucrowd_tf.methods.crowding.records import Crowd
-from neucrowd_tf.methods.crowding.turns import batches_in, gathered, positions_of, shuffles
+from neucrowd_tf.methods.crowding.turns import (
+    batches_in,
+    gathered,
+    passes_over,
+    positions_of,
+    rows_of,
+    shuffles,
+)
 from neucrowd_tf.nn.optimizers import FusedAdam
 from neucrowd_tf.nn.steps import gradients, take_step
 from neucrowd_tf.training.estimator import TrainingData
@@ -45,25 +50,6 @@ def policy_loss(logits: Tensor, labels: Tensor, rewards: Tensor) -> Tensor:
     """
     advantage = tf.stop_gradient(rewards - tf.reduce_mean(rewards))
     return tf.reduce_mean(advantage * cross_entropies(labels, logits))
-
-
-def passes_over(passes: int, count: Tensor, step: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-    """Makes passes over batches and returns the sum over the last one.
-
-    Args:
-        passes: number of passes.
-        count: number of batches in each.
-        step: `step(turn, index)` trains on a batch of a pass and returns its part of the sum.
-    """
-
-    def body(number: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
-        turn = number // count
-        index = number % count
-        return number + 1, tf.where(index == 0, 0.0, total) + step(turn, index)
-
-    times = passes * count
-    loop = tf.while_loop(lambda number, _: number < times, body, (0, 0.0), parallel_iterations=1)
-    return loop[1]
 
 
 class CrowdGANModel(keras.Model):
@@ -97,13 +83,15 @@ class CrowdGANModel(keras.Model):
     ) -> None:
         super().__init__()
         annotations = data.annotations
-        annotators = annotations.num_annotators
-        classes = annotations.num_classes
         features = np.asarray(classifier.get_layer("standardise")(data.features))
         crowd = Crowd.of(features, annotations, seed)
-        sizes = (int(crowd.features.shape[1]), annotators, classes)
         self.discriminator = Discriminator(
-            *sizes, embedding_size=_EMBEDDING, aggregate_labels=False, seed=seed
+            int(crowd.features.shape[1]),
+            annotations.num_annotators,
+            annotations.num_classes,
+            embedding_size=_EMBEDDING,
+            aggregate_labels=False,
+            seed=seed,
         )
         self.base = classifier.get_layer("base")
         self.head = classifier.get_layer("crowd_layer")
@@ -137,7 +125,7 @@ class CrowdGANModel(keras.Model):
         As many generated annotations of each annotator are drawn at random.
         """
         crowd = self.crowd
-        size = len(self.crowd.features)
+        size = len(crowd.features)
 
         def compute(index: Tensor) -> Tensor:
             rows = positions_of(index, _BATCH_ROWS, size)
@@ -155,15 +143,11 @@ class CrowdGANModel(keras.Model):
         variables = self.discriminator.trainable_variables
 
         def step(turn: Tensor, index: Tensor) -> Tensor:
-            chosen = tf.gather(orders[turn], positions_of(index, _BATCH_PAIRS, total))
-            rows, codes, labels, real = (tf.gather(column, chosen) for column in pairs)
-            distinct, row_of_pair = tf.unique(rows)  # an instance of several pairs is encoded once
+            positions = positions_of(index, _BATCH_PAIRS, total)
+            rows, codes, labels, real = rows_of(pairs, tf.gather(orders[turn], positions))
             with tf.GradientTape() as tape:
-                encoded = self.discriminator.encode(
-                    tf.gather(crowd.features, distinct), crowd.identities
-                )
-                v = tf.gather(encoded[0], row_of_pair)
-                logits = self.discriminator.some_pairs(v, *encoded[1:], codes)
+                encoded = self.discriminator.encode_rows(*crowd.inputs, rows)
+                logits = self.discriminator.some_pairs(*encoded, codes)
                 losses = discriminator_losses(logits, labels, real)
                 loss = tf.reduce_mean(losses) + output_penalty(logits)
             take_step(self.optimizer, gradients(tape, loss, variables), variables)
@@ -175,7 +159,7 @@ class CrowdGANModel(keras.Model):
     def generator_turn(self, epoch: Tensor) -> Tensor:
         """Makes policy-gradient steps on all pairs; returns the mean reward of the last pass."""
         crowd = self.crowd
-        size = len(self.crowd.features)
+        size = len(crowd.features)
         orders = shuffles(tf.constant(size), crowd.draw(epoch, _ROWS), tf.constant(self.passes))
         variables = [*self.base.trainable_variables, *self.head.trainable_variables]
 
@@ -188,8 +172,7 @@ class CrowdGANModel(keras.Model):
                 features = tf.gather(crowd.features, rows)
                 encoded = self.discriminator.encode(features, crowd.identities)
                 scores = self.discriminator.all_pairs(*encoded)
-                # log(1 + exp(f)), the reward with which IRGAN replaces log(1 - D) for steadier
-                # gradients.
+                # IRGAN replaces log(1 - D) by this reward for steadier gradients.
                 rewards = tf.nn.softplus(tf.gather(scores, labels, axis=2, batch_dims=2))
                 loss = policy_loss(logits, labels, rewards)
             take_step(self.generator_optimizer, gradients(tape, loss, variables), variables)

@@ -45,5 +45,6 @@ class DawidSkeneMixup(DeepLabels):
     ] = 1.0
 
     def _model(self, classifier: Network, data: TrainingData) -> Network:
-        options = (data.features, len(self.classes_), self._augmentation())
-        return MixupModel(classifier, *options, alpha=self.alpha)
+        return MixupModel(
+            classifier, data.features, len(self.classes_), self._augmentation(), alpha=self.alpha
+        )

@@ -1,6 +1,8 @@
-"""A graph convolutional autoencoder that fills in who would have given which label."""
+"""A graph convolutional autoencoder that predicts the labels of all annotators."""
 
 from __future__ import annotations
+
+import math
 
 import keras
 import numpy as np
@@ -9,10 +11,11 @@ import tensorflow as tf
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.types import Floats32, Indices, Tensor
 from neucrowd_tf.methods.crowd_layers.common.losses import cross_entropies
+from neucrowd_tf.methods.crowding.networks import dense
 from neucrowd_tf.nn.steps import gradients, take_step
 from neucrowd_tf.training.features import in_blocks
 
-_ROWS_AT_ONCE = 512
+_ROWS_AT_ONCE = 512  # instances whose labels are predicted at once
 _LEARNING_RATE = 3e-3
 
 
@@ -53,30 +56,28 @@ class GraphCompletion(keras.Model):
         self.seed = seed
         self._features = tf.constant(features)
         edges = (annotations.instances, annotations.annotators, annotations.labels)
-        self._edges = list(map(tf.constant, edges))
+        self._edges = tuple(map(tf.constant, edges))
 
         def weight(shape: tuple[int, ...], index: int) -> Tensor:
-            stddev = float(np.sqrt(2.0 / (shape[-2] + shape[-1])))
-            maker = keras.initializers.RandomNormal(stddev=stddev, seed=seed * 1061 + index)
-            return self.add_weight(shape=shape, initializer=maker, dtype="float32")
-
-        def dense(index: int) -> keras.layers.Dense:
-            maker = keras.initializers.GlorotUniform(seed * 1061 + index)
-            layer = keras.layers.Dense(units, kernel_initializer=maker, dtype="float32")
-            layer.build((None, 2 * units))
-            return layer
+            stddev = math.sqrt(2.0 / (shape[-2] + shape[-1]))
+            normal = keras.initializers.RandomNormal(stddev=stddev, seed=seed * 1061 + index)
+            return self.add_weight(shape=shape, initializer=normal, dtype="float32")
 
         self.from_features = weight((features.shape[1], units), 0)
         self.of_annotators = weight((self.annotators, units), 1)
         self.to_instances = weight((self.classes, units, units), 2)
         self.to_annotators = weight((self.classes, units, units), 3)
-        self.instance_layer = dense(4)
-        self.annotator_layer = dense(5)
+        self.instance_layer = dense(2 * units, units, seed * 1061 + 4)
+        self.annotator_layer = dense(2 * units, units, seed * 1061 + 5)
         self.decoders = weight((self.classes, units, units), 6)
         self.biases = self.add_weight(shape=(self.classes,), initializer="zeros")
         self.built = True
-        plain = {"steps_per_execution": 1, "jit_compile": False, "auto_scale_loss": False}
-        self.compile(optimizer=keras.optimizers.Adam(_LEARNING_RATE), **plain)
+        self.compile(
+            optimizer=keras.optimizers.Adam(_LEARNING_RATE),
+            steps_per_execution=1,
+            jit_compile=False,
+            auto_scale_loss=False,
+        )
 
     def embeddings(self, used: Tensor) -> tuple[Tensor, Tensor]:
         """Returns embeddings of instances `[N, h]` and annotators `[R, h]`.
@@ -84,34 +85,26 @@ class GraphCompletion(keras.Model):
         Edges count with their weight in `used` `[A]` (0 or 1).
         """
         rows, columns, labels = self._edges
-        instances = tf.matmul(self._features, tf.convert_to_tensor(self.from_features))
+        instances = tf.matmul(self._features, self.from_features)
         annotators = tf.convert_to_tensor(self.of_annotators)
-        to_instances = tf.einsum("rh,chk->rck", annotators, tf.convert_to_tensor(self.to_instances))
-        to_annotators = tf.einsum(
-            "nh,chk->nck", instances, tf.convert_to_tensor(self.to_annotators)
+        from_annotators = tf.gather_nd(
+            tf.einsum("rh,chk->rck", annotators, self.to_instances),
+            tf.stack([columns, labels], axis=1),
         )
-        at_instances = tf.gather_nd(to_instances, tf.stack([columns, labels], axis=1))
-        at_instances = self._aggregate(at_instances, rows, used, self.size)
-        at_annotators = tf.gather_nd(to_annotators, tf.stack([rows, labels], axis=1))
-        at_annotators = self._aggregate(at_annotators, columns, used, self.annotators)
+        from_instances = tf.gather_nd(
+            tf.einsum("nh,chk->nck", instances, self.to_annotators),
+            tf.stack([rows, labels], axis=1),
+        )
+        at_instances = _mean_at_nodes(from_annotators, rows, used, self.size)
+        at_annotators = _mean_at_nodes(from_instances, columns, used, self.annotators)
         return (
             self.instance_layer(tf.nn.relu(tf.concat([instances, at_instances], axis=1))),
             self.annotator_layer(tf.nn.relu(tf.concat([annotators, at_annotators], axis=1))),
         )
 
-    @staticmethod
-    def _aggregate(messages: Tensor, nodes: Tensor, used: Tensor, size: int) -> Tensor:
-        """Returns the mean of the used messages `[A, h]` at each node, `[size, h]`.
-
-        It is zero at a node without messages.
-        """
-        total = tf.math.unsorted_segment_sum(messages * used[:, None], nodes, size)
-        count = tf.math.unsorted_segment_sum(used, nodes, size)
-        return tf.math.divide_no_nan(total, count[:, None])
-
     def annotator_maps(self, annotators: Tensor) -> Tensor:
-        """Returns what each annotator makes of an instance's embedding, `[R, C, h]`."""
-        return tf.einsum("rh,chk->rck", annotators, tf.convert_to_tensor(self.decoders))
+        """Returns the maps `[R, C, h]` from an instance's embedding to an annotator's scores."""
+        return tf.einsum("rh,chk->rck", annotators, self.decoders)
 
     def train_step(self, data: Tensor) -> dict[str, Tensor]:
         rows, columns, labels = self._edges
@@ -123,7 +116,7 @@ class GraphCompletion(keras.Model):
             instances, annotators = self.embeddings(used)
             pairs = tf.gather(self.annotator_maps(annotators), columns)
             logits = tf.einsum("ach,ah->ac", pairs, tf.gather(instances, rows))
-            losses = cross_entropies(labels, logits + tf.convert_to_tensor(self.biases))
+            losses = cross_entropies(labels, logits + self.biases)
             left_out = 1 - used
             loss = tf.math.divide_no_nan(tf.reduce_sum(losses * left_out), tf.reduce_sum(left_out))
         take_step(self.optimizer, gradients(tape, loss, variables), variables)
@@ -138,6 +131,13 @@ class GraphCompletion(keras.Model):
             logits = tf.reshape(
                 tf.matmul(rows, maps, transpose_b=True), [-1, self.annotators, self.classes]
             )
-            return np.asarray(logits + tf.convert_to_tensor(self.biases)).argmax(axis=2)
+            return np.asarray(logits + self.biases).argmax(axis=2)
 
         return in_blocks(labels, np.asarray(instances), _ROWS_AT_ONCE)
+
+
+def _mean_at_nodes(messages: Tensor, nodes: Tensor, used: Tensor, size: int) -> Tensor:
+    """Returns the mean of the used messages `[A, h]` at each node, `[size, h]`; 0 without any."""
+    total = tf.math.unsorted_segment_sum(messages * used[:, None], nodes, size)
+    count = tf.math.unsorted_segment_sum(used, nodes, size)
+    return tf.math.divide_no_nan(total, count[:, None])

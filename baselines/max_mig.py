@@ -57,10 +57,12 @@ class MaxMIG(NetworkClassifier):
     ] = 0.1
 
     def _model(self, classifier: Network, data: TrainingData) -> Network:
-        annotators = data.annotations.num_annotators
-        classes = len(self.classes_)
         return MaxMIGModel(
-            classifier, data.features, annotators, classes, augment=self._augmentation()
+            classifier,
+            data.features,
+            data.annotations.num_annotators,
+            len(self.classes_),
+            augment=self._augmentation(),
         )
 
     def _set_targets(self, network: CompiledNetwork, data: TrainingData) -> None:

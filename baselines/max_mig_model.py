@@ -60,10 +60,10 @@ class Aggregator(keras.layers.Layer):
         observed = tf.gather_nd(labels, tf.stack([rows, codes], axis=1))
         # [R, C true, C observed] read at (annotator, observed), so that only annotations that there
         # are cost anything.
-        by_observed = tf.transpose(tf.convert_to_tensor(self.weight), [0, 2, 1])
+        by_observed = tf.transpose(self.weight, [0, 2, 1])
         scores = tf.gather_nd(by_observed, tf.stack([codes, observed], axis=1))
         sums = tf.math.unsorted_segment_sum(scores, rows, tf.shape(labels)[0])
-        return tf.nn.softmax(sums + tf.convert_to_tensor(self.bias))
+        return tf.nn.softmax(sums + self.bias)
 
 
 class MaxMIGModel(InstanceModel):
@@ -106,7 +106,6 @@ class MaxMIGModel(InstanceModel):
     def batch_loss(self, rows: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
         probabilities = tf.cast(self.classifier(features, training=True), tf.float32)
         aggregated = self.aggregator(tf.gather(self._labels, rows))
-        prior = tf.convert_to_tensor(self._prior)
-        loss = information_gain_loss(probabilities, aggregated, prior)
+        loss = information_gain_loss(probabilities, aggregated, self._prior)
         size = tf.cast(tf.shape(rows)[0], tf.float32)
         return loss * size, size

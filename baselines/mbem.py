@@ -9,7 +9,7 @@ from typing import Annotated
 
 import numpy as np
 
-from neucrowd_tf.aggregation.base import normalise_counts, normalise_log, vote_shares
+from neucrowd_tf.aggregation.base import normalise_counts, normalise_log
 from neucrowd_tf.aggregation.crowd_and_classifier import log_likelihoods
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.statistics import annotator_confusion
@@ -87,9 +87,6 @@ class MBEM(NetworkClassifier):
     ] = 0.01
 
     probas_: Floats = fitted()
-
-    def _set_targets(self, network: CompiledNetwork, data: TrainingData) -> None:
-        network.model.set_targets(vote_shares(data.annotations.one_hot(), len(self.classes_)))
 
     def _train(self, network: CompiledNetwork, data: TrainingData, run: Run) -> Network:
         for index in range(self.rounds):

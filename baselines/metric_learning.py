@@ -38,6 +38,11 @@ from .relation_net import RelationModel
 
 _SETTINGS = settings_in(Path(__file__).with_suffix(".toml"))
 _OBJECTIVES: dict[str, Fields] = _SETTINGS["objectives"]
+_BATCH_LOSSES = {
+    "triplet_semi": losses.semihard_triplet_loss,
+    "lifted": losses.lifted_structured_loss,
+    "center": losses.triplet_center_loss,
+}
 
 
 @estimator
@@ -100,16 +105,8 @@ class MetricLearning(RepresentationEstimator):
         batches = class_batches(self.seed, data.labels, self.batch_size)
         if self.objective == "relation_net":
             return RelationModel(encoder, data.features, shots=self.shots, seed=seed), batches
-        kinds = {
-            "triplet_semi": losses.semihard_triplet_loss,
-            "lifted": losses.lifted_structured_loss,
-            "center": losses.triplet_center_loss,
-        }
-        loss = functools.partial(kinds[self.objective], margin=self.margin)
-        if self.objective == "center":
-            centers = len(self.classes_)
-        else:
-            centers = 0
+        loss = functools.partial(_BATCH_LOSSES[self.objective], margin=self.margin)
+        centers = len(self.classes_) if self.objective == "center" else 0
         model = BatchModel(
             encoder, data.features, data.labels, loss=loss, centers=centers, seed=seed
         )

@@ -68,7 +68,8 @@ class BatchModel(EncoderModel):
     Args:
         labels: `[N]` class codes.
         loss: of labels and embeddings, or of labels and distances to centers, `[B]`.
-        centers: how many centers there are; 0 for a loss of embeddings.
+        centers: number of centers; 0 for a loss of embeddings.
+        seed: draws the centers.
     """
 
     def __init__(
@@ -93,11 +94,9 @@ class BatchModel(EncoderModel):
     def batch_losses(self, data: Tensor) -> Tensor:
         rows = tf.reshape(data, [-1])
         embeddings = self.embed_rows(rows, training=True)
-        if self.centers is None:
-            outputs = embeddings
-        else:
-            outputs = self.centers(embeddings)
-        return self.batch_loss(tf.gather(self._labels, rows), outputs)
+        if self.centers is not None:
+            embeddings = self.centers(embeddings)
+        return self.batch_loss(tf.gather(self._labels, rows), embeddings)
 
 
 def class_batches(seed: int, labels: Integers, batch: int) -> Tensor:
@@ -112,7 +111,7 @@ def class_batches(seed: int, labels: Integers, batch: int) -> Tensor:
     Args:
         seed: draws the batches.
         labels: `[N]` class codes.
-        batch: how many instances a batch has, rounded down to equal parts; at least two of each
+        batch: number of instances in a batch, rounded down to equal parts; at least two of each
             class.
 
     Raises:
@@ -121,13 +120,13 @@ def class_batches(seed: int, labels: Integers, batch: int) -> Tensor:
     classes = np.unique(labels)
     if len(classes) < 2:
         raise DataError(f"expected labels of at least two classes, received {len(classes)}")
-    members = [tf.constant(np.flatnonzero(labels == c).astype(np.int32)) for c in classes]
+    members = [np.flatnonzero(labels == code).astype(np.int32) for code in classes]
     share = max(2, batch // len(classes))
 
     def draw(step: tf.Tensor) -> tf.Tensor:
         columns = []
         for column, rows in enumerate(members):
-            size = int(rows.shape[0])
+            size = len(rows)
             position = tf.range(share, dtype=tf.int32) % size
             if size > 1:
                 draw_seed = tf.stack([tf.constant(seed * len(members) + column, tf.int64), step])

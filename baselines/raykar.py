@@ -25,10 +25,14 @@ from neucrowd_tf.training.run import Run
 class _SoftRegression:
     """Logistic regression on soft labels that starts from the previous fit.
 
-    Features are standardised once and never copied.
+    Features are standardised once and never copied. As in scikit-learn, two classes have one column
+    of weights and more have one each, and strengths mean the same.
 
-    Two classes have one column of weights and more have one each, as scikit-learn's, whose
-    strengths mean the same here.
+    Args:
+        x: `[N, d]`.
+        classes: codes of the classes that have labels.
+        num_classes: C.
+        start: the first weights, the strength, and the features' mean and scale.
     """
 
     def __init__(self, x: Array, classes: Indices, num_classes: int, start: LinearHead) -> None:
@@ -36,10 +40,7 @@ class _SoftRegression:
         self.classes = classes
         self.num_classes = num_classes
         self.z = (np.asarray(x, dtype=np.float64) - start.mean_) / start.scale_
-        if len(classes) == 2:
-            self.free = classes[1:]
-        else:
-            self.free = classes
+        self.free = classes[1:] if len(classes) == 2 else classes
         self.weights = np.concatenate([start.kernel_[:, self.free], start.bias_[None, self.free]])
 
     def loss(self, flat: Floats, probas: Floats) -> tuple[float, Floats]:
@@ -50,11 +51,10 @@ class _SoftRegression:
         weights = flat.reshape(self.weights.shape)
         predicted = self.log_probabilities(weights)
         error = (np.exp(predicted) - probas)[:, self.free]
-        gradient = np.concatenate(
-            [self.z.T @ error + weights[:-1] / self.head.C_, error.sum(axis=0, keepdims=True)]
-        )
+        kernel_gradient = self.z.T @ error + weights[:-1] / self.head.C_
+        gradient = np.concatenate([kernel_gradient.ravel(), error.sum(axis=0)])
         used = predicted[:, self.classes] * probas[:, self.classes]
-        return float(-used.sum() + self.penalty(weights)), gradient.ravel()
+        return float(-used.sum() + self.penalty(weights)), gradient
 
     def m_step(self, probas: Floats) -> None:
         """Fits to the probabilities `[N, C]` of the classes; each instance weighs one."""
@@ -95,9 +95,9 @@ class _SoftRegression:
 class Raykar(LinearClassifier):
     """Logistic regression and confusion matrices, each improved with the help of the other.
 
-    The E-step combines what the classifier says of an instance with what its annotators say; the
-    M-step refits both. `Cs`, the inverse strengths of the Gaussian prior on the weights, are chosen
-    from once, on the vote shares that EM starts from. With two classes this is the paper's model
+    The E-step combines the classifier's probabilities of an instance with its labels; the M-step
+    refits both. One of `Cs`, the inverse strengths of the Gaussian prior on the weights, is chosen
+    once, on the vote shares that EM starts from. With two classes this is the paper's model
     (sensitivity and specificity); with more its multi-class extension (section 2.7).
 
     Attributes:
@@ -138,11 +138,11 @@ class Raykar(LinearClassifier):
         self.converged_ = False
         errors = np.zeros((0, num_classes, num_classes))
         change = float("inf")
-        for _ in range(int(self.max_iter)):
+        for _ in range(self.max_iter):
             errors = error_matrices(one_hot, probas, self.smoothing)
             classifier.m_step(probas)
-            prior = classifier.log_probabilities(classifier.weights)
-            probas, likelihood = self._e_step(one_hot, errors, prior)
+            log_p = classifier.log_probabilities(classifier.weights)
+            probas, likelihood = self._e_step(one_hot, errors, log_p)
             log_prior = self.smoothing * float(np.log(errors).sum())
             penalty = classifier.penalty(classifier.weights)
             self.history_.append(likelihood + log_prior - penalty)
@@ -152,7 +152,7 @@ class Raykar(LinearClassifier):
             if self.converged_:
                 break
         if not self.converged_:
-            warn_not_converged(type(self).__name__, int(self.max_iter), change, self.tol)
+            warn_not_converged(type(self).__name__, self.max_iter, change, self.tol)
         self.n_iter_ = len(self.history_)
         self.head_ = classifier.head
         self.confusion_matrices_ = errors

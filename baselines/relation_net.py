@@ -65,10 +65,7 @@ class RelationModel(EncoderModel):
 
     def batch_losses(self, data: Tensor) -> Tensor:
         embeddings = self.embed_rows(data, training=True)
-        if data.shape[0]:
-            shots = max(1, min(self.shots, data.shape[0] // 2))
-        else:
-            shots = self.shots
+        shots = max(1, min(self.shots, data.shape[0] // 2))
         classes = tf.shape(embeddings)[1]
         width = embeddings.shape[-1]
         queries = tf.reshape(embeddings[shots:], [-1, width])

@@ -19,7 +19,7 @@ from neucrowd_tf.methods.iced.synthesis import balancing_counts, synthesise
 from neucrowd_tf.methods.two_stage.deep_labels import DeepLabels
 from neucrowd_tf.methods.two_stage.labels_first import LabelsFirst
 from neucrowd_tf.training.estimator import TrainingData
-from neucrowd_tf.training.networks import BASES, Kinds, network
+from neucrowd_tf.training.networks import BASES, Kinds, network_of
 from neucrowd_tf.training.run import Run
 
 _SPACE: dict[str, tuple[Any, ...]] = {
@@ -31,7 +31,7 @@ _PLAIN: Fields = {"hidden_units": (128, 64), "dropout": 0.0, "l2": 0.0}
 
 
 def smote(
-    features: Array, labels: Integers, num_classes: int, *, k: int = 5, seed: int = 0
+    features: Array, labels: Integers, num_classes: int, *, k: int, seed: int
 ) -> tuple[Array, Indices]:
     """Returns features and labels in which synthetic instances balance the classes.
 
@@ -93,7 +93,9 @@ class SmoteTwoStage(LabelsFirst):
     nested: ClassVar[Mapping[str, Kinds]] = {"base": BASES}
 
     k: Annotated[int, whole(), "number of SMOTE's neighbours."] = 5
-    base: Annotated[Any, network(BASES), "the classifier's network, as for `DeepLabels`."] = "dense"
+    base: Annotated[Any, network_of(BASES), "the classifier's network, as for `DeepLabels`."] = (
+        "dense"
+    )
     learning_rate: Annotated[float, number(above=0), "of the network."] = 1e-3
     batch_size: Annotated[int, whole(), "of the network."] = 32
     epochs: Annotated[int, whole(), "of the network."] = 20

@@ -71,4 +71,4 @@ def _draw_row(axis: Axes, y: float, ours: Ours, word: str) -> None:
 def _name(claim: Claim) -> str:
     """Returns a claim in few words, with a mark for published settings."""
     text = re.sub(", published (equations|rules)", " (published)", claim.claim)
-    return textwrap.fill(f"{claim.paper}: {text}", 72)
+    return textwrap.fill(f"{claim.paper}: {text}", 72, break_on_hyphens=False)

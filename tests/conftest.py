@@ -75,7 +75,7 @@ def inferred_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     fit = inference.fit_with_families
 
-    def remembered(make: Any, crowd: Any, once: Any, gold: Any = None, *alone: Any) -> Any:
+    def remembered(make, crowd, once, gold=None, *alone):
         fits = INFERRED.setdefault(
             repr((make(), once, None if gold is None else gold.tolist())), []
         )
@@ -107,7 +107,7 @@ def cli(capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
     """Runs a command, which ends with an exit code; returns what it printed."""
     from neucrowd_tf.cli.commands import call  # after the variables above are set
 
-    def printed(name: str, flags: Sequence[str], code: int = 0) -> Any:
+    def printed(name: str, flags: Sequence[str], code: int = 0):
         assert call(name, flags) == code
         return capsys.readouterr()
 

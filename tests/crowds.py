@@ -37,7 +37,7 @@ def blobs(
     width: int = 5,
     apart: float = 2.5,
     annotators: int = 5,
-    right: Any = 0.8,
+    right=0.8,
     missing: float = 0.0,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Returns features around a corner for each class, labels with -1 for missing ones, and truth.
@@ -62,7 +62,7 @@ def softmax(x: NDArray[Any], axis: int = -1) -> NDArray[Any]:
     return e / e.sum(axis, keepdims=True)
 
 
-def randomised(layer: Any, seed: int = 1) -> Any:
+def randomised(layer, seed: int = 1):
     """Returns a built Keras layer with weights from N(0, 1)."""
     rng = np.random.default_rng(seed)
     for weight in layer.weights:

@@ -13,7 +13,6 @@ import json
 import os
 import signal
 import sys
-from typing import Any
 
 from neucrowd_tf.cli.quiet import quiet
 from neucrowd_tf.cli.runs import plugins, run_command
@@ -25,7 +24,7 @@ def kill_before(name: str, count: int) -> None:
     for function in ("replace", "rename"):
         original = getattr(os, function)
 
-        def patched(source: Any, target: Any, *rest: Any, original: Any = original) -> Any:
+        def patched(source, target, *rest, original=original):
             if os.path.basename(os.fspath(target)) == name:
                 left[0] -= 1
                 if left[0] == 0:

@@ -18,7 +18,7 @@ NETWORKS = ("tensorflow", "keras", "tf_keras", "tensorflow_probability")
 class Hidden:
     """A finder that does not find what networks need."""
 
-    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+    def find_spec(self, name: str, path=None, target=None) -> None:
         if name.partition(".")[0] in NETWORKS:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 

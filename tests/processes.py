@@ -6,10 +6,9 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 
-def python(repository: Path, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+def python(repository: Path, *arguments: str, **options) -> subprocess.CompletedProcess[str]:
     """Runs Python in the checkout, which is on its path; options are those of `subprocess.run`."""
     environment = {**os.environ, "PYTHONPATH": str(repository)}
     defaults = {"cwd": repository, "env": environment, "timeout": 300, "check": False}

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 
-def write_run(folder: Path, right: Iterable[bool], labels: str, **metrics: Any) -> Path:
+def write_run(folder: Path, right: Iterable[bool], labels: str, **metrics) -> Path:
     """Writes predictions of items labelled "a" or "b" that are right where `right` says so.
 
     A label "?" is unknown; such an item is predicted as one of class a.

@@ -131,7 +131,7 @@ def crowd_data(
     return x[:ROWS], crowd, truth[:ROWS], held, x[ROWS:]
 
 
-def make(method: registry.Method, seed: int = 0) -> Any:
+def make(method: registry.Method, seed: int = 0):
     """Returns the method's estimator with the tiny settings that it has and that do not make it
     another method.
     """
@@ -163,18 +163,18 @@ def _renames(folder: Path, stop_after: int | None = None) -> Iterator[list[str]]
     seen: list[str] = []
     original: Callable[..., None] = os.replace
 
-    def replace(source: Any, target: Any, **options: Any) -> None:
+    def replace(source, target, **options) -> None:
         original(source, target, **options)
         if folder in Path(target).parents:
             seen.append(str(Path(target).relative_to(folder)))
             if len(seen) == stop_after:
                 raise Interrupted
 
-    os.replace = replace  # type: ignore[assignment]
+    os.replace = replace
     try:
         yield seen
     finally:
-        os.replace = original  # type: ignore[assignment]
+        os.replace = original
 
 
 class Fits:
@@ -196,7 +196,7 @@ class Fits:
             truth[:, None], num_classes=crowd.num_classes, class_names=crowd.class_names
         )
 
-    def fit(self, run: Run | None = None, seed: int = 0) -> Any:
+    def fit(self, run: Run | None = None, seed: int = 0):
         """Fits on two classes; all these fits share a compiled network where they can."""
         model, labels = make(self.method, seed), self.training(self.crowd, self.truth)
         shared = model.reused(self._networks) if hasattr(model, "reused") else _alone
@@ -205,7 +205,7 @@ class Fits:
             return model.fit(self.features, labels, self.validation, run=run)
 
     @property
-    def first(self) -> Any:
+    def first(self):
         if self._first is None:
             before = (self.features.copy(), self.validation[0].copy(), self.validation[1].copy())
             run = Run(
@@ -400,7 +400,7 @@ class TestEveryMethod:
         class Stop(Exception):
             pass
 
-        def stop(*_: Any) -> None:
+        def stop(*_) -> None:
             raise Stop
 
         estimator = make(method)
@@ -446,7 +446,7 @@ def test_order_and_units_of_tables(method: registry.Method, tmp_path: Path) -> N
 
     estimator = make(method)
 
-    def fitted(table: pd.DataFrame, annotations: pd.DataFrame) -> Any:
+    def fitted(table: pd.DataFrame, annotations: pd.DataFrame):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return estimator.fit(table, annotations)

@@ -184,7 +184,7 @@ def fits_of(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     fit = CrowdEstimator.fit
 
     @functools.wraps(fit)
-    def remembered(self: Any, *arguments: Any, **options: Any) -> Any:
+    def remembered(self, *arguments, **options):
         running.append(self)
         try:
             fit(self, *arguments, **options)
@@ -198,7 +198,7 @@ def fits_of(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return fits
 
 
-def save_and_load(model: Any, folder: Path) -> None:
+def save_and_load(model, folder: Path) -> None:
     """Checks that a fit predicts the same after `save` and `load`."""
     import neucrowd_tf
 

@@ -16,7 +16,6 @@ import subprocess
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -37,7 +36,7 @@ READERS = ("README", "SECURITY", "docs/tutorials", "docs/howto", "docs/methods",
 
 
 @functools.cache
-def script(name: str) -> Any:
+def script(name: str):
     """Returns a module of docs/."""
     spec = importlib.util.spec_from_file_location(f"docs_{name}", DOCS / f"{name}.py")
     assert spec is not None and spec.loader is not None
@@ -55,7 +54,7 @@ def makers(name: str) -> dict[Path, Callable[[str], str]]:
     if name == "deviations":
         return {module.TABLE: lambda _: module.table()}
     if name == "index":
-        return {path: lambda _, text=text: text for path, text in module.texts().items()}  # type: ignore[misc]
+        return {path: lambda _, text=text: text for path, text in module.texts().items()}
     if name in ("flags", "parameters"):
         return {module.PAGE: lambda _: module.table()}
     if name == "data_formats":

@@ -120,6 +120,12 @@ class AnnotationViews:
         np.cumsum(np.bincount(self._instances, minlength=self.num_instances), out=pointers[1:])
         return pointers, np.argsort(self._instances, kind="stable")
 
+    def cells(self) -> Mask:
+        """Returns `[N, R]`: True where an annotator labelled an instance, once or several times."""
+        cells = np.zeros(self.shape, dtype=bool)
+        cells[self.instances, self.annotators] = True
+        return cells
+
     def to_sparse(self) -> sparse.csr_matrix:
         """Returns `[N, R]` CSR with label + 1 where there is a label (0 is "no label").
 

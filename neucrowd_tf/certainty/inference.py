@@ -304,12 +304,8 @@ def infer(
         before = people.base
 
     comparable = gold_items(crowd, codes) if has_gold else None
-    make: Callable[[], Aggregator] = functools.partial(make_aggregator, method, seed, ties)
-    if method == "ordinal" and comparable is not None:
-        nearest = nearest_to_gold(comparable.draws[0], codes, seed)
-        make = functools.partial(OrdinalConsensus, only=nearest, seed=seed)
-    reused = None if families else before
-    joint = _JointMethod(make, once, is_model, before, reused)
+    make = _maker(method, seed, ties, comparable, codes)
+    joint = _JointMethod(make, once, is_model, before, None if families else before)
     calibration = Calibration.learned(method)
     if comparable is None:
         model = joint.fit(crowd, codes if has_gold else None)
@@ -343,6 +339,16 @@ def infer(
         skills=judged,
         opposed=opposed,
     )
+
+
+def _maker(
+    method: str, seed: int, ties: Ties | None, comparable: GoldItems | None, gold: Indices
+) -> Callable[[], Aggregator]:
+    """Returns what makes the aggregator; of ordered classes gold items choose it."""
+    if method == "ordinal" and comparable is not None:
+        nearest = nearest_to_gold(comparable.draws[0], gold, seed)
+        return functools.partial(OrdinalConsensus, only=nearest, seed=seed)
+    return functools.partial(make_aggregator, method, seed, ties)
 
 
 def _skills(

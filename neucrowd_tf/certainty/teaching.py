@@ -174,15 +174,17 @@ def _votes_of(crowd: Annotations, members: Mask) -> Integers:
     return labels_of(crowd, members).vote_counts().sum(axis=1)
 
 
-def _features(one: Evidence, gold: Codes, families: Sequence[Mask], records: Annotations) -> Floats:
+def _features(
+    evidence: Evidence, gold: Codes, families: Sequence[Mask], records: Annotations
+) -> Floats:
     """Returns `[K, N, C]` log probabilities of the consensus and, by group, what votes add to it.
 
     These are the votes if all annotators are alike, and by how much annotators' own accuracies
     change them: with few gold labels the first are better known.
     """
-    features = [np.log(np.maximum(one.consensus, 1e-6))]
+    features = [np.log(np.maximum(evidence.consensus, 1e-6))]
     for members in families:
-        labels = labels_of(one.crowd, members)
+        labels = labels_of(evidence.crowd, members)
         even = even_votes(labels, gold)
         scores = gold_votes(labels, gold, records)
         features += [even, scores - scores.mean(axis=1, keepdims=True) - even]
@@ -197,7 +199,7 @@ def _examples(
     rows: Codes,
 ) -> Floats:
     """Returns `[K, D, n, C]` features of some items, by each draw."""
-    return np.stack([_features(one, gold, families, records)[:, rows] for one in draws], axis=1)
+    return np.stack([_features(draw, gold, families, records)[:, rows] for draw in draws], axis=1)
 
 
 def _fit(features: Floats, true: Codes) -> tuple[Floats, Floats]:

@@ -26,6 +26,7 @@ class Asked(Rejection):
         proposals: what may answer it, the likely ones first. Each is read before it is printed.
         alternatives: further ones by what they are for, printed if they can be read.
         open_roles: roles that the user has to fill in if no proposal can be read.
+        known: flags of the other roles that are missing.
     """
 
     def __init__(
@@ -36,6 +37,7 @@ class Asked(Rejection):
         proposals: Sequence[Proposal] = (),
         alternatives: Mapping[str, Proposal] | None = None,
         open_roles: Texts = (),
+        known: Proposal | None = None,
         flags: Proposal | None = None,
         advice: Texts = (),
         otherwise: Texts = (),
@@ -49,6 +51,7 @@ class Asked(Rejection):
             proposals: see the class.
             alternatives: see the class.
             open_roles: see the class.
+            known: see the class.
             flags: those of roles that the user has given.
             advice: further lines.
             otherwise: lines that are printed if no proposal can be read.
@@ -59,6 +62,7 @@ class Asked(Rejection):
         self.proposals = proposals
         self.alternatives = dict(alternatives or {})
         self.open_roles = open_roles
+        self.known = dict(known or {})
         self.advice = advice
         self.otherwise = otherwise
         super().__init__(check, str(error(check, path, advice="", **words)))
@@ -75,7 +79,8 @@ class Asked(Rejection):
             lines = [f"  {self._command(whole)}"]
         elif self.open_roles:
             capitals = {role: WORDS[role].upper() for role in self.open_roles}
-            template = self._command({f"{role}_column": word for role, word in capitals.items()})
+            placeholders = {f"{role}_column": word for role, word in capitals.items()}
+            template = self._command({**self.known, **placeholders})
             lines = [f"Fill in {', '.join(capitals.values())}: {template}"]
         for purpose, proposal in self.alternatives.items():
             if proposal != whole and complete(proposal) is not None:

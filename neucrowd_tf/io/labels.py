@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare.types import Array, Floats, Indices, Texts
+from neucrowd_tf.declare.types import Array, Fields, Floats, Indices, Texts
 from neucrowd_tf.errors import DataError, UsageError, printable
 from neucrowd_tf.io.asking import Asked, Proposal
 from neucrowd_tf.io.checks import broken, error, unreadable
@@ -19,6 +19,8 @@ from neucrowd_tf.io.coding import CodedLabels
 from neucrowd_tf.io.column_names import few, named_columns
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.fields import (
+    ANY,
+    Field,
     columns_of_fields,
     fields_of,
     proposals_of,
@@ -39,6 +41,7 @@ from neucrowd_tf.names import positions, typed_names
 __all__ = ["Reading", "class_line", "read_annotations", "read_columns", "report_on_stderr"]
 
 MOST_FIELDS = 24  # that a message names
+PLAIN = "a CSV with the columns task, annotator and label"
 MOST_CELLS = 10**9  # of a matrix in an NPY file
 
 
@@ -163,6 +166,9 @@ def _by_path(head: Head, options: TableOptions) -> LabelColumns:
         DataError: no fields are named; it proposes fields with which the records can be read.
     """
     records = [("file", head.value)] if head.keys else list(head.records())
+    fields = fields_of(records)
+    if not fields:
+        raise error("no_labels", head.path, problem="; there are no rows")
     if options.task_column or options.worker_column or options.label_column:
         options = with_keys_as_annotators(records, options)
         table = columns_of_fields(head.path, records, options)
@@ -180,14 +186,34 @@ def _by_path(head: Head, options: TableOptions) -> LabelColumns:
             return completed(table, flags, proposal)
         return proposal
 
-    fields = fields_of(records)
-    otherwise = (
-        f"Its fields by path are {few([field.path for field in fields], MOST_FIELDS)}.",
-        "Name them with --task_column, --worker_column and --label_column.",
-    )
+    paths = [field.path for field in fields]
+    if head.keys:
+        paths = _paths_of_keyed(head.value, fields)
+    otherwise = [f"Convert it to {PLAIN}."]
+    if paths:
+        otherwise = [
+            f"Its fields by path are {few(paths, MOST_FIELDS)}.",
+            "Name them with --task_column, --worker_column and --label_column, or convert the file"
+            f" to {PLAIN}.",
+        ]
     words = {"problem": unknown_keys(head)}
     asked = Asked("unknown_layout", head.path, words, proposals_of(fields), otherwise=otherwise)
     raise asked.answered(complete)
+
+
+def _paths_of_keyed(value: Fields, fields: Sequence[Field]) -> list[str]:
+    """Returns the paths of the fields of an object that can be roles.
+
+    It has a list of objects for each item, which `*` stands for, or lists beside each other.
+    """
+    within = fields_of([("", {ANY: of_item}) for of_item in value.values()])
+    if all(field.lists for field in within):
+        return [ANY, *(field.path for field in within)]
+    columns = [of_key for of_key in value.values() if isinstance(of_key, list)]
+    are_columns = len(columns) == len(value) < min(map(len, columns), default=0)
+    if are_columns or any(field.lists for field in fields):
+        return [field.path for field in fields]
+    return []
 
 
 def _reading(coded: CodedLabels, items: list[str] | None, unmatched: str) -> Reading:

@@ -21,6 +21,7 @@ from neucrowd_tf.io.annotator_columns import (
     vary_together,
 )
 from neucrowd_tf.io.asking import RUNNING, WORDS, Asked, Proposal, as_list, command_line
+from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.column_names import (
     MISSING,
     answer_of,
@@ -73,6 +74,7 @@ FORM_TIMES = ("starttime", "startdate", "submitdate", "datestamp")  # of a row p
 FEWEST_REPEATED = 5  # pairs that have other labels each time by more than chance
 DISTINCT = "Columns and their distinct values: "
 LAST_LABEL = "The last label of each pair: --duplicates=last"
+LAST_ROW = "If the last row of an item counts"
 COMPLETE = 0.9  # of the pairs of items and questions, if a column names questions
 
 
@@ -173,6 +175,7 @@ class _Decision:
         aliases: the columns whose names are aliases of a role.
         unique: the columns with another text in each row.
         usable: the columns that could have a role.
+        votes: the columns that are named as counts of votes, if there are several.
     """
 
     def __init__(self, table: Table, options: TableOptions) -> None:
@@ -191,6 +194,9 @@ class _Decision:
             about = is_status(column) or is_gold(column) or is_summary(column)
             if not about and (size or not self.size):
                 self.usable.append(column)
+        self.votes = [column for column in table.columns if column.lower().startswith(VOTES)]
+        if len(self.votes) == 1:
+            self.votes = []
 
     @property
     def free(self) -> list[str]:
@@ -215,15 +221,18 @@ class _Decision:
             return self._matrix()
         if self.table.header:
             sure = self._pairs()
-            if sure is None:
+            if sure is None and not self.votes:
                 self._check_answers()
                 sure = self._same_values()
             if sure is not None:
                 return sure
             self._take_aliases()
-            votes = [name for name in self.table.columns if name.lower().startswith(VOTES)]
-            if len(votes) > 1 and not taken["worker"] and not taken["label"]:
-                return self._votes(votes)
+            if self.votes and not taken["worker"] and not taken["label"]:
+                if sums_of(self.table)[0] in self.votes:
+                    self._check_votes()
+                ids = without(filter(is_id, self.unique), self.votes)
+                taken["task"] = taken["task"] or _only(ids)
+                return self._votes(self.votes)
         item, annotator, label = map(tuple, taken.values())
         if len(label) > 1 and not annotator:
             return Roles("wide", item, (), label)
@@ -313,14 +322,22 @@ class _Decision:
         alternatives: Mapping[str, Proposal] | None = None,
         *,
         open_roles: Texts = (),
+        known: Mapping[str, Texts] | None = None,
         advice: Texts = (),
         **words: str,
     ) -> NoReturn:
         """Raises the question of a check, with the columns and further words; see `Asked`."""
         words["columns"] = columns
-        flags = _columns(self.flags)
         raise Asked(
-            check, self.table.path, words, proposals, alternatives, open_roles, flags, advice
+            check,
+            self.table.path,
+            words,
+            proposals,
+            alternatives,
+            open_roles,
+            _columns(known or {}),
+            _columns(self.flags),
+            advice,
         )
 
     def _long(self) -> Roles:
@@ -335,6 +352,8 @@ class _Decision:
         label = taken["label"]
         if taken["task"] and self.free and not self.flags["label"]:
             columns = [c for c in self.free if not is_id(c) or c not in self.unique]
+            if not label:
+                self._check_filled()
             answers, questions = answers_of(table, taken["task"], taken["worker"], columns + label)
             if label and answers and self._is_judged(label[0]):
                 label = taken["label"] = []
@@ -349,6 +368,14 @@ class _Decision:
             return self._ask()
         item, annotator, labels = map(tuple, taken.values())
         return Roles("long", item, annotator, labels, reason)
+
+    def _check_filled(self) -> None:
+        """Raises DataError if the column of labels by its name, or every further one, is empty."""
+        empty = list(itertools.filterfalse(self.table.size, self.table.columns))
+        blank = list(filter(self.aliases["label"].__contains__, empty)) or empty * (not self.free)
+        if blank:
+            problem = f"; fill in the column {blank[0]!r}, it is empty, or name another"
+            raise error("no_labels", self.table.path, problem=problem)
 
     def _check_label(self, label: str, answers: list[str], questions: list[str]) -> None:
         """Asks if the column that an alias takes is the true label or a question's name."""
@@ -574,9 +601,11 @@ class _Decision:
             proposals = [{"task_column": as_list(beside), **question[0]}]
         elif question and questions:
             proposals = [*question, items]
-        alternatives = {}
+        alternatives: dict[str, Proposal] = {}
         if question and not people:
             alternatives = {"One of them": question[0]}
+        elif wide and not telling:
+            alternatives = {LAST_ROW: {"duplicates": "last"}}
         self._error(
             "several_questions", "", proposals, alternatives, advice=[advice], problem=problem
         )
@@ -665,9 +694,12 @@ class _Decision:
     def _ask(self) -> NoReturn:
         """Asks for all missing roles."""
         missing = [role for role in ROLES if not self.taken[role]]
+        if "label" in missing:
+            self._check_filled()
         if "worker" in missing:
             self._check_votes()
-        proposals = self._proposals(missing)
+        likely = self._likely(missing)
+        proposals = self._proposals(missing, likely)
         if missing == ["label"] and len(proposals) == 1:
             (column,) = proposals[0].values()
             if column in self.table.columns:
@@ -684,19 +716,27 @@ class _Decision:
             if annotators:
                 whole = {"task": judge.task, "worker": annotators, "label": judge.label}
                 others = {f"If {annotators[0]} names annotators": _columns(whole)}
+        known: dict[str, list[str]] = {}
+        if len(likely) < len(missing):
+            people = self._people()
+            known = {role: c for role, c in likely.items() if role != "worker" or c == people[:1]}
+        if len(likely.get("label", ())) > 1:
+            known = {}
+            if not self.table.is_unique(self.taken["task"] or likely.get("task", ())):
+                others[LAST_ROW] = {**_columns(likely), "duplicates": "last"}
         self._error(
             "missing_role",
             self._listed(*missing),
             proposals,
             others,
-            open_roles=missing,
+            open_roles=without(missing, known),
+            known=known,
             advice=advice,
             roles=", ".join(nouns) + " and " * bool(nouns) + last,
         )
 
-    def _proposals(self, missing: list[str]) -> list[Proposal]:
+    def _proposals(self, missing: list[str], likely: Mapping[str, list[str]]) -> list[Proposal]:
         """Returns what may fill the missing roles, likely ones first."""
-        likely = self._likely(missing)
         proposals: list[Proposal] = [_columns(likely)] * bool(likely)
         if "worker" in missing:
             proposals = [*self._by_people(missing), *proposals]
@@ -816,9 +856,11 @@ class _Decision:
         return column not in self.unique and self._of_one_judge() is None
 
     def _check_votes(self) -> None:
-        """Raises DataError if columns sum to another one in every row."""
+        """Raises DataError if columns sum to another one in every row, or are named as votes."""
         total, names = sums_of(self.table)
         if not names:
+            if self.votes:
+                self._ask_about_votes(self.votes, f"begin with {VOTES!r}")
             return
         reason = f"sum to {total!r} in every row"
         if not vary_together(self.table, names):

@@ -39,9 +39,8 @@ def make_optimizer(
         if optimizer == "adam":
             return FusedAdam(rate)
         if isinstance(optimizer, str):
-            return keras.optimizers.get(
-                {"class_name": optimizer, "config": {"learning_rate": rate}}
-            )
+            config = {"learning_rate": rate}
+            return keras.optimizers.get({"class_name": optimizer, "config": config})
         if isinstance(optimizer, Mapping):
             config = dict(optimizer.get("config", {}))
             if "learning_rate" in config:
@@ -109,8 +108,7 @@ def build_encoder(config: Any, input_dim: int, seed: int = 0, name: str = "encod
     """Returns the fully connected layers of a `DenseEncoder` configuration.
 
     Args:
-        config: a `DenseEncoder`. Dropout comes before each layer except the first; the last layer
-            is the embedding.
+        config: a `DenseEncoder`; the last layer is the embedding, and the first has no dropout.
         input_dim: d of `[None, d] -> [None, h]`.
         seed: draws kernels and dropout masks; each layer has a seed of its own.
         name: of the model.
@@ -119,9 +117,6 @@ def build_encoder(config: Any, input_dim: int, seed: int = 0, name: str = "encod
         NeuCrowd, sections 3.3.3 and 4.3 (two fully connected layers, dropout .2).
     """
     check_activation(config.activation)
-    penalty = None
-    if config.l2:
-        penalty = keras.regularizers.L2(config.l2)
     inputs = keras.Input((input_dim,), name="features")
     x = inputs
     for index, width in enumerate(config.hidden_units):
@@ -136,7 +131,7 @@ def build_encoder(config: Any, input_dim: int, seed: int = 0, name: str = "encod
             width,
             activation=config.activation,
             kernel_initializer=kernel,
-            kernel_regularizer=penalty,
+            kernel_regularizer=keras.regularizers.L2(config.l2) if config.l2 else None,
             name=f"dense_{index}",
         )(x)
     return keras.Model(inputs, x, name=name)

@@ -18,9 +18,6 @@ class FusedAdam(keras.optimizers.Adam):
     """Keras' Adam with TensorFlow's kernel, which passes once over a variable and its moments.
 
     Under a distribution strategy, for sparse gradients and with `amsgrad` it is Keras' own.
-
-    Example:
-        >>> model.compile(FusedAdam(1e-3), loss="mse")  # doctest: +SKIP
     """
 
     def apply(self, grads: Tensor, trainable_variables: Tensor = None) -> None:

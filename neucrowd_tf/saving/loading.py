@@ -56,11 +56,7 @@ def _read(path: Path) -> Fields:
 
 
 class _Reader:
-    """Reads the values of one object, which `persistent` wrote.
-
-    Args:
-        folder: of the object.
-    """
+    """Reads the values of an object from its folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -100,9 +96,7 @@ class _Reader:
 
 
 def _annotations(parts: Fields) -> Annotations:
-    for name in parts:
-        if name.endswith("_names"):
-            parts[name] = as_name_array(parts[name])
+    parts |= {name: as_name_array(x) for name, x in parts.items() if name.endswith("_names")}
     if "counts" in parts:
         return Annotations.from_votes(**parts)
     return Annotations(**parts)
@@ -123,17 +117,12 @@ def load(folder: str | os.PathLike[str]) -> Any:
 
     Only classes of this project, and subclasses that have been imported, are instantiated.
 
-    Args:
-        folder: of the saved object.
-
     Raises:
         DataError: no saved estimator, or one of another format, version or unknown class.
     """
     source = Path(folder)
     if not (source / "estimator.json").is_file():
-        raise DataError(
-            f"{source}: estimator.json is missing. Name the folder of a saved estimator."
-        )
+        raise DataError(f"{source}: estimator.json is missing. Name a saved estimator's folder.")
     record = _read(source / "estimator.json")
     name = present_name(str(record.get("class")))
     if record["format"] != FORMAT:

@@ -7,6 +7,7 @@ temporary name and renamed when complete.
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import os
 import sys
@@ -33,10 +34,6 @@ class Persistent:
     function that makes a network is saved as "module:function" if Python can import it; otherwise
     the network that it makes is saved. Of a function that makes an optimizer, the optimizer is
     saved.
-
-    Example:
-        >>> MajorityVote().fit(crowd).save("folder")  # doctest: +SKIP
-        >>> neucrowd_tf.load("folder").labels_  # doctest: +SKIP
     """
 
     def __init_subclass__(cls, **options: object) -> None:
@@ -47,9 +44,6 @@ class Persistent:
         """Writes the fitted object; a folder with a saved object is replaced.
 
         What was written is read again before anything is replaced.
-
-        Args:
-            folder: a new or empty folder, or one with a saved object.
 
         Raises:
             FileExistsError: the folder exists and does not hold a saved object.
@@ -68,12 +62,7 @@ class Persistent:
                 raise DataError(f"{target}: nothing was saved. {reason}") from error
 
     def _write(self, folder: Path, around: object = None) -> None:
-        """Writes this object.
-
-        Args:
-            folder: an existing one.
-            around: the fitted estimator of which this object is a parameter, or None.
-        """
+        """Writes this object; `around` is the fitted estimator of which it is a parameter."""
         owner = getattr(self, "estimator_", self if hasattr(self, "feature_shape_") else around)
         writer = _Writer(folder, owner)
         params = {}
@@ -107,9 +96,6 @@ def _portable(model: Network, name: str, value: Any, owner: Any) -> Any:
         name: of the parameter.
         value: of the parameter.
         owner: a fitted estimator with the same features and classes, or None.
-
-    Raises:
-        TypeError: a function that Python cannot import, and no owner.
     """
     if not inspect.isroutine(value) and not inspect.isclass(value):
         return value
@@ -127,41 +113,23 @@ def _portable(model: Network, name: str, value: Any, owner: Any) -> Any:
             ' "module:function".'
         )
     shape = tuple(owner.feature_shape_)
-    sizes: tuple[Any, ...] = (shape,)
-    if name == "base":
-        sizes = (shape, len(owner.classes_))
+    sizes: list[Any] = [shape, len(owner.classes_)] if name == "base" else [shape]
     network: Network = value(*sizes)
     if not network.built:
         network.build((None, *shape))
     return network
 
 
+@dataclasses.dataclass
 class _Writer:
-    """Writes the values of one object to a folder.
+    """Writes the values of an object to a folder; arrays are collected for arrays.npz."""
 
-    Args:
-        folder: of the object.
-        owner: see `_portable`.
-
-    Attributes:
-        arrays: those met so far, by key, which go to arrays.npz together.
-    """
-
-    def __init__(self, folder: Path, owner: object) -> None:
-        self.folder = folder
-        self.owner = owner
-        self.arrays: dict[str, np.ndarray] = {}
+    folder: Path
+    owner: object  # see `_portable`
+    arrays: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
 
     def packed(self, value: object, key: str) -> Any:
-        """Returns what stands for a value in estimator.json; bulky values get files of their own.
-
-        Args:
-            value: of a parameter or an attribute, or a part of one.
-            key: names its array or file.
-
-        Raises:
-            TypeError: a value that cannot be saved.
-        """
+        """Returns what stands for a value in estimator.json; `key` names its array or file."""
         if isinstance(value, np.generic):
             value = value.item()
         if isinstance(value, float) and not np.isfinite(value):
@@ -209,9 +177,7 @@ def _annotation_parts(value: Annotations) -> Fields:
     names = ["instance_names", "class_names"]
     parts = {}
     if value.has_identities:
-        names = ["instances", "annotators", "labels", "generated", "annotator_names", *names]
+        names += ["instances", "annotators", "labels", "generated", "annotator_names"]
     else:
         parts["counts"] = value.vote_counts()
-    for name in names:
-        parts[name] = getattr(value, name)
-    return parts
+    return parts | {name: getattr(value, name) for name in names}

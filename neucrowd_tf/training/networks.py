@@ -107,7 +107,7 @@ ENCODERS: Kinds = {"dense": DenseEncoder}
 ICED_ENCODERS: Kinds = {"dense": ICEDEncoder}
 
 
-def network(kinds: Kinds) -> Constraint:
+def network_of(kinds: Kinds) -> Constraint:
     """Returns the constraint of an argument that is one of these kinds of networks, or a user's."""
     names = " or ".join(map(repr, kinds))
     return Constraint(
@@ -226,7 +226,7 @@ Epochs = Annotated[int, whole(1), "largest number of epochs."]
 StepsPerEpoch = Annotated[int, whole(1), "number of batches per epoch."]
 Encoder = Annotated[
     Any,
-    network(ENCODERS),
+    network_of(ENCODERS),
     'the embedding network: "dense", a configuration such as `{"hidden_units": [64, 32],'
     ' "dropout": 0.2}`, or a Keras model, which is copied. Also a function of the input shape'
     ' that makes one, "module:function", or a name of keras.applications (untrained).',

@@ -20,11 +20,12 @@ from neucrowd_tf.methods.crowding.turns import (
     codes,
     compiled,
     inputs_spec,
+    passes_over,
     positions_of,
+    rows_of,
     seeds,
     shuffled,
     shuffles,
-    unconverted,
 )
 from neucrowd_tf.nn.steps import gradients, take_step
 
@@ -90,18 +91,20 @@ class AuthenticClassifier(Game):
     def authentic_passes(
         self, inputs: Tensor, authentic: Tensor, seed: Tensor, count: Tensor
     ) -> Tensor:
-        """Updates the classifier on the likelihood of authentic annotations; returns the loss."""
+        """Updates the classifier on the likelihood of authentic annotations.
+
+        It returns the mean of the batches' losses in the last pass.
+        """
         features, identities = inputs
         variables = self.classifier.trainable_variables
         size = tf.size(authentic[0])
         orders = shuffles(size, seed, tf.constant(self.hparams.passes))
 
-        @unconverted
-        def update(number: Tensor) -> Tensor:
-            batch = batches_in(size, count)
-            positions = positions_of(number % count, batch, size)
-            chosen = tf.gather(orders[number // count], positions)
-            instances, annotators, labels = (tf.gather(column, chosen) for column in authentic)
+        def update(turn: Tensor, index: Tensor) -> Tensor:
+            positions = positions_of(index, batches_in(size, count), size)
+            chosen = tf.gather(orders[turn], positions)
+            instances, annotators, labels = rows_of(authentic, chosen)
+            number = turn * count + index
             noise = pair_noise(fold(seed, number), [tf.size(chosen), self.generator.noise_size])
             x = tf.gather(features, instances)
             hidden = self.generator.hidden_of_pairs(x, identities, noise, annotators)
@@ -111,10 +114,8 @@ class AuthenticClassifier(Game):
             take_step(self.classifier_optimizer, gradients(tape, loss, variables), variables)
             return loss
 
-        loss = 0.0
-        for number in tf.range(self.hparams.passes * count):
-            loss = update(number)
-        return loss
+        total = passes_over(self.hparams.passes, count, update)
+        return total / tf.cast(count, tf.float32)
 
 
 class Frequency(Game):

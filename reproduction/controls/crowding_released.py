@@ -25,7 +25,7 @@ from neucrowd_tf.methods.crowding.networks import (
     Auxiliary,
     Discriminator,
     Generator,
-    _dense,
+    dense,
     label_cooccurrence,
 )
 from neucrowd_tf.methods.crowding.objectives import (
@@ -120,7 +120,7 @@ class EntropyFloor(Game):
 class SeparateNorm(Game):
     """The auxiliary network normalises authentic and generated pairs apart, as two batches."""
 
-    def latent_answers(self, encoded: Tensor, batch: Pairs) -> Tensor:
+    def latent_answers(self, encoded: tuple[Tensor, Tensor, Tensor], batch: Pairs) -> Tensor:
         """Returns log Q of each annotation, `[P, C]`."""
         v, u, matrices = encoded
         positions = []
@@ -293,7 +293,7 @@ class ReleasedGenerator(Generator):
             self.middle, annotator_size, num_classes, **{**options, "noise_size": num_classes}
         )
         self.playing = False
-        self.first = _dense(feature_size, self.middle, 7, use_bias=True)
+        self.first = dense(feature_size, self.middle)
         self.drop = keras.layers.Dropout(DROPOUT, dtype="float32")
         self.middle_norm = _normalisation(self.middle)
         self.instance_norm = _normalisation(self.embedding)
@@ -329,7 +329,7 @@ class ReleasedDiscriminator(Discriminator):
         self, feature_size: int, annotator_size: int, num_classes: int, **options: Any
     ) -> None:
         super().__init__(self.middle, annotator_size, num_classes, **options)
-        self.first = _dense(feature_size, self.middle, 11, use_bias=True)
+        self.first = dense(feature_size, self.middle)
         self.drop = keras.layers.Dropout(DROPOUT, dtype="float32")
         self.matrices_initializer = keras.initializers.RandomUniform(0.0, 1.0)
 

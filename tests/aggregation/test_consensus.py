@@ -134,7 +134,7 @@ def test_weighted_votes_count_where_annotators_have_few_labels(
     crowd = Annotations(np.repeat(np.arange(60), 3), who, rng.integers(2, size=180))
     combined = []
 
-    def record(*probas: np.ndarray, weights: object = None) -> np.ndarray:
+    def record(*probas: np.ndarray, weights=None) -> np.ndarray:
         combined.append(probas)
         return geometric_mean(*probas)
 

@@ -39,7 +39,7 @@ def test_tie_rules() -> None:
     assert_array_equal(majority_labels(votes[:2], "prior"), [1, 1])
     assert_array_equal(majority_labels(votes, "prior"), [0, 1, 0, 0])
     with pytest.raises(UsageError, match="'coin'"):
-        majority_labels(votes, "coin")  # type: ignore[arg-type]
+        majority_labels(votes, "coin")
 
 
 def test_random_ties_are_seeded_fair_and_stay_within_the_tied_classes() -> None:
@@ -75,12 +75,12 @@ def test_gold_labels() -> None:
         (np.array([0.0, 1.0, 2.0, -1.0]), "expected 4 class codes, received float64"),
     ],
 )
-def test_unusable_gold_labels_are_one_clear_error(gold: object, message: str) -> None:
+def test_unusable_gold_labels_are_one_clear_error(gold, message: str) -> None:
     crowd = Annotations.from_dense(
         DENSE, instance_names=["a", "b", "c", "d"], class_names=["x", "y", "z"]
     )
     with pytest.raises(DataError, match=message):
-        MajorityVote().fit(crowd, gold)  # type: ignore[arg-type]
+        MajorityVote().fit(crowd, gold)
 
 
 def test_annotators_are_measured_against_gold_labels_and_chance_is_left_without_evidence() -> None:

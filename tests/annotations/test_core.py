@@ -144,7 +144,7 @@ def test_duplicates() -> None:
     both = Annotations.from_arrays(*triples, duplicates="all")
     assert both.vote_counts().tolist() == [[1, 1], [0, 1]]
     with pytest.raises(DataError, match="duplicates: expected 'error', 'first', 'last' or 'all'"):
-        Annotations.from_arrays(*triples, duplicates="any")  # type: ignore[arg-type]
+        Annotations.from_arrays(*triples, duplicates="any")
 
 
 # The message of each error, and what raises it.

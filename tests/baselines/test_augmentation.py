@@ -28,7 +28,7 @@ SMALL: dict[str, Any] = {
 }
 
 
-def check_completed(estimator: Any) -> None:
+def check_completed(estimator) -> None:
     """Every cell has a label; those that people gave are what they were, the others are marked."""
     created = estimator.completed_
     assert len(created.labels) == DENSE.size
@@ -59,7 +59,7 @@ def test_graph_scores_equal_a_naive_loop() -> None:
     custom, others = X @ np.asarray(graph.from_features), np.asarray(graph.of_annotators)
     edges = list(zip(CROWD.instances, CROWD.annotators, CROWD.labels, strict=True))
 
-    def check(result: Any, nodes: Any, messages: dict[int, list[Any]], layer: Any) -> None:
+    def check(result, nodes, messages: dict[int, list[Any]], layer) -> None:
         weights, bias = layer.get_weights()
         for node, received in messages.items():
             mean = np.mean(received, axis=0) if received else np.zeros(4)
@@ -96,7 +96,7 @@ def test_policy_gradient_is_the_gradient_of_the_expected_reward() -> None:
 def test_ing_trains_on_what_crowding_generates(monkeypatch: pytest.MonkeyPatch) -> None:
     from neucrowd_tf.methods.crowding import CrowdInG
 
-    def fit(self: CrowdInG, data: Any, run: Any) -> None:
+    def fit(self: CrowdInG, data, run) -> None:
         self.trained_on_ = len(data.features)
 
     filled = np.where(DENSE < 0, 1, DENSE)

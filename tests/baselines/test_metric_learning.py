@@ -4,8 +4,6 @@ and their steps by hand.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -60,7 +58,7 @@ def test_labels_are_the_aggregators() -> None:
         )
 
 
-def small_encoder(hidden: int = 4, width: int = 6) -> Any:
+def small_encoder(hidden: int = 4, width: int = 6):
     return build_encoder(DenseEncoder(hidden_units=(hidden,), dropout=0.0, l2=0.0), width, seed=3)
 
 
@@ -112,5 +110,5 @@ def test_a_class_with_one_instance() -> None:
     for objective in ("contrastive", "center", "relation_net"):
         fitted = MetricLearning(objective, **{**QUICK, "epochs": 1}).fit(
             x, Annotations.from_dense(dense), (x, truth)
-        )  # type: ignore[arg-type]
+        )
         assert np.isfinite(fitted.predict_proba(x)).all()

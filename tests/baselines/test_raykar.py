@@ -86,6 +86,6 @@ def test_what_it_refuses() -> None:
     with pytest.raises(UsageError, match="max_iter"):
         Raykar(max_iter=0).fit(x, dense)
     with pytest.raises(UsageError, match="tol: expected a number, received 'a'"):
-        Raykar(tol="a").fit(x, dense)  # type: ignore[arg-type]
+        Raykar(tol="a").fit(x, dense)
     with pytest.warns(ConvergenceWarning, match="Raykar"):
         Raykar(max_iter=1, Cs=(0.1,)).fit(x, dense)

@@ -54,7 +54,7 @@ def test_the_grid_goes_on_where_it_was_stopped(
     cells = [("copies", 0.4, 2, 1, 0.7), ("copies", 0.8, 2, 1, 0.7)]
     measured = []
 
-    def figures(*_: object, **__: object) -> dict[str, float]:
+    def figures(*_, **__) -> dict[str, float]:
         measured.append(1)
         return {"annotators": 0.5, "together": 0.75}
 

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -143,7 +142,7 @@ def test_gold_labels_teach(labels_csv: Path, tmp_path: Path, cli, error) -> None
 
 
 @pytest.fixture
-def error(cli: Any) -> Callable[[list[str]], str]:
+def error(cli) -> Callable[[list[str]], str]:
     """Returns the only line of a command that fails."""
 
     def printed(flags: list[str]) -> str:

@@ -73,7 +73,7 @@ def test_how_a_command_ends(capsys: Printed) -> None:
         (library, 2, "error: 'a/\\udce9.csv': not UTF-8. Rename the file.\n"),
         (large, 2, "error: out of memory. Unable to allocate"),
     ):  # fmt: skip
-        assert run(command) == code  # type: ignore[arg-type]
+        assert run(command) == code
         assert capsys.readouterr().err.startswith(error)
 
 
@@ -136,7 +136,7 @@ def test_output_is_utf8(monkeypatch: pytest.MonkeyPatch) -> None:
             stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors="strict")
             patch.setattr(sys, "stdout", stream)
             assert run(command) == 0
-            assert stream.buffer.getvalue() == text  # type: ignore[attr-defined]
+            assert stream.buffer.getvalue() == text
 
 
 # ----------------------------------------------------------------- JSON files of runs

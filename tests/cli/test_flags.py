@@ -42,7 +42,7 @@ TABLE += [f"--{name}={__file__}" for name in ("features", "annotations")]
         ("[" * 10_000, "[" * 10_000),
     ],
 )
-def test_hyper_parameter_values(text: str, value: object) -> None:
+def test_hyper_parameter_values(text: str, value) -> None:
     assert flags.parse_value(text) == value and type(flags.parse_value(text)) is type(value)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -88,7 +87,7 @@ def test_filled_in_they_are_gold_labels(
 
 
 @pytest.fixture
-def merge(tmp_path: Path, cli: Any) -> Any:
+def merge(tmp_path: Path, cli):
     """Merges a table with the labels above; returns the rows of the result and what is said."""
 
     def merged(labels: str, new: str, *flags: str) -> tuple[list[str], str]:

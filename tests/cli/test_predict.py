@@ -190,7 +190,7 @@ def test_paths_that_are_not_utf8(
     shown = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="strict")
     monkeypatch.setattr(sys, "stdout", shown)
     assert _run(model, rows, tmp_path / "y\udce9.csv") == 0
-    assert shown.buffer.getvalue().endswith(b"y\\udce9.csv: 2 rows\n")  # type: ignore[attr-defined]
+    assert shown.buffer.getvalue().endswith(b"y\\udce9.csv: 2 rows\n")
 
 
 def test_a_damaged_model_is_a_line(model: Path, tmp_path: Path, capfd: Printed) -> None:

@@ -7,7 +7,6 @@ import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -396,7 +395,7 @@ def test_evidence_is_bayes_rule() -> None:
 def run(tmp_path: Path) -> Callable[..., Path]:
     """Writes the folder of a run with these settings."""
 
-    def written(**settings: Any) -> Path:
+    def written(**settings) -> Path:
         folder = tmp_path / "seed-0"
         folder.mkdir(exist_ok=True)
         (folder / "config.json").write_text(json.dumps({"settings": settings}))

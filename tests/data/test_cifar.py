@@ -113,24 +113,14 @@ def cifar_h(tmp_path: Path) -> Path:
     frames = []
     for annotator in range(60):
         tasks = generator.permutation(1900)[:300]  # the last 100 images have no labels
-        chosen = np.where(np.arange(300) < 5 * annotator, (truth[tasks] + 1) % 10, truth[tasks])
-        check = pd.DataFrame(
-            {cifar10h.TASK: [-99999] * 10, cifar10h.CHOSEN: 3, cifar10h.TRUE: 3, cifar10h.CHECK: 1}
-        )
-        real = pd.DataFrame(
-            {
-                cifar10h.TASK: tasks,
-                cifar10h.CHOSEN: chosen,
-                cifar10h.TRUE: truth[tasks],
-                cifar10h.CHECK: 0,
-            }
-        )
-        frames.append(
-            pd.concat([check, real]).assign(
-                annotator_id=annotator, trial_index=range(310), chosen_category="cat"
-            )
-        )
-    pd.concat(frames).to_csv(folder / "cifar10h-raw.csv", index=False)
+        true = truth[tasks]
+        chosen = np.where(np.arange(300) < 5 * annotator, (true + 1) % 10, true)
+        frames.append(pd.DataFrame([tasks, chosen, true]).T.assign(check=0, annotator=annotator))
+        frames.append(pd.DataFrame([[-99999, 3, 3, 1, annotator]] * 10, columns=frames[0].columns))
+    frame = pd.concat(frames).assign(chosen_category="cat")
+    names = [cifar10h.TASK, cifar10h.CHOSEN, cifar10h.TRUE, cifar10h.CHECK, "annotator_id"]
+    frame.columns = [*names, "chosen_category"]
+    frame.to_csv(folder / "cifar10h-raw.csv", index=False)
     return tmp_path
 
 

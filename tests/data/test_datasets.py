@@ -198,13 +198,11 @@ def test_gisette_layout(tmp_path: Path) -> None:
     folder = tmp_path / "gisette"
     folder.mkdir()
     for piece, size in (("train", 40), ("valid", 20)):
-        rows = [
-            " ".join(str((row * 7 + column) % 999) for column in range(5000)) for row in range(size)
-        ]
-        (folder / f"gisette_{piece}.data").write_text(" \n".join(rows) + " \n")
-        (folder / f"gisette_{piece}.labels").write_text(
-            "\n".join("1" if row % 2 else "-1" for row in range(size)) + "\n"
-        )
+        rows = np.arange(size)
+        pixels = (rows[:, None] * 7 + np.arange(5000)) % 999
+        np.savetxt(folder / f"gisette_{piece}.data", pixels, fmt="%d", newline=" \n")
+        signs = np.where(rows % 2, 1, -1)
+        np.savetxt(folder / f"gisette_{piece}.labels", signs, fmt="%d")
     dataset = registry.dataset("gisette_syn").load(tmp_path, 0)
     # 30 rows of either class: 6 to test, 24 and int(2.4) to train on
     assert dataset.features.shape == (26, 5000)

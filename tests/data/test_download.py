@@ -40,7 +40,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
             self.end_headers()
             self.wfile.write(body)
 
-    def log_message(self, *_: object) -> None:
+    def log_message(self, *_) -> None:
         pass
 
 
@@ -50,7 +50,7 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     short."""
     servers = []
 
-    def start(folder: Path, *faults: object) -> http.server.ThreadingHTTPServer:
+    def start(folder: Path, *faults) -> http.server.ThreadingHTTPServer:
         server = http.server.ThreadingHTTPServer(
             ("127.0.0.1", 0), lambda *args: Handler(*args, directory=str(folder))
         )

@@ -166,7 +166,7 @@ def test_labels_of_items_without_features(files) -> None:
         ("nonsense", "x"),
     ],
 )
-def test_options_have_types(files, name: str, value: object) -> None:
+def test_options_have_types(files, name: str, value) -> None:
     paths = files(features=FEATURES, annotations=LONG)
     with pytest.raises(UsageError, match=f"--{name}: "):
         load(**{**paths, name: value})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import types
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -60,7 +59,7 @@ FUTURE = "from __future__ import annotations\n"
 
 
 @pytest.fixture(params=["", FUTURE], ids=["types", "texts"])
-def module(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
+def module(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
     module = types.ModuleType("declarations_of_a_test")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     exec(compile(request.param + SOURCE, module.__name__, "exec", dont_inherit=True), vars(module))

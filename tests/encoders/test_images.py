@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import keras
 import numpy as np
@@ -75,7 +74,7 @@ def test_what_is_no_image_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(DataError, match=rf"no weights \(.*Name a file with keras:{NAME}:FILE"):
         ImageEncoder(f"keras:{NAME}:{tmp_path / 'damaged.weights.h5'}").fit(pictures)
 
-    def offline(*_: Any, **__: Any) -> None:
+    def offline(*_, **__) -> None:
         raise OSError("URL fetch failure")
 
     monkeypatch.setattr("keras.src.utils.file_utils.urlretrieve", offline)

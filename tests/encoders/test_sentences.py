@@ -8,7 +8,6 @@ import sys
 import types
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -97,7 +96,7 @@ def test_a_text_is_encoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     folder, seen = make_encoder(tmp_path / "encoder"), []
     of_folder = sentences._of_folder
 
-    def watched(path: Path) -> Any:
+    def watched(path: Path):
         encode = of_folder(path)
         return lambda text: seen.append(text) or encode(text)
 

@@ -46,7 +46,7 @@ SEED = np.array([3, 4], np.int32)
 
 
 @pytest.fixture(scope="module")
-def table() -> Any:
+def table():
     """Labels of 60 instances by five annotators, a third of the cells."""
     rng = np.random.default_rng(2)
     return np.where(rng.random((N, R)) < 0.3, rng.integers(8, size=(N, R)), -1).astype("int32")
@@ -58,7 +58,7 @@ class Played:
     Both have the same weights; each turn is one batch and one pass.
     """
 
-    def __init__(self, Y: Any) -> None:
+    def __init__(self, Y) -> None:
         rng = np.random.default_rng(1)
         self.x, self.e = rng.normal(size=(N, 6)).astype("float32"), np.eye(R, dtype="float32")
         self.classifier = crowding.make_classifier(6)
@@ -109,7 +109,7 @@ class Played:
         theirs = Logged(np.arange(N, dtype=np.int32), self.z, self.y, G_0, L_G, delta)
         return theirs, (self.x, self.noise, self.z, self.y, G_0)
 
-    def compare(self, alike: Compare, loss: Any, networks: Any, turn: Callable[[], Any]) -> None:
+    def compare(self, alike: Compare, loss, networks, turn: Callable[[], Any]) -> None:
         """Compares gradients with how far the package's step moves its weights."""
         ids = {id(variable) for network in networks for variable in network.trainable_variables}
         pairs = [pair for pair in self.variables if id(pair[0]) in ids]
@@ -124,7 +124,7 @@ class Played:
 
 
 @pytest.fixture(scope="module")
-def played(table: Any) -> Played:
+def played(table) -> Played:
     return Played(table)
 
 

@@ -28,14 +28,14 @@ Compare = Callable[[Any, Any], None]
 
 
 @pytest.fixture(scope="module")
-def answers() -> Any:
+def answers():
     """Nine annotators' labels of 60 samples, a third of them in class 1."""
     rng = np.random.default_rng(3)
     truth = (np.arange(60) % 3 == 0).astype(int)
     return np.where(rng.random((60, 9)) < 0.8, truth[:, None], 1 - truth[:, None])
 
 
-def crowd_of(answers: Any) -> Annotations:
+def crowd_of(answers) -> Annotations:
     instances, annotators = np.indices(answers.shape).reshape(2, -1)
     return Annotations(instances, annotators, answers.ravel(), num_classes=2)
 
@@ -51,7 +51,7 @@ def test_its_defaults_are_the_packages() -> None:
     assert choices == ("classifier", "uniform", "soft", "all")
 
 
-def test_certainty_and_delta(answers: Any, alike: Compare) -> None:
+def test_certainty_and_delta(answers, alike: Compare) -> None:
     crowd, rng = crowd_of(answers), np.random.default_rng(0)
     S = iced.certainty(answers)
     alike([S], [label_certainty(crowd.vote_counts(), iced.epsilon)])
@@ -61,7 +61,7 @@ def test_certainty_and_delta(answers: Any, alike: Compare) -> None:
     alike([delta], [interpolation_weights(S, S_r, eta, printed=False)])
 
 
-def test_inference(answers: Any, alike: Compare) -> None:
+def test_inference(answers, alike: Compare) -> None:
     one_hot = crowd_of(answers).one_hot()
     for limit in (1, 3, 100):
         package = infer_labels(one_hot, 2, smoothing=iced.smoothing, max_iter=limit, tol=0)
@@ -70,7 +70,7 @@ def test_inference(answers: Any, alike: Compare) -> None:
     assert np.abs(iced.infer(answers)[:, 1] - mean).max() > 0.2  # it is not majority vote
 
 
-def test_synthesis(answers: Any, alike: Compare) -> None:
+def test_synthesis(answers, alike: Compare) -> None:
     rng = np.random.default_rng(4)
     z = rng.normal(size=(60, 4)).astype(np.float32)
     candidates, S = np.flatnonzero(np.arange(60) % 3 == 0), iced.certainty(answers)
@@ -91,7 +91,7 @@ def test_batches_are_whole() -> None:
     assert set(rows[:70]) == set(range(70))
 
 
-def test_the_losses_and_gradients_are_the_packages(answers: Any, alike: Compare) -> None:
+def test_the_losses_and_gradients_are_the_packages(answers, alike: Compare) -> None:
     x = np.random.default_rng(1).random((60, 16)).astype(np.float32)
     G, head, Q = iced.make_networks(16, 3)
     copies = [keras.models.clone_model(network) for network in (G, head, Q)]

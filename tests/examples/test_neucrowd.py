@@ -24,7 +24,7 @@ def test_its_defaults_are_the_packages() -> None:
     assert neucrowd.pool == neucrowd.b * package.pool_factor and package.sampler_warmup == 1
 
 
-def test_assurance_and_safe_examples(voted: Any, alike: Compare) -> None:
+def test_assurance_and_safe_examples(voted, alike: Compare) -> None:
     data, positive = voted
     package = NeuCrowd()
     package.assurance_ = package._assurance(data.annotations.vote_counts())
@@ -37,9 +37,7 @@ def test_assurance_and_safe_examples(voted: Any, alike: Compare) -> None:
 
 
 @pytest.mark.parametrize("choose", [False, True])
-def test_a_step_has_the_packages_losses_and_gradients(
-    voted: Any, alike: Compare, choose: bool
-) -> None:
+def test_a_step_has_the_packages_losses_and_gradients(voted, alike: Compare, choose: bool) -> None:
     data, positive = voted
     package, _ = NeuCrowd(seed=3)._network(data)
     package.compile(optimizer="adam")
@@ -73,7 +71,7 @@ def test_a_step_has_the_packages_losses_and_gradients(
     )
 
 
-def test_tuplets_are_drawn_by_weight_and_without_repetition(voted: Any) -> None:
+def test_tuplets_are_drawn_by_weight_and_without_repetition(voted) -> None:
     labels = voted[0].labels
     weights = np.where(np.arange(60) % 2, 1.0, 0.3)
     tuplets = neucrowd.draw_tuplets(np.random.default_rng(1), weights, labels, 20_000)

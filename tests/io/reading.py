@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,7 +17,7 @@ def rows(header: str, *cells: str) -> str:
     return "\n".join([header, *cells]) + "\n"
 
 
-def read(folder: Path, content: Any, name: str = "a.csv", **flags: Any) -> Reading:
+def read(folder: Path, content, name: str = "a.csv", **flags) -> Reading:
     """Reads a file with this content: bytes, a text, or records."""
     path = folder / name
     if isinstance(content, bytes):
@@ -28,7 +27,7 @@ def read(folder: Path, content: Any, name: str = "a.csv", **flags: Any) -> Readi
     return read_annotations(path, TableOptions.of(**flags), report=lambda line: None)
 
 
-def message(folder: Path, content: Any, name: str = "a.csv", **flags: Any) -> str:
+def message(folder: Path, content, name: str = "a.csv", **flags) -> str:
     """Returns the message that rejects such a file."""
     with pytest.raises(DataError) as caught:
         read(folder, content, name, **flags)

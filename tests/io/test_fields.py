@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,7 +17,7 @@ LABELS = {"t0": "pos pos pos", "t1": "neg pos neg", "t2": "pos pos pos", "t3": "
 TOOLS = json.loads((Path(__file__).parent / "cases" / "records.json").read_text("utf-8"))
 
 
-def labels_by_item(folder: Path, content: Any, **flags: Any) -> dict[str, str]:
+def labels_by_item(folder: Path, content, **flags) -> dict[str, str]:
     frame = read(folder, content, "a.json", **flags).annotations.to_wide_frame()
     rows = frame.sort_index().sort_index(axis=1).reset_index().to_numpy()
     return {item: " ".join(labels) for item, *labels in rows}

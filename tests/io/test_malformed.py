@@ -53,7 +53,7 @@ FEATURES: list[tuple[str, str]] = [
 ]
 
 
-def rejected(command: str, check: str, flags: list[str], folder: Path, capsys: Any) -> None:
+def rejected(command: str, check: str, flags: list[str], folder: Path, capsys) -> None:
     assert call(command, [*flags, f"--output={folder}/out"]) == 2
     errors = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
     assert len(errors) == 1 and f"[{check}]" in errors[0] and str(folder) in errors[0]

@@ -16,14 +16,14 @@ from tests.io.reading import message, pasted, read, rows
 YES = ("yes", "no")
 
 
-def table(header: str, *columns: object, rows: int = 12) -> str:
+def table(header: str, *columns, rows: int = 12) -> str:
     """A table; a text with {} has the row's number, a tuple of values and a period cycles."""
     lines = [header]
     for row in range(rows):
         cells = [
             column.format(row)
             if isinstance(column, str)
-            else column[0][row // column[1] % len(column[0])]  # type: ignore[index]
+            else column[0][row // column[1] % len(column[0])]
             for column in columns
         ]
         lines.append(",".join(map(str, cells)))

@@ -25,7 +25,7 @@ def trained(apply: Callable[[Any, Sequence[Any], Sequence[Any]], Any]) -> list[n
     optimizer.build(model.trainable_variables)
 
     @tf.function
-    def a_step(rows: Any) -> Any:
+    def a_step(rows):
         with tf.GradientTape() as tape:
             loss = tf.reduce_mean(model(rows, training=True) ** 2)
         variables = model.trainable_variables

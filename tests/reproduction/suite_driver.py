@@ -14,7 +14,6 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Any
 
 from neucrowd_tf.cli.runs.options import Options
 from neucrowd_tf.declare import registry
@@ -23,7 +22,7 @@ from reproduction.suite import Case, Suite
 from tests.cli.runs.conftest import Mean, leave_out_tensorflow, tiny_dataset
 
 
-def _die(*_: Any) -> Any:
+def _die(*_):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -32,7 +31,7 @@ class Counted(Mean):
 
     last = 0
 
-    def _fit(self, data: Any, run: Any) -> None:
+    def _fit(self, data, run) -> None:
         super()._fit(data, run)
         if Counted.calls == Counted.last:
             _die()

@@ -8,7 +8,6 @@ import math
 import re
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -18,7 +17,7 @@ from scipy.special import expit
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.intervals import Interval
 from reproduction import claim as claim_file
-from reproduction import claims, page
+from reproduction import claims, forest, page
 from reproduction.catalogue import SUITES
 from reproduction.claim import RESULTS, Claim, Ours, figures, read
 from reproduction.printed import Figure
@@ -55,6 +54,14 @@ def test_command_names_rows_of_its_suites(claim: Claim) -> None:
     assert {name for name, _ in parts} >= {claim.control_suite} - {""} and parts
     for name, rows in parts:
         assert all(suites[name].with_rows([row]).cases for row in rows.split(","))
+
+
+def test_names_in_the_picture_are_whole_and_fit() -> None:
+    for claim in CLAIMS:
+        name = forest._name(claim)
+        assert max(map(len, name.splitlines())) <= 72
+        text = re.sub(", published (equations|rules)", " (published)", claim.claim)
+        assert name.split() == f"{claim.paper}: {text}".split()
 
 
 def test_updating_is_idempotent() -> None:
@@ -167,7 +174,7 @@ def test_gains_are_paired_by_seed(tmp_path: Path) -> None:
         *("n", "NeuCrowd", "table 2", "c"), data="hotel", suite="neucrowd_table2", row="neucrowd"
     )
 
-    def recomputed(**changes: Any) -> Claim:
+    def recomputed(**changes) -> Claim:
         return claims.recompute(dataclasses.replace(claim, **changes), tmp_path)
 
     # Without values by seed the gain over the baseline is the table's.
@@ -211,7 +218,7 @@ def test_the_published_gain_is_the_papers_smallest_lead() -> None:
     ours = claims_by_name["neucrowd_best_hotel"].ours
     assert ours is not None and (ours.over, ours.published) == ("softprob", 0.007)
     # Two forms of one method share a value, so the paper has no gain of one over the other.
-    assert claims_by_name["iced_ours_leads_printed"].ours.published is None  # type: ignore[union-attr]
+    assert claims_by_name["iced_ours_leads_printed"].ours.published is None
 
 
 def test_counts_of_the_main_page_follow_from_the_claims(repository: Path) -> None:

@@ -27,7 +27,7 @@ AUTHENTIC = np.array([True, False, True, False])
 LOGITS = np.array([[0.0, 1.0, -1.0], [2.0, 0.0, 0.5], [-0.3, 0.2, 0.1], [0.4, -2.0, 0.0]])
 
 
-def game_with(*factors: str, **arguments: Any) -> Any:
+def game_with(*factors: str, **arguments):
     bases = ControlledCrowdInG(factors=factors)._game_class().__bases__[:-1]
     return make_game(kind=type("Game", (*bases, SmallGame), {}), **arguments)
 
@@ -104,7 +104,7 @@ def test_a_threshold_in_nats_and_ratios_without_bounds() -> None:
 def test_batches_divide_the_instances_and_their_annotations() -> None:
     game, seen = game_with("batches"), []
 
-    def judged(epoch: Any, latent: Any, passes: int) -> Any:
+    def judged(epoch, latent, passes: int):
         crowd, cells = game.crowd, np.zeros_like(game.crowd.observed)
         cells[crowd.instances, crowd.annotators] = True
         assert_array_equal(cells, crowd.observed)
@@ -130,11 +130,11 @@ def test_the_released_networks_equal_naive_loops() -> None:
     latent = rng.dirichlet(np.ones(C), size=7).astype(np.float32)
     noise = rng.normal(size=(7, R, C)).astype(np.float32)
 
-    def dense(layer: Any, values: Any) -> Any:
+    def dense(layer, values):
         bias = 0 if layer.bias is None else np.asarray(layer.bias, np.float64)
         return values @ np.asarray(layer.kernel, np.float64) + bias
 
-    def norm(values: Any) -> Any:
+    def norm(values):
         return (values - values.mean(axis=0)) / np.sqrt(values.var(axis=0) + 1e-5)
 
     item = dense(generator.instance_embedding, norm(np.maximum(dense(generator.first, x), 0)))
@@ -277,5 +277,5 @@ def test_frequencies_of_cooccurrence_by_hand() -> None:
     crowd = Annotations.from_dense([[0, 0, 1], [1, 2, -1], [2, -1, -1]], num_classes=3)
     matrix = np.array([[0, 2, 0], [2, 0, 1], [0, 1, 0]]) / 8 + np.eye(3)
     scale = 1 / np.sqrt(matrix.sum(axis=1))
-    graph = crowding_controls.Frequency.label_graph(None, crowd)  # type: ignore[arg-type]
+    graph = crowding_controls.Frequency.label_graph(None, crowd)
     assert_allclose(graph, scale[:, None] * matrix * scale, rtol=1e-6)

@@ -7,7 +7,6 @@ from __future__ import annotations
 import itertools
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -31,13 +30,7 @@ def first_seed(suite: str) -> int:
 
 
 def put(
-    root: Path,
-    place: str,
-    seed: int,
-    accuracy: float = 0.5,
-    *,
-    first: int = FIRST_SEED,
-    **files: Any,
+    root: Path, place: str, seed: int, accuracy: float = 0.5, *, first: int = FIRST_SEED, **files
 ) -> Path:
     """Writes a finished run at "<setting>/<dataset>/<method>"."""
     folder = root / "runs" / place / f"seed-{first + seed}"

@@ -217,7 +217,7 @@ def test_a_simulated_dataset_is_drawn_after_threads_are_set(
     """TensorFlow, which draws it, does not take their number once it has computed."""
     entry, order = registry.dataset("tiny"), []
 
-    def load(*_: Any) -> Any:
+    def load(*_):
         order.append("load")
         return entry.load(None, 0)
 

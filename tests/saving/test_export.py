@@ -87,7 +87,7 @@ def test_replaces_a_saved_model_and_nothing_else(
 def test_a_failing_export_leaves_nothing(
     fitted: TwoStageClassifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(source: object, target: object) -> None:
+    def full(source, target) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "rename", full)
@@ -101,7 +101,7 @@ def test_a_full_disk_is_an_os_error(
 ) -> None:
     import tensorflow as tf
 
-    def full(*_: object, **__: object) -> None:
+    def full(*_, **__) -> None:
         raise tf.errors.ResourceExhaustedError(None, None, "saved_model.pb; No space left")
 
     monkeypatch.setattr(tf.saved_model, "save", full)

@@ -46,7 +46,7 @@ def exported(
     return fitted, export_saved_model(fitted, folder)
 
 
-def _compare(result: dict[str, Any], fitted: Any, features: np.ndarray) -> None:
+def _compare(result: dict[str, Any], fitted, features: np.ndarray) -> None:
     expected = fitted.predict_proba(features)
     assert_allclose(result["probabilities"], expected, atol=1e-5)
     if "embedding" in result:

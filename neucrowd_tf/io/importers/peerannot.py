@@ -1,7 +1,8 @@
 """peerannot's `answers.json`: `{"item": {"annotator": label}}`.
 
 Objects of annotators with items, and of items with numbers of votes by class, look alike: which of
-them it is is asked, unless names or numbers tell.
+them it is is asked, unless names or numbers tell. A file with peerannot's name and numbers as keys,
+as it writes them, is read as it is unless its labels contradict.
 
 References:
     peerannot.github.io, "Datasets": answers.json.
@@ -12,6 +13,11 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+import numpy as np
 
 from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.io.annotator_columns import are_persons, exclude_each_other, vary_together
@@ -27,6 +33,12 @@ from neucrowd_tf.names import num_roles
 NAME = "answers.json"
 KEY = "key"
 WITHIN = "key within"
+# Names of items.
+ITEM = re.compile(
+    r"(t|q|i|task|item|question|instance|example|sample|image|img|text|sentence|tweet|doc|document)"
+    r"[\W_]*\d+|.+\.(jpe?g|png|gif|webp|txt|wav|mp[34])|https?://.+",
+    re.IGNORECASE,
+)
 FEWEST_ITEMS = 5  # of keys that may be items because they are more than the others
 
 
@@ -75,8 +87,9 @@ def _ask(head: Head, outer: list[str], inner: list[str]) -> None:
     annotators: Proposal = {"task_column": KEY, "worker_column": WITHIN}
     as_is = {"If they are annotators": annotators}
     words = {"columns": f"Keys: {few(outer)}. Keys within: {few(inner)}"}
-    numbers = list(itertools.chain.from_iterable(map(dict.values, head.value.values())))
-    whole = {*map(type, numbers)} <= {int} and min(numbers, default=0) >= 0
+    objects = head.value.values()
+    labels = list(itertools.chain.from_iterable(map(dict.values, objects)))
+    whole = {*map(type, labels)} <= {int} and min(labels, default=0) >= 0
     if whole and 2 <= len(inner) <= min(SHOWN, len(outer) / 2):
         table = counts_of(head).only(inner)
         reason = exclude_each_other(table, inner)
@@ -87,12 +100,33 @@ def _ask(head: Head, outer: list[str], inner: list[str]) -> None:
             words |= {"names": few(inner), "reason": reason}
             votes: Proposal = {"votes_columns": as_list(inner)}
             raise Asked("vote_counts", head.path, words, [votes], as_is).answered(dict)
-    if len(inner) > max(2 * len(outer), FEWEST_ITEMS):
+    are_items = _are_items(outer) and not _are_items(inner)
+    if are_items or len(inner) <= max(2 * len(outer), FEWEST_ITEMS):
+        return
+    of_key = _agreement(np.repeat(outer, list(map(len, objects))).tolist(), labels)
+    of_within = _agreement(itertools.chain.from_iterable(objects), labels)
+    is_theirs = head.path.name == NAME and all(map(str.isdecimal, outer + inner))
+    if of_key < of_within or not is_theirs:
         words["problem"] = (
-            f"{len(inner):,} keys are within {len(outer):,}, so they may be the items"
+            f"{len(inner):,} keys are within {len(outer):,}, so they may be the items; labels of"
+            f" one key within agree in {of_within:.0%} of pairs, those of one key in {of_key:.0%}"
         )
         items: Proposal = {"task_column": WITHIN, "worker_column": KEY}
-        raise Asked("which_label", head.path, words, [items], as_is).answered(dict)
+        likely = annotators if of_key > of_within else items
+        either = {"If they are items": items, **as_is}
+        raise Asked("which_label", head.path, words, [likely], either).answered(dict)
+
+
+def _are_items(names: list[str]) -> bool:
+    return all(map(ITEM.fullmatch, names))
+
+
+def _agreement(keys: Iterable[str], labels: list[object]) -> float:
+    """Returns the share of equal labels among the pairs of labels that have one key."""
+    of_keys = list(zip(keys, map(str, labels), strict=True))
+    equal = sum(count * (count - 1) for count in Counter(of_keys).values())
+    pairs = sum(count * (count - 1) for count in Counter(key for key, _ in of_keys).values())
+    return equal / max(pairs, 1)
 
 
 def counts_of(head: Head) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Collection, Mapping
 
@@ -71,6 +72,7 @@ def select(
     held_out: Mapping[str, Floats],
     evidence: Evidence,
     *,
+    folds: int = 3,
     balanced: bool = False,
     unlike: Collection[str] = (),
 ) -> Selected:
@@ -82,6 +84,7 @@ def select(
     Args:
         held_out: predictions `[N, C]` by candidate, the cheapest first.
         evidence: the crowd's labels of these instances, and true labels.
+        folds: number of folds of the cross-validation.
         balanced: whether all classes count equally.
         unlike: candidates that are members unless they are clearly worse, see `pooling.weigh`.
     """
@@ -104,7 +107,8 @@ def select(
         names = np.array(list(held_out))[members].tolist()
         return Selected(names, corrections, balanced, unlike)
 
-    by_crowd = _members(agreement, ranking, nobody, is_unlike)
+    members_by = functools.partial(_members, agreement, is_unlike, folds)
+    by_crowd = members_by(ranking, nobody)
     known = evidence.gold >= 0
     labels = evidence.gold[known]
     weights = _weights(labels, balanced=balanced)
@@ -119,8 +123,8 @@ def select(
     bound = float(norm.ppf(1 - (1 - CONFIDENCE) / (2 * max(1, len(right) - 1))))
     worse = np.array([_clearly(best, hits, weights, bound) for hits in right])
     if enough >= MANY_GOLD - 1e-6:
-        return selected(_members(agreement, rankdata(np.negative(accuracies)), worse, is_unlike))
-    by_both = _members(agreement, ranking, worse, is_unlike)
+        return selected(members_by(rankdata(np.negative(accuracies)), worse))
+    by_both = members_by(ranking, worse)
     tested = np.stack(adjusted)[:, known]
     before = mean_logits(tested[by_crowd]).argmax(axis=1) == labels
     after = mean_logits(tested[by_both]).argmax(axis=1) == labels
@@ -136,22 +140,23 @@ def _weights(labels: Indices, *, balanced: bool) -> Floats:
     return np.ones(len(labels))
 
 
-def _members(agreement: Floats, ranks: Floats, worse: Mask, unlike: Mask) -> Indices:
+def _members(agreement: Floats, unlike: Mask, folds: int, ranks: Floats, worse: Mask) -> Indices:
     """Returns which of M candidates are averaged, those with the lowest ranks first.
 
     Members are not worse, and agree with the consensus nearly as often as the first one does.
 
     Args:
         agreement: `[M, N]` an instance's weight if a candidate has its consensus label, or 0.
+        unlike: `[M]` see `select`.
+        folds: see `select`.
         ranks: `[M]`.
         worse: `[M]` candidates that cannot be members.
-        unlike: `[M]` see `select`.
     """
     order = np.argsort(ranks, kind="stable")
     remaining = order[~worse[order]]
     near = []
     for index in remaining:
-        interval = held_out_interval(agreement[index], agreement[remaining[0]], 3)
+        interval = held_out_interval(agreement[index], agreement[remaining[0]], folds)
         if not interval.high < -FAR:
             near.append(index)
     most = max(LEAST_MEMBERS, math.ceil(SHARE * len(order)))

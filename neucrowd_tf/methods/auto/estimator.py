@@ -178,9 +178,12 @@ class Auto(CrowdEstimator):
         held_out = {name: probabilities[scored] for name, probabilities in predicted.items()}
         crowd = data.annotations
         evidence = Evidence.of(crowd[scored], self.consensus_[scored], self.seed, gold[scored])
-        unlike = self_trained(crowd, predicted)
         choose = functools.partial(
-            select, evidence=evidence, balanced=self._balanced, unlike=unlike
+            select,
+            evidence=evidence,
+            folds=len(tasks[BASELINE].splits),
+            balanced=self._balanced,
+            unlike=self_trained(crowd, predicted),
         )
         selected = choose(held_out)
         weights = pooling.weigh(held_out, selected, evidence)

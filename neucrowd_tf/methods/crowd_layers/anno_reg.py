@@ -74,7 +74,7 @@ class ConfusionHead(AnnotatorHead):
         References:
             DASC, eq. 10.
         """
-        return self._normalised(ops.convert_to_tensor(self.matrix))
+        return self._normalised(self.matrix)
 
     def _normalised(self, weights: Tensor) -> Tensor:
         # Deviation: DASC eq. 10. Paper: Softmax over each column of W, then eq. 8. Here: Softmax
@@ -139,5 +139,10 @@ class AnnoReg(CrowdLayerBase):
     ] = 2.0
 
     def _head(self, num_annotators: int, num_classes: int) -> Layer:
-        arguments = self.normalisation, self.trace_weight, self.initial
-        return ConfusionHead(num_annotators, *arguments, name="annotator_confusion")
+        return ConfusionHead(
+            num_annotators,
+            self.normalisation,
+            self.trace_weight,
+            self.initial,
+            name="annotator_confusion",
+        )

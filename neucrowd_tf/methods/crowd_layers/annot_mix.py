@@ -8,12 +8,17 @@ import keras
 import tensorflow as tf
 from keras import ops
 
-from neucrowd_tf.declare.declarations import estimator, number, whole
+from neucrowd_tf.declare.declarations import estimator, number
 from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.declare.types import Fields, Layer, Shape, Tensor
 from neucrowd_tf.methods.crowd_layers.common.estimator import CrowdLayerBase
 from neucrowd_tf.methods.crowd_layers.common.head import LayerOptions
-from neucrowd_tf.methods.crowd_layers.common.instance_confusion import InstanceConfusion, batch_norm
+from neucrowd_tf.methods.crowd_layers.common.instance_confusion import (
+    EmbeddingSize,
+    InstanceConfusion,
+    StartingAccuracy,
+    batch_norm,
+)
 from neucrowd_tf.methods.crowd_layers.common.mixing import mixed, mixing_draws
 from neucrowd_tf.methods.crowd_layers.common.model import AnnotationModel
 from neucrowd_tf.methods.crowd_layers.common.presets import INSTANCE_PRESETS, layer_fields
@@ -54,8 +59,8 @@ class AnnotMixHead(InstanceConfusion):
         self.normalised.build((None, self.embedding_size))
 
     def _joined(self, instances: Tensor, annotators: Tensor) -> Tensor:
-        both = self.dropped(ops.concatenate([instances, annotators], axis=1))
-        return ops.relu(self.normalised(self.hidden(both)))
+        pairs = self.dropped(ops.concatenate([instances, annotators], axis=1))
+        return ops.relu(self.normalised(self.hidden(pairs)))
 
 
 class AnnotMixModel(AnnotationModel):
@@ -80,15 +85,15 @@ class AnnotMixModel(AnnotationModel):
         _, within, annotators, labels, weights = self.gathered(rows)
         shares, partners = mixing_draws(self._step_seed, tf.size(labels), self.alpha)
         blended = mixed(tf.gather(features, within), shares, partners)
-        # An annotator's embedding is linear in who it is.
-        who = mixed(tf.gather(self.head.annotators(), annotators), shares, partners)
-        pairs = tf.range(tf.size(labels)), who
-        answers = self.head(self.network(blended, training=True), pairs, training=True)
-        first = shares * weights
-        second = (1.0 - shares) * tf.gather(weights, partners)
-        losses = first * self.losses_of(labels, answers)
-        losses += second * self.losses_of(tf.gather(labels, partners), answers)
-        return tf.reduce_sum(losses), tf.reduce_sum(first + second)
+        # An embedding is linear in the annotator's one-hot vector, so embeddings can be mixed.
+        embeddings = mixed(tf.gather(self.head.annotators(), annotators), shares, partners)
+        cells = (tf.range(tf.size(labels)), embeddings)
+        answers = self.head(self.network(blended, training=True), cells, training=True)
+        label_weights = shares * weights
+        partner_weights = (1.0 - shares) * tf.gather(weights, partners)
+        losses = label_weights * self.losses_of(labels, answers)
+        losses += partner_weights * self.losses_of(tf.gather(labels, partners), answers)
+        return tf.reduce_sum(losses), tf.reduce_sum(label_weights + partner_weights)
 
 
 @register_method(
@@ -122,10 +127,8 @@ class AnnotMix(CrowdLayerBase):
     alpha: Annotated[
         float, number(above=0), "parameter of the Beta distribution; near 0 nothing is mixed."
     ] = 1.0
-    eta: Annotated[float, number(above=0, below=1), "accuracy with which annotators start."] = 0.9
-    embedding_size: Annotated[
-        int, whole(1), "size of the embeddings of instances and annotators."
-    ] = 128
+    eta: StartingAccuracy = 0.9
+    embedding_size: EmbeddingSize = 128
 
     # Deviation: annot-mix, MaDL. Paper: One learning rate. Here: The annotators' network learns at
     # 1e-4 (`annotator_learning_rate`); on LabelMe and Music, whose features are fixed, at the

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
 import keras
@@ -66,26 +66,26 @@ class CoupledHead(AnnotatorHead):
     @property
     def matrices(self) -> tuple[Tensor, Tensor]:
         """Both classifiers' matrices, `[R, C, C]` each."""
-        return ops.convert_to_tensor(self.first), ops.convert_to_tensor(self.second)
+        return self.first, self.second
 
-    def member_cells(
-        self, inputs: Tensor, cells: Cells, corrections: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Returns both members' logits `[K, C]` of K cells.
+    def member_logits(
+        self, inputs: Tensor, matrices: Sequence[Tensor], cells: Cells | None
+    ) -> list[Tensor]:
+        """Returns both members' logits `[B, R, C]`, or `[K, C]` of K cells.
 
-        `corrections` `[2, R, C, C]` are added to the matrices.
+        Args:
+            inputs: `[p [B, C], q [B, C]]`.
+            matrices: `[R, C, C]` of each member.
+            cells: those whose logits are needed, or None for all.
         """
-        first, second = (
-            product(ops.cast(p, self.compute_dtype), of_annotators(matrices + added, cells), cells)
-            for p, matrices, added in zip(inputs, self.matrices, corrections, strict=True)
-        )
-        return first, second
+        logits = []
+        for p, member in zip(inputs, matrices, strict=True):
+            p = ops.cast(p, self.compute_dtype)
+            logits.append(product(p, of_annotators(member, cells), cells))
+        return logits
 
     def logits(self, inputs: Tensor, cells: Cells | None) -> Tensor:
-        first, second = (
-            product(p, of_annotators(matrices, cells), cells)
-            for p, matrices in zip(inputs, self.matrices, strict=True)
-        )
+        first, second = self.member_logits(inputs, self.matrices, cells)
         return ops.logaddexp(ops.log_softmax(first), ops.log_softmax(second)) - math.log(2.0)
 
 
@@ -125,8 +125,7 @@ def expertise_groups(matrices: Array, groups: int, seed: int) -> Codes32:
 
 
 MEMBERS = ("first", "second")
-
-_EPOCH_SEEDS = 6151
+_EPOCH_SEEDS = 6151  # the seeds of the epochs' groups lie this far apart
 
 
 @register_method(
@@ -178,27 +177,30 @@ class CCC(CrowdLayerBase):
     def _make_base(self, input_shape: tuple[int, ...], num_classes: int) -> keras.Model:
         """Returns both classifiers as one model with two outputs."""
         inputs = keras.Input(input_shape)
-        members = [super(CCC, self)._make_base(input_shape, num_classes) for _ in range(2)]
-        outputs = [
-            keras.Model(member.input, member.output, name=name)(inputs)
-            for name, member in zip(MEMBERS, members, strict=True)
-        ]
+        outputs = []
+        for name in MEMBERS:
+            member = super()._make_base(input_shape, num_classes)
+            outputs.append(keras.Model(member.input, member.output, name=name)(inputs))
         return keras.Model(inputs, outputs, name="base")
 
     def _graph(self, base: keras.Model, standardised: Tensor, head: Layer) -> tuple[Tensor, Tensor]:
-        first, second = base(standardised)
-        return head([first, second]), keras.layers.Average(dtype="float32")([first, second])
+        members = base(standardised)
+        return head(members), keras.layers.Average(dtype="float32")(members)
 
     def _annotation_model(self, data: TrainingData) -> tuple[Tensor, Fields]:
         def coupled(network: Network, *arguments: Any, **options: Any) -> Tensor:
-            layers = [network.get_layer(name) for name in ("standardise", "base")]
-            members = [layers[1].get_layer(name)(layers[0](network.input)) for name in MEMBERS]
-            alone = [keras.Model(network.input, member) for member in members]
-            return CoupledModel(network, *arguments, members=alone, **options)
+            base = network.get_layer("base")
+            standardised = network.get_layer("standardise")(network.input)
+            members = []
+            for name in MEMBERS:
+                members.append(keras.Model(network.input, base.get_layer(name)(standardised)))
+            return CoupledModel(network, *arguments, members=members, **options)
 
-        groups = min(self.groups, data.annotations.num_annotators)
-        rates = {"rate": self.correction_rate, "meta_batch": self.batch_size}
-        return coupled, {"groups": groups, **rates}
+        return coupled, {
+            "groups": min(self.groups, data.annotations.num_annotators),
+            "rate": self.correction_rate,
+            "meta_batch": self.batch_size,
+        }
 
     # Deviation: Coupled Confusion Correction. Paper: SGD with momentum, a rate divided by 10 at the
     # thirtieth of 60 epochs, 10 of them warm-up; the epoch with the best test accuracy is
@@ -222,11 +224,10 @@ class CCC(CrowdLayerBase):
             first = distilled(outputs[:, 0], crowd, size)
             second = distilled(outputs[:, 1], crowd, size)
             seed = self.seed + _EPOCH_SEEDS * epoch
-            groups = [
-                expertise_groups(np.asarray(matrices), self.groups, seed)
-                for matrices in network.model.head.matrices
-            ]
-            model.start_correcting([second, first], groups)  # each has the other's
+            groups = []
+            for matrices in model.head.matrices:
+                groups.append(expertise_groups(np.asarray(matrices), self.groups, seed))
+            model.start_correcting([second, first], groups)  # each member has the other's meta set
             return {}
 
         return self._train_phase(network, model, self.epochs, data, run, epoch_start=prepare)

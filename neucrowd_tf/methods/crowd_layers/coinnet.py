@@ -36,7 +36,7 @@ class Outliers(keras.layers.Layer):
 
     def call(self, annotations: Tensor) -> Tensor:
         """Returns `[K, C]` of these annotations; each sums to 0."""
-        shifts = tf.gather(tf.convert_to_tensor(self.shift), annotations)
+        shifts = tf.gather(self.shift, annotations)
         return shifts - tf.reduce_mean(shifts, axis=1, keepdims=True)
 
 
@@ -45,8 +45,8 @@ class OutlierModel(AnnotationModel):
 
     Args:
         shape: numbers of annotations and classes.
-        sparsity: lambda_2, of how many instances have a shift.
-        power: p of the group norm's power, of the squares.
+        sparsity: lambda_2, weight of the penalty on the shifts.
+        power: p, the power of an instance's sum of squares in the penalty.
     """
 
     whole_batch = True
@@ -61,7 +61,7 @@ class OutlierModel(AnnotationModel):
         self.power = power
 
     def batch_loss(self, rows: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the sum of losses and of weights, and keeps the sparsity's term.
+        """Returns the sum of losses and of weights; the penalty on the shifts is among `losses`.
 
         References:
             Nguyen, Ibrahim and Fu (2024), the implementation of criterion 10.
@@ -71,7 +71,7 @@ class OutlierModel(AnnotationModel):
         shifts = self.outliers(places)
         answers = tf.exp(self.head(inputs, (within, annotators))) + shifts
         answers = tf.clip_by_value(answers, 1e-10, 1.0 - 1e-10)
-        answers = answers / tf.reduce_sum(answers, axis=1, keepdims=True)
+        answers /= tf.reduce_sum(answers, axis=1, keepdims=True)
         squares = tf.math.unsorted_segment_sum(
             tf.reduce_sum(tf.square(shifts), axis=1), within, tf.shape(rows)[0]
         )
@@ -113,16 +113,17 @@ class COINNet(CrowdLayerBase):
         return GeoCrowdNetHead(num_annotators, "F", self.volume_weight, name="coinnet")
 
     def _annotation_model(self, data: TrainingData) -> tuple[Tensor, Fields]:
-        shape = data.annotations.num_annotations, len(self.classes_)
-        weights = {"sparsity": self.outlier_weight, "power": self.outlier_power}
-        return OutlierModel, {"shape": shape, **weights}
+        return OutlierModel, {
+            "shape": (data.annotations.num_annotations, len(self.classes_)),
+            "sparsity": self.outlier_weight,
+            "power": self.outlier_power,
+        }
 
     def _finish(self, network: CompiledNetwork, data: TrainingData) -> None:
         super()._finish(network, data)
         crowd = data.annotations
         shifts = np.asarray(network.model.outliers(np.arange(crowd.num_annotations)))
         squares = np.square(shifts).sum(axis=1)
-        # The model has annotations in the order of their instances.
-        instances = np.sort(crowd.instances, kind="stable")
+        instances = np.sort(crowd.instances)  # the order that the model has annotations in
         scores = np.bincount(instances, weights=squares, minlength=crowd.num_instances)
         self.outlier_scores_ = scores.astype(np.float32)

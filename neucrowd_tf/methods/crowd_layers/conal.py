@@ -103,9 +103,9 @@ class ConalHead(AnnotatorHead):
 
         The distances are summed over annotators.
         """
-        apart = ops.convert_to_tensor(self.matrix) - ops.convert_to_tensor(self.common)
+        differences = ops.subtract(self.matrix, self.common)
         # A length has no gradient at 0, where all begin.
-        lengths = ops.sqrt(ops.sum(ops.square(apart), axis=(1, 2)) + 1e-12)
+        lengths = ops.sqrt(ops.sum(ops.square(differences), axis=(1, 2)) + 1e-12)
         return -self.weight * ops.sum(lengths)
 
 

@@ -58,7 +58,7 @@ class CrowdConnection(AnnotatorHead):
         return product(inputs, of_annotators(self.matrix, cells), cells)
 
 
-_RIGHT = 0.9  # of an annotator's answers, at the start after a lost class
+_RIGHT = 0.9  # accuracy that annotators start with after a fit that lost a class
 
 
 @register_method(
@@ -71,8 +71,8 @@ class CrowdLayer(CrowdLayerBase):
     """A classifier with a crowd layer, trained end to end on annotators' labels.
 
     Attributes:
-        confusion_matrices_: `[R, C true, C observed]`: the softmax of row c of W_k is what
-            annotator k answers where the classifier is certain of class c.
+        confusion_matrices_: `[R, C true, C observed]`: the softmax of row c of W_k has annotator
+            k's probabilities of labels if the classifier is certain of class c.
         model_, history_, n_iter_, best_epoch_, rows_: see `CrowdLayerBase`.
 
     References:

@@ -59,9 +59,11 @@ class ReliabilityHead(AnnotatorHead):
         self.hidden_units = hidden_units
         self.seed = seed
 
-    def _dense(self, width: int, draw: int, **more: object) -> keras.layers.Dense:
-        maker = keras.initializers.GlorotUniform(self.seed + draw)
-        return keras.layers.Dense(width, kernel_initializer=maker, dtype=self.compute_dtype, **more)
+    def _dense(self, width: int, draw: int, **options: object) -> keras.layers.Dense:
+        kernel = keras.initializers.GlorotUniform(self.seed + draw)
+        return keras.layers.Dense(
+            width, kernel_initializer=kernel, dtype=self.compute_dtype, **options
+        )
 
     def build(self, input_shape: Shape) -> None:
         classes = int(input_shape[0][-1])
@@ -96,7 +98,7 @@ class ReliabilityHead(AnnotatorHead):
 class ReliabilityModel(AnnotationModel):
     """CrowdAR's model: annotations are softened by their estimated reliability.
 
-    The reliability learns from what the classifier agrees with.
+    The reliability learns whether the classifier agrees with an annotation.
 
     Args:
         share: lambda of eq. 5, of the annotations' part.
@@ -120,8 +122,8 @@ class ReliabilityModel(AnnotationModel):
         annotated = reliable * self.losses_of(labels, logits) + (1.0 - reliable) * uniform
         agreed = tf.argmax(tf.gather(inputs[0], within), axis=1, output_type=tf.int32) == labels
         right = tf.where(agreed, reliable, 1.0 - reliable)
-        judged = -tf.math.log(tf.maximum(right, 1e-7))
-        losses = self.share * annotated + (1.0 - self.share) * judged
+        reliability_losses = -tf.math.log(tf.maximum(right, 1e-7))
+        losses = self.share * annotated + (1.0 - self.share) * reliability_losses
         return tf.reduce_sum(weights * losses), tf.reduce_sum(weights)
 
 

@@ -83,8 +83,7 @@ class DoctorHeads(AnnotatorHead):
         """Returns the kernels' mean penalty."""
         if not self.l2:
             return 0.0
-        kernel = ops.convert_to_tensor(self.kernel)
-        return self.l2 * ops.sum(ops.square(kernel)) / self.num_annotators
+        return self.l2 * ops.sum(ops.square(self.kernel)) / self.num_annotators
 
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
@@ -102,7 +101,7 @@ class AnnotatorAverage(keras.layers.Layer):
 
     def shares(self) -> Tensor:
         """Returns the weights `[R]`, which sum to one."""
-        return ops.softmax(ops.convert_to_tensor(self.weight))
+        return ops.softmax(self.weight)
 
     def call(self, answers: Tensor) -> Tensor:
         return ops.einsum("brc,r->bc", ops.cast(answers, "float32"), self.shares())
@@ -193,13 +192,11 @@ class WeightedDoctorNet(CrowdLayerBase):
     def _build(self, data: TrainingData) -> CompiledNetwork:
         network = super()._build(data)
         average = network.whole.get_layer("average")
-        if network.standardised:
-            inputs = network.standardise.output
-        else:
-            inputs = network.whole.input
+        inputs = network.standardise.output if network.standardised else network.whole.input
         answers = keras.Model(inputs, network.whole.output["annotators"], name="answers")
-        arguments = answers, average, network.model.features, len(self.classes_)
-        network.second = self._weights_model(*arguments)
+        network.second = self._weights_model(
+            answers, average, network.model.features, len(self.classes_)
+        )
         return network
 
     def _weights_model(self, *arguments: Any) -> Network:
@@ -220,9 +217,10 @@ class WeightedDoctorNet(CrowdLayerBase):
         history = self._train_phase(network, network.model, self.epochs, data, run.stage("doctors"))
         self.weight_history_ = {}
         if self.weight_epochs:
-            self.weight_history_ = self._train_phase(
+            weight_history = self._train_phase(
                 network, network.second, self.weight_epochs, data, run.stage("weights")
-            ).logs
+            )
+            self.weight_history_ = weight_history.logs
         self.annotator_weights_ = np.asarray(network.second.average.shares(), dtype=np.float32)
         return history
 
@@ -236,7 +234,7 @@ class WeightedDoctorNet(CrowdLayerBase):
 )
 @estimator
 class DoctorNet(WeightedDoctorNet):
-    """Weighted Doctor Net whose doctors vote: a class has the weight of those who give it most.
+    """Weighted Doctor Net whose doctors vote for their most probable class, with their weights.
 
     References:
         CrowdInG, section 4.4.1; Guan et al. (2018), as of `WeightedDoctorNet`.

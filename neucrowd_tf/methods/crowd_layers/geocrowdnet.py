@@ -18,11 +18,9 @@ from neucrowd_tf.methods.crowd_layers.common.presets import layer_fields
 
 Volume = Literal["F", "W"]
 
-# Where the determinant underflows there is no direction to learn from: fewer rows than classes, or
-# predictions that all agree.
+# A larger -log det has no useful gradient: fewer rows than classes, or predictions that all agree.
 _LARGEST = 100.0
-
-_ROUNDING = 1.2e-7
+_ROUNDING = 1.2e-7  # of float32
 
 
 def negative_log_determinant(gram: Tensor) -> Tensor:
@@ -35,7 +33,7 @@ def negative_log_determinant(gram: Tensor) -> Tensor:
     values = tf.linalg.eigvalsh(tf.stop_gradient(gram))
     least = _ROUNDING * tf.cast(tf.size(values), gram.dtype) * values[-1]
     usable = (values[0] > least) & (-tf.reduce_sum(tf.math.log(values)) <= _LARGEST)
-    # The identity stands in before the logarithm, so that no gradient of it is infinite.
+    # The identity replaces a degenerate matrix before the logarithm, whose gradient is then finite.
     safe = tf.where(usable, gram, tf.eye(tf.shape(gram)[0], dtype=gram.dtype))
     return -tf.reduce_sum(tf.math.log(tf.linalg.eigvalsh(safe)))
 

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, ClassVar, Unpack
+from typing import ClassVar, Unpack
 
 import keras
 import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from neucrowd_tf.declare.declarations import estimator, number, whole
+from neucrowd_tf.declare.declarations import estimator
 from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.declare.types import Fields, Layer, Shape, Tensor
 from neucrowd_tf.methods.crowd_layers.common.estimator import CrowdLayerBase
 from neucrowd_tf.methods.crowd_layers.common.head import HeadsUniform, LayerOptions
-from neucrowd_tf.methods.crowd_layers.common.instance_confusion import InstanceConfusion, batch_norm
+from neucrowd_tf.methods.crowd_layers.common.instance_confusion import (
+    EmbeddingSize,
+    InstanceConfusion,
+    StartingAccuracy,
+    batch_norm,
+)
 from neucrowd_tf.methods.crowd_layers.common.model import AnnotationModel
 from neucrowd_tf.methods.crowd_layers.common.network import CompiledNetwork
 from neucrowd_tf.methods.crowd_layers.common.presets import INSTANCE_PRESETS, layer_fields
@@ -26,7 +31,7 @@ from neucrowd_tf.training.estimator import TrainingData
 class MaDLHead(InstanceConfusion):
     """MaDL: both embeddings and their outer product, and two layers with batch norm.
 
-    The annotator's embedding is added to what comes out. Annotators who are alike count less.
+    The annotator's embedding is added to the result. Annotators who are alike count less.
 
     Args:
         num_annotators, num_classes, embedding_size, eta, seed: see `InstanceConfusion`.
@@ -66,8 +71,8 @@ class MaDLHead(InstanceConfusion):
         self.shared_weight("bandwidth", (), keras.initializers.Constant(mode))
         self.first.build((None, 3 * e))
         self.second.build((None, 128))
-        for norm, width in zip(self.norms, (128, e), strict=True):
-            norm.build((None, width))
+        self.norms[0].build((None, 128))
+        self.norms[1].build((None, e))
 
     def _joined(self, instances: Tensor, annotators: Tensor) -> Tensor:
         both = instances + annotators
@@ -77,14 +82,14 @@ class MaDLHead(InstanceConfusion):
         return ops.relu(self.norms[1](x) + annotators)
 
     def annotator_weights(self) -> Tensor:
-        """Returns `[R]`, R in sum: the inverse of how many an annotator is like.
+        """Returns weights `[R]` that sum to R: the inverse of how many annotators one is like.
 
         References:
             Herde et al. (2023), eqs. 21 to 23.
         """
         embedded = ops.stop_gradient(self.annotators())
-        apart = ops.sum(ops.square(embedded[:, None] - embedded[None]), axis=-1)
-        likeness = ops.exp(-ops.maximum(self.bandwidth, 1e-5) * apart)
+        distances = ops.sum(ops.square(embedded[:, None] - embedded[None]), axis=-1)
+        likeness = ops.exp(-ops.maximum(self.bandwidth, 1e-5) * distances)
         inverse = 1.0 / ops.sum(likeness, axis=0)
         return self.num_annotators * inverse / ops.sum(inverse)
 
@@ -94,7 +99,7 @@ class MaDLHead(InstanceConfusion):
         References:
             Herde et al. (2023), eq. 25.
         """
-        gamma = ops.maximum(ops.convert_to_tensor(self.bandwidth), 1e-3)
+        gamma = ops.maximum(self.bandwidth, 1e-3)
         constant = self.alpha * math.log(self.beta) - math.lgamma(self.alpha)
         return self.beta * gamma - (self.alpha - 1.0) * ops.log(gamma) - constant
 
@@ -111,8 +116,8 @@ class MaDLModel(AnnotationModel):
         _, within, annotators, labels, weights = self.gathered(rows)
         inputs = self.network(features, training=True)
         answers = self.head(inputs, (within, annotators), training=True)
-        unlike = tf.gather(self.head.annotator_weights(), annotators)
-        losses = unlike * self.losses_of(labels, answers)
+        losses = self.losses_of(labels, answers)
+        losses *= tf.gather(self.head.annotator_weights(), annotators)
         return tf.reduce_sum(weights * losses), tf.reduce_sum(weights)
 
 
@@ -141,10 +146,8 @@ class MaDL(CrowdLayerBase):
     sees_instances: ClassVar[bool] = True
     shares_features: ClassVar[bool] = True
 
-    embedding_size: Annotated[
-        int, whole(1), "size of the embeddings of instances and annotators."
-    ] = 16
-    eta: Annotated[float, number(above=0, below=1), "accuracy with which annotators start."] = 0.8
+    embedding_size: EmbeddingSize = 16
+    eta: StartingAccuracy = 0.8
 
     # Deviation: annot-mix, MaDL. Paper: One learning rate. Here: The annotators' network learns at
     # 1e-4 (`annotator_learning_rate`); on LabelMe and Music, whose features are fixed, at the

@@ -37,7 +37,7 @@ class SoftplusConfusionHead(ConfusionHead):
         super().__init__(num_annotators, "row", trace_weight, **kwargs)
 
     def _start(self, num_classes: int) -> Tensor:
-        return stacked_identity(num_classes, 1.0, beside=-5.0)
+        return stacked_identity(num_classes, 1.0, off_diagonal=-5.0)
 
     def _normalised(self, weights: Tensor) -> Tensor:
         positive = ops.softplus(weights)

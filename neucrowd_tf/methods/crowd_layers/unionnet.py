@@ -64,14 +64,14 @@ class UnionHead(AnnotatorHead):
 
         Those of a true class sum to one over annotators and labels.
         """
-        weights = ops.convert_to_tensor(self.matrix)
-        return ops.exp(weights - ops.logsumexp(weights, axis=(0, 2), keepdims=True))
+        total = ops.logsumexp(self.matrix, axis=(0, 2), keepdims=True)
+        return ops.exp(self.matrix - total)
 
     def logits(self, inputs: Tensor, cells: Cells | None) -> Tensor:
         if self.variant == "B":
             matrices = of_annotators(self.transition(), cells)
             return ops.log(ops.maximum(product(inputs, matrices, cells), 1e-30))
-        scores = product(inputs, ops.convert_to_tensor(self.matrix), None)
+        scores = product(inputs, self.matrix, None)
         total = ops.logsumexp(scores, axis=(1, 2))
         if cells is not None:
             scores = product(inputs, of_annotators(self.matrix, cells), cells)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import math
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import keras
 import numpy as np
@@ -17,17 +18,21 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, fitted, number, one_of, share, whole
 from neucrowd_tf.declare.types import Array, Fields, Floats32, Integers, Network, Tensor
 from neucrowd_tf.errors import DataError, UsageError, warn
-from neucrowd_tf.methods.crowd_layers.common.network import CompiledNetwork
+from neucrowd_tf.methods.crowd_layers.common.network import (
+    CompiledNetwork,
+    arguments_of,
+    float32_output,
+    standardise_layer,
+)
 from neucrowd_tf.methods.crowd_layers.common.prediction import compiled_output, rows_at_once
 from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
 from neucrowd_tf.methods.crowding.game import Game
 from neucrowd_tf.methods.crowding.networks import fold
-from neucrowd_tf.nn.standardise import Standardise
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
-from neucrowd_tf.training.features import in_blocks
+from neucrowd_tf.training.features import blocks_of, in_blocks
 from neucrowd_tf.training.learner import in_turns
 from neucrowd_tf.training.loop import train
-from neucrowd_tf.training.networks import BASES, Kinds, configuration, network
+from neucrowd_tf.training.networks import BASES, Kinds, configuration, network_of
 from neucrowd_tf.training.reuse import NetworkCache
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.state import (
@@ -45,6 +50,8 @@ if TYPE_CHECKING:
 _PAIRS_AT_ONCE = 1 << 17
 # Pairs up to which a turn stores parts of the generator's hidden layer (64 MB) for all its passes.
 PRECOMPUTED = 1 << 18
+_GENERATED = 0x6E  # the number of the draws of `generate`
+# Attributes that a refit keeps from the choice of its epoch.
 _CHOICE = ("history_", "start_", "n_iter_", "best_epoch_", "collapsed_")
 _rate = number(above=0)
 
@@ -55,7 +62,7 @@ class ClassifierArguments:
 
     nested: ClassVar[Mapping[str, Kinds]] = {"base": BASES}
 
-    base: Annotated[Any, network(BASES), "the classifier, as for `CrowdLayer`."] = (
+    base: Annotated[Any, network_of(BASES), "the classifier, as for `CrowdLayer`."] = (
         dataclasses.field(default="dense", kw_only=False)
     )
     standardise: Annotated[
@@ -89,10 +96,10 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
             is at least as good.
         start_: validation figures of the start, or None without validation data.
         collapsed_: whether the guard stopped training.
-        confusion_matrices_: `[R, C true, C observed]`: the generator's answers on training
+        confusion_matrices_: `[R, C true, C observed]`: the generator's mean answers on training
             instances after the game, weighted by the classifier's probability of each class. With
-            our loss the game moves the generator away from the annotations, so they do not measure
-            annotators. Without a game, the crowd layer's, which do.
+            our loss the game moves the generator away from the annotations, so these matrices do
+            not measure annotators. Without a game they are the crowd layer's, which do.
         informed_: measures of the auxiliary network after the game, see `Game.informed`.
         annotator_names_, generator_weights_: inputs of `generate`.
         rows_: `[N]` positions of the instances trained on among those passed to `fit`.
@@ -103,17 +110,9 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
 
     requires_identities: ClassVar[bool] = True
 
-    def snapshot(self) -> Fields:
-        """Returns the fitted state; see `neucrowd_tf.training.state.snapshot`."""
-        return snapshot(self)
-
-    def from_snapshot(self, state: Fields) -> Self:
-        """Returns a fitted estimator of its own that is as this one was then."""
-        return from_snapshot(self, state)  # type: ignore[no-any-return]
-
-    def load_snapshot(self, state: Fields) -> Self:
-        """Takes a snapshot's state in place."""
-        return load_snapshot(self, state)  # type: ignore[no-any-return]
+    snapshot = snapshot
+    from_snapshot = from_snapshot
+    load_snapshot = load_snapshot
 
     pretrain_epochs: Annotated[int, whole(1), "epochs of DL-CL."] = 15
     pretrain_batch: Annotated[int, whole(1), "DL-CL's batch size."] = 64
@@ -176,26 +175,31 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
             data = authentic_data(data)
         self.rows_ = data.rows
         self.annotator_names_ = data.annotations.annotator_names
-        if self.epochs and data.validation is None:
-            chosen, _ = hold_out(data, self.seed)
-            self._train(chosen, run.stage("choice") if self.refit else run, self.epochs)
-            if self.refit:  # on all instances; the history is that of the choice
-                choice = {name: getattr(self, name) for name in _CHOICE}
-                best = self.best_epoch_
-                self._train(data, run.stage("refit"), 0 if best is None else best + 1)
-                if self.collapsed_:  # without validation data only the start is left
-                    choice |= {"best_epoch_": None, "collapsed_": True}
-                for name, value in choice.items():
-                    setattr(self, name, value)
-        else:
+        if data.validation is not None or not self.epochs:
             self._train(data, run, self.epochs)
+        elif self.refit:
+            self._choose_and_refit(data, run)
+        else:
+            self._train(hold_out(data, self.seed)[0], run, self.epochs)
         if self.collapsed_:
             problem = "CrowdInG collapsed in training. The best epoch before is used."
             warn(problem, UserWarning, stacklevel=4)
-        run.flush()
+
+    def _choose_and_refit(self, data: TrainingData, run: Run) -> None:
+        """Chooses the epoch on held-out instances, then trains on all; the history is the first."""
+        self._train(hold_out(data, self.seed)[0], run.stage("choice"), self.epochs)
+        choice = {name: getattr(self, name) for name in _CHOICE}
+        epochs = 0
+        if self.best_epoch_ is not None:
+            epochs = self.best_epoch_ + 1
+        self._train(data, run.stage("refit"), epochs)
+        if self.collapsed_:  # without validation data only the start is left
+            choice |= {"best_epoch_": None, "collapsed_": True}
+        for name, value in choice.items():
+            setattr(self, name, value)
 
     def _train(self, data: TrainingData, run: Run, epochs: int) -> None:
-        """Trains DL-CL, the other networks against it, and plays so many epochs of the game.
+        """Trains DL-CL, then the other networks, and plays so many epochs of the game.
 
         References:
             CrowdInG, section 3.3.3.
@@ -215,8 +219,10 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
             return
         game = self._game(network, data)
         for stage in ("generator", "discriminator"):
-            self._play(game, stage, self.game_pretrain_epochs, data, run)
-        self._play(game, "game", epochs, data, run)
+            game.begin(stage)
+            epochs_before = self.game_pretrain_epochs
+            train(game, in_turns(game.play), epochs=epochs_before, run=run.stage(stage))
+        self._play(game, epochs, data, run.stage("game"))
         self.generator_weights_ = read_variables(game.generator.variables)
         self.informed_ = game.informed()
         self.confusion_matrices_ = game.confusion_matrices()
@@ -241,45 +247,33 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
         self.informed_ = {}
         return network
 
-    def _play(self, game: Network, stage: str, epochs: int, data: TrainingData, run: Run) -> None:
-        """Trains the game's networks for some epochs of a stage.
-
-        The stage "game" leaves them at its best epoch, or at its start if none is better.
-        """
-        game.begin(stage)
-        stage_run = run.stage(stage)
-        if stage != "game":
-            train(game, in_turns(game.play), epochs=epochs, run=stage_run)
-            return
+    def _play(self, game: Network, epochs: int, data: TrainingData, run: Run) -> None:
+        """Plays the game and leaves it at its best epoch, or at its start if none is better."""
+        game.begin("game")
 
         def evaluate() -> dict[str, float]:
             features, labels = data.validation  # type: ignore[misc]
             return validation_figures(self._predict_proba(features), labels, auc=False)
 
-        before = read_variables(game.variables)
-        self.start_ = start = None if data.validation is None else evaluate()
-
         def stop(logs: Mapping[str, list[float]]) -> bool:
-            return collapsed(logs, start, self.collapse_drop)
+            return collapsed(logs, self.start_, self.collapse_drop)
 
+        options: Fields = {}
+        if data.validation is not None:
+            self.start_ = evaluate()
+            options = {"evaluate": evaluate, "monitor": "accuracy", "tie_break": "log_loss"}
+        before = read_variables(game.variables)
         history = train(
-            game,
-            in_turns(game.play),
-            epochs=epochs,
-            run=stage_run,
-            evaluate=None if start is None else evaluate,
-            monitor=None if start is None else "accuracy",
-            tie_break=None if start is None else "log_loss",
-            stop_when=stop,
+            game, in_turns(game.play), epochs=epochs, run=run, stop_when=stop, **options
         )
         self.history_ = history.logs
         self.n_iter_ = history.epochs
         self.collapsed_ = stop(history.logs)
-        if start is None:
-            better = not self.collapsed_
+        if self.start_ is None:
+            is_better = not self.collapsed_
         else:
-            better = history.best_value > start["accuracy"]
-        if better:
+            is_better = history.best_value > self.start_["accuracy"]
+        if is_better:
             self.best_epoch_ = history.best_epoch
         else:
             write_variables(game.variables, before)
@@ -288,9 +282,9 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
         """Returns measures of the generated labels after the game, for evaluation.json.
 
         Returns:
-            `information_loss` and `auxiliary_accuracy`, see `Game.informed`; with the truth of the
-                training instances also `generated_accuracy`, how many labels that the generator
-                draws for them are right. Nothing without a game.
+            `information_loss` and `auxiliary_accuracy`, see `Game.informed`; with true labels of
+                training instances also `generated_accuracy`, the share of right labels among those
+                that the generator draws for them. Empty without a game.
         """
         if not self.generator_weights_:
             return {}
@@ -318,9 +312,9 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
 
     @contextlib.contextmanager
     def reused(self, cache: NetworkCache | None = None) -> Iterator[None]:
-        """Lets fits share compiled networks; see `neucrowd_tf.training.reuse.reused`.
+        """Lets fits of several estimators share compiled networks; those of one always do.
 
-        Fits of one estimator always share theirs; a cache is for those of several estimators.
+        See `neucrowd_tf.training.reuse.reused`.
         """
         if cache is not None:
             name = type(self).__name__
@@ -328,32 +322,33 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
         yield
 
     def _game_class(self) -> type[Game]:
-        """Returns the class of the game; a subclass returns another one."""
+        """Returns the class of the game, which a subclass may change."""
         return Game
 
     def _spec(self) -> tuple[Hashable, ...]:
         """Returns what compiled networks may depend on: the data's shape, all but the seed."""
-        shape = self.feature_shape_, len(self.annotator_names_), len(self.classes_)
-        values = self.get_params(deep=False) | {"seed": None}
-        return (*shape, *(id(v) if callable(v) else repr(v) for v in values.values()))
+        shape = (self.feature_shape_, len(self.annotator_names_), len(self.classes_))
+        return shape + arguments_of(self)
 
     def _game(self, network: CompiledNetwork, data: TrainingData) -> Network:
         """Returns the game of this fit, which starts from DL-CL's network."""
-        precompute = data.annotations.shape[0] * data.annotations.shape[1] <= PRECOMPUTED
+        precompute = math.prod(data.annotations.shape) <= PRECOMPUTED
 
         def build() -> tuple[Tensor, Tensor, keras.Model]:
-            """Returns the game, the layer that standardises, and what predicts as a model."""
+            """Returns the game, the layer that standardises, and the model that predicts."""
             averaged = keras.models.clone_model(network.base)
-            standardise = Standardise(
-                square_root=self.standardise == "square_root", name="standardise"
-            )
+            standardise = standardise_layer(self.standardise)
             inputs = keras.Input(self.feature_shape_, name="features")
-            outputs = keras.layers.Activation("linear", dtype="float32", name="probabilities")(
-                averaged(standardise(inputs))
-            )
+            outputs = float32_output("probabilities", averaged(standardise(inputs)))
             model = keras.Model(inputs, {"probabilities": outputs}, name="crowding")
-            sizes = self.feature_shape_, len(self.annotator_names_)
-            game = self._game_class()(self, network.base, averaged, *sizes, precompute)
+            game = self._game_class()(
+                self,
+                network.base,
+                averaged,
+                self.feature_shape_,
+                len(self.annotator_names_),
+                precompute=precompute,
+            )
             return game, standardise, model
 
         spec = (*self._spec(), precompute)
@@ -371,10 +366,8 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
                 "CrowdInG: epochs=0 trains DL-CL only, which has no generator. Fit with epochs of"
                 " at least 1."
             )
-        size = int(np.prod(self.feature_shape_))
-        generator = self._game_class().make_generator(
-            self, size, len(self.annotator_names_), len(self.classes_)
-        )
+        sizes = (math.prod(self.feature_shape_), len(self.annotator_names_), len(self.classes_))
+        generator = self._game_class().make_generator(self, *sizes)
         write_variables(generator.variables, self.generator_weights_)
         return generator
 
@@ -386,14 +379,18 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
         predict = self._caches["predictions"].get(self.model_, make)
         return in_blocks(predict, features, rows_at_once(shape))
 
-    def _blocks(self, features: Floats32) -> Iterator[tuple[slice, Floats32, Array]]:
-        """Yields blocks of instances: a slice, the generator's features `[B, d]` and z-hat."""
-        rows = max(1, _PAIRS_AT_ONCE // len(self.annotator_names_))
-        standardise = self.model_.get_layer("standardise")
-        for first in range(0, len(features), rows):
-            block = features[first : first + rows]
-            flat = np.asarray(standardise(block)).reshape(len(block), -1)
-            yield slice(first, first + len(block)), flat, self._predict_proba(block)
+    @property
+    def _rows_at_once(self) -> int:
+        return max(1, _PAIRS_AT_ONCE // len(self.annotator_names_))
+
+    def _generator_inputs(self, block: Floats32) -> tuple[Floats32, Array, Floats32]:
+        """Returns what the generator takes of a block of raw features.
+
+        These are features `[B, d]`, z-hat `[B, C]` and the annotators' one-hot vectors `[R, R]`.
+        """
+        flat = np.asarray(self.model_.get_layer("standardise")(block)).reshape(len(block), -1)
+        annotators = np.eye(len(self.annotator_names_), dtype=np.float32)
+        return flat, self._predict_proba(block), annotators
 
     def predict_annotators(self, features: ArrayLike) -> Floats32:
         """Returns the probability of each annotator's labels at the noise's mean, `[M, R, C]`.
@@ -403,12 +400,11 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
         """
         x = self._check_fitted(features)
         generator = self._generator()
-        size = len(self.annotator_names_)
-        annotators = np.eye(size, dtype=np.float32)
-        result = np.empty((len(x), size, len(self.classes_)), np.float32)
-        for place, flat, latent in self._blocks(x):
-            result[place] = generator.answers(flat, latent, annotators)
-        return result
+
+        def answers(block: Floats32) -> Tensor:
+            return generator.answers(*self._generator_inputs(block))
+
+        return in_blocks(answers, x, self._rows_at_once)
 
     def generate(self, features: ArrayLike, annotations: Annotations | None = None) -> Annotations:
         """Draws annotations from the generator, marked as generated (`Annotations.generated`).
@@ -419,40 +415,43 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
                 and only empty cells are filled. By default there are no such labels.
 
         Returns:
-            `Annotations` of M instances, any method can train on them.
+            `Annotations` of M instances; any method can train on them.
 
         Raises:
             DataError: annotations of other instances, annotators or classes.
         """
         x = self._check_fitted(features)
-        names = self.annotator_names_
-        classes = self.classes_
         generator = self._generator()
-        annotators = np.eye(len(names), dtype=np.float32)
+        no_codes = np.zeros(0, np.int32)
+        unlabelled = Annotations(
+            no_codes,
+            no_codes,
+            no_codes,
+            num_instances=len(x),
+            annotator_names=self.annotator_names_,
+            class_names=self.classes_,
+        )
         if annotations is None:
-            nothing = np.zeros(0, np.int32)
-            sides: Fields = {"annotator_names": names, "class_names": classes}
-            annotations = Annotations(nothing, nothing, nothing, num_instances=len(x), **sides)
-        theirs = annotations.annotator_names, annotations.class_names
-        same = np.array_equal(theirs[0], names) and np.array_equal(theirs[1], classes)
-        if annotations.num_instances != len(x) or not same:
+            annotations = unlabelled
+        names = (annotations.annotator_names, annotations.class_names)
+        fitted_names = (self.annotator_names_, self.classes_)
+        same_names = all(map(np.array_equal, names, fitted_names))
+        if annotations.num_instances != len(x) or not same_names:
             raise DataError(
                 f"generate: expected annotations of {len(x)} instances, by the annotators and with"
                 " the classes that fit was given, received others"
             )
         labels = np.empty(annotations.shape, np.int32)
-        for place, flat, latent in self._blocks(x):
-            seed = fold([self.seed % 2**31, 0x6E], place.start)
-            labels[place] = generator.draw(flat, latent, annotators, seed).labels
+        for places, block in blocks_of(x, self._rows_at_once):
+            seed = fold([self.seed % 2**31, _GENERATED], places.start)
+            labels[places] = generator.draw(*self._generator_inputs(block), seed).labels
         return completed(annotations, labels)
 
 
 def completed(annotations: Annotations, labels: Integers) -> Annotations:
-    """Returns annotations whose empty cells hold the generated labels `[N, R]`."""
-    rows, columns = np.nonzero(annotations.to_dense(np.int32) < 0)
-    return annotations.with_generated(
-        rows.astype(np.int32), columns.astype(np.int32), labels[rows, columns].astype(np.int32)
-    )
+    """Returns annotations whose empty cells have generated labels, those of a matrix `[N, R]`."""
+    rows, columns = np.nonzero(~annotations.cells())
+    return annotations.with_generated(rows, columns, labels[rows, columns])
 
 
 def authentic_data(data: TrainingData) -> TrainingData:
@@ -461,10 +460,8 @@ def authentic_data(data: TrainingData) -> TrainingData:
     rows = np.flatnonzero(authentic.annotated)
     if not len(rows):
         raise DataError("annotations: expected authentic ones, received only generated ones")
-    features = data.features[rows]
-    annotations = authentic[rows]
     return dataclasses.replace(
-        data, features=features, annotations=annotations, rows=data.rows[rows]
+        data, features=data.features[rows], annotations=authentic[rows], rows=data.rows[rows]
     )
 
 
@@ -476,9 +473,8 @@ def collapsed(
     Args:
         logs: of the game so far.
         start: validation figures before it, or None.
-        drop: largest fall of accuracy below the best one; the entropy of predicted classes may
-            fall to half of its first value. From 1 on both may fall; weights that are no numbers
-            still count.
+        drop: largest fall of accuracy below the best one. The entropy of the predicted classes may
+            fall to half of its first value. From 1 on only an entropy that is not finite counts.
     """
     spread = logs.get("predicted_class_entropy", [])
     if drop >= 1:

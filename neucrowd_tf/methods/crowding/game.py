@@ -7,16 +7,16 @@ sure, the classifier by eq. 6 on the others. The turns are in `turns.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import keras
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare.types import Fields, Floats32, Tensor
+from neucrowd_tf.declare.types import Array, Fields, Floats32, Tensor
 from neucrowd_tf.methods.crowding.networks import (
     Auxiliary,
     Discriminator,
@@ -41,10 +41,11 @@ from neucrowd_tf.methods.crowding.turns import (
     compiled,
     inputs_spec,
     matrix,
+    passes_over,
     positions_of,
+    rows_of,
     seeds,
     shuffled,
-    unconverted,
 )
 from neucrowd_tf.nn.optimizers import FusedAdam
 from neucrowd_tf.nn.steps import gradients, take_step
@@ -55,7 +56,7 @@ from neucrowd_tf.training.state import (
     write_variables,
 )
 
-INFORMED = 0x1F  # what `informed` draws
+INFORMED = 0x1F  # the number of the draws of `informed`
 PRETRAINING = 1 << 20  # epochs before the game draw from numbers that the game never reaches
 
 
@@ -94,6 +95,7 @@ class Game(Turns):
         averaged: keras.Model,
         feature_shape: tuple[int, ...],
         annotator_size: int,
+        *,
         precompute: bool = True,
     ) -> None:
         super().__init__()
@@ -101,22 +103,20 @@ class Game(Turns):
         self.stage = "game"
         self.precompute = precompute
         self.feature_shape = feature_shape
-        size = int(np.prod(feature_shape))
-        classes = base.output_shape[-1]
-        k = hparams.embedding_size
-        self.generator = self.make_generator(hparams, size, annotator_size, classes)
+        sizes = (math.prod(feature_shape), annotator_size, base.output_shape[-1])
+        width = hparams.embedding_size
+        self.generator = self.make_generator(hparams, *sizes)
         self.classifier = keras.models.clone_model(base)
         self.auxiliary = self.auxiliary_class(
-            classes, hidden_units=self.hidden_units[1], label_size=k, embedding_size=k
+            sizes[-1], hidden_units=self.hidden_units[1], embedding_size=width
         )
         self.discriminator = self.discriminator_class(
-            *(size, annotator_size, classes),
-            embedding_size=k,
-            aggregate_labels=hparams.label_correlation,
+            *sizes, embedding_size=width, aggregate_labels=hparams.label_correlation
         )
         self.averaged = averaged
-        optimizers = [FusedAdam() for _ in range(3)]
-        self.optimizer, self.generator_optimizer, self.classifier_optimizer = optimizers
+        self.optimizer = FusedAdam()  # of discriminator and auxiliary network
+        self.generator_optimizer = FusedAdam()
+        self.classifier_optimizer = FusedAdam()
         self.generator_optimizer.build(self.generator.trainable_variables)
         self.classifier_optimizer.build(self.classifier.trainable_variables)
         self.optimizer.build(self.discriminative_variables)
@@ -129,11 +129,18 @@ class Game(Turns):
 
     @classmethod
     def make_generator(
-        cls, hparams: Any, feature_size: int, annotator_size: int, classes: int
+        cls, hparams: Any, feature_size: int, annotator_size: int, num_classes: int
     ) -> Generator:
-        """Returns an untrained generator."""
+        """Returns an untrained generator.
+
+        Args:
+            hparams: a `CrowdInG`, whose arguments are read.
+            feature_size, annotator_size, num_classes: d, e and C.
+        """
         return cls.generator_class(
-            *(feature_size, annotator_size, classes),
+            feature_size,
+            annotator_size,
+            num_classes,
             embedding_size=hparams.embedding_size,
             hidden_units=cls.hidden_units[0],
             noise_size=hparams.noise_size,
@@ -167,13 +174,12 @@ class Game(Turns):
         """Begins a stage, "generator", "discriminator" or "game", with fresh optimizers."""
         self.stage = stage
         hparams = self.hparams
+        generator_rate = hparams.generator_learning_rate
         if stage == "generator":
-            generator = self.pretrain_rate
-        else:
-            generator = hparams.generator_learning_rate
+            generator_rate = self.pretrain_rate
         for optimizer, rate in (
             (self.optimizer, hparams.discriminator_learning_rate),
-            (self.generator_optimizer, generator),
+            (self.generator_optimizer, generator_rate),
             (self.classifier_optimizer, hparams.classifier_learning_rate),
         ):
             reset_optimizer(optimizer)
@@ -184,12 +190,12 @@ class Game(Turns):
         return label_correlation(label_cooccurrence(annotations))
 
     def play(self, epoch: int) -> dict[str, Tensor]:
-        """Makes an epoch of the present stage, by its number.
+        """Runs an epoch of the present stage, by its number, and returns its figures.
 
         Each turn is compiled by itself; TensorFlow would optimise a shared part once per turn.
         """
-        make = getattr(self, f"pretrain_{self.stage}", self.play_epoch)
-        return make(tf.constant(epoch, tf.int32))
+        run_epoch = getattr(self, f"pretrain_{self.stage}", self.play_epoch)
+        return run_epoch(tf.constant(epoch, tf.int32))
 
     # ----------------------------------------------------------------- before the game
 
@@ -201,39 +207,34 @@ class Game(Turns):
         """
         crowd = self.crowd
         epoch = epoch + PRETRAINING
-        authentic = (crowd.instances, crowd.annotators, crowd.labels)
         size = tf.size(crowd.instances)
         order = shuffled(tf.range(size), size, crowd.draw(epoch, Purpose.ORDER))
-        noise = crowd.draw(epoch, Purpose.NOISE)
-        loss = self._pretrained(crowd.inputs, authentic, self.classify_all(), order, noise)
-        return {"loss": loss}
+        seed = crowd.draw(epoch, Purpose.NOISE)
+        latent = self.classify_all()
+        return {"loss": self._pretrained(crowd.inputs, crowd.authentic, latent, order, seed)}
 
     @compiled(inputs_spec, (codes, codes, codes), matrix, codes, seeds)
     def _pretrained(
         self, inputs: Tensor, authentic: Tensor, latent: Tensor, order: Tensor, seed: Tensor
     ) -> Tensor:
         """Updates the generator batch by batch; returns the mean loss of the pass."""
-        (features, identities), variables = inputs, self.generator.trainable_variables
-        size = tf.size(authentic[0])
+        generator = self.generator
+        variables = generator.trainable_variables
+        size = tf.size(order)
 
-        @unconverted
-        def update(index: Tensor) -> Tensor:
-            chosen = tf.gather(order, positions_of(index, self.pretrain_batch, size))
-            instances, annotators, labels = (tf.gather(column, chosen) for column in authentic)
-            shape = [tf.size(chosen), self.generator.noise_size]
-            noise = pair_noise(fold(seed, index), shape)
-            x = tf.gather(features, instances)
+        def update(_: Tensor, index: Tensor) -> Tensor:
+            positions = positions_of(index, self.pretrain_batch, size)
+            instances, annotators, labels = rows_of(authentic, tf.gather(order, positions))
+            noise = pair_noise(fold(seed, index), [tf.size(labels), generator.noise_size])
+            x = tf.gather(inputs[0], instances)
             with tf.GradientTape() as tape:
-                hidden = self.generator.hidden_of_pairs(x, identities, noise, annotators)
-                log_g = self.generator.log_probabilities(hidden, tf.gather(latent, instances))
+                hidden = generator.hidden_of_pairs(x, inputs[1], noise, annotators)
+                log_g = generator.log_probabilities(hidden, tf.gather(latent, instances))
                 loss = authentic_loss(log_g, labels)
             take_step(self.generator_optimizer, gradients(tape, loss, variables), variables)
-            return loss * tf.cast(tf.size(chosen) / size, tf.float32)
+            return loss * tf.cast(tf.size(labels) / size, tf.float32)
 
-        total = 0.0
-        for index in tf.range(batches_in(size, self.pretrain_batch)):
-            total += update(index)
-        return total
+        return passes_over(1, batches_in(size, self.pretrain_batch), update)
 
     def pretrain_discriminator(self, epoch: Tensor) -> Fields:
         """Trains discriminator and auxiliary network for a pass, against the generator as it is.
@@ -260,8 +261,8 @@ class Game(Turns):
             logs |= self.generative_turn(("generator",), epoch, sure, latent)
             logs |= self.generative_turn(("classifier",), epoch, unsure, latent, drawn)
         else:
-            everyone = ("generator", "classifier")
-            logs |= self.generative_turn(everyone, epoch, tf.range(len(latent)), latent)
+            players = ("generator", "classifier")
+            logs |= self.generative_turn(players, epoch, tf.range(len(latent)), latent)
         decay = self.hparams.averaging
         trained = self.classifier.trainable_variables
         for average, variable in zip(self.averaged.trainable_variables, trained, strict=True):
@@ -274,7 +275,10 @@ class Game(Turns):
     def early_draws(
         self, epoch: Tensor, instances: Tensor, latent: Tensor
     ) -> tuple[Logged, Tensor] | None:
-        """Returns draws for the classifier's turn from before the generator's, None for later."""
+        """Returns annotations for the classifier's turn, drawn before the generator's turn.
+
+        None has the classifier's turn draw them.
+        """
         return None
 
     def split(self, latent: Tensor) -> tuple[Tensor, Tensor]:
@@ -282,6 +286,14 @@ class Game(Turns):
         return split_by_entropy(entropy(latent), self.hparams.threshold)
 
     # ----------------------------------------------------------------- after the game
+
+    def _blocks(self) -> Iterator[tuple[int, Tensor, Tensor]]:
+        """Yields blocks of instances: the first code, features `[B, d]` and z-hat `[B, C]`."""
+        latent = self.classify_all()
+        size = self.hparams.batch_size
+        for start in range(0, len(latent), size):
+            end = start + size
+            yield start, self.crowd.features[start:end], latent[start:end]
 
     def informed(self) -> dict[str, float]:
         """Returns measures of the auxiliary network Q after the game, on labels that G draws.
@@ -293,14 +305,11 @@ class Game(Turns):
         References:
             CrowdInG, eq. 3.
         """
-        latent, (features, identities) = self.classify_all(), self.crowd.inputs
-        losses = list[NDArray[Any]]()
-        right = list[NDArray[Any]]()
-        for first in range(0, len(latent), self.hparams.batch_size):
-            block = slice(first, first + self.hparams.batch_size)
-            x = features[block]
-            z = latent[block]
-            seed = fold([self.crowd.seed, INFORMED], first)
+        identities = self.crowd.identities
+        losses: list[Array] = []
+        right: list[Array] = []
+        for start, x, z in self._blocks():
+            seed = fold([self.crowd.seed, INFORMED], start)
             labels = self.generator.draw(x, z, identities, seed).labels
             log_q = self.auxiliary.all_pairs(*self.discriminator.encode(x, identities), labels)
             losses.append(-latent_log_likelihood(z[:, None, :], log_q))
@@ -316,12 +325,10 @@ class Game(Turns):
         An entry (annotator, true class, observed class) is the mean of G at the noise's mean over
         the training instances, weighted by the classifier's probability of the true class.
         """
-        latent, (features, identities) = self.classify_all(), self.crowd.inputs
-        total = np.zeros((len(identities), *[latent.shape[1]] * 2))
-        size = self.hparams.batch_size
-        for first in range(0, len(latent), size):
-            x = features[first : first + size]
-            z = latent[first : first + size]
+        identities = self.crowd.identities
+        classes = self.discriminator.num_classes
+        total = np.zeros((len(identities), classes, classes))
+        for _, x, z in self._blocks():
             answers = np.asarray(self.generator.answers(x, z, identities), np.float64)
             total += np.einsum("nc,nrk->rck", np.asarray(z, np.float64), answers)
         return (total / total.sum(axis=2, keepdims=True)).astype(np.float32)

@@ -58,7 +58,8 @@ def of_pairs(layer: keras.layers.Dense, inputs: Tensor) -> Tensor:
     return tf.reshape(layer(tf.reshape(inputs, [-1, size])), shape)
 
 
-def _dense(size: int, units: int, seed: int, use_bias: bool = False) -> keras.layers.Dense:
+def dense(size: int, units: int, seed: int = 0, *, use_bias: bool = True) -> keras.layers.Dense:
+    """Returns a built layer without activation, `[..., size] -> [..., units]`."""
     kernel = keras.initializers.GlorotUniform(seed)
     layer = keras.layers.Dense(units, use_bias=use_bias, kernel_initializer=kernel, dtype="float32")
     layer.build((None, size))
@@ -82,15 +83,19 @@ class Drawn(NamedTuple):
 class Generator(keras.layers.Layer):
     """Generator of annotations, g(x, e, noise, z-hat): one hidden layer, then a score per class.
 
+    A fit draws its weights with `reinitialise`.
+
     Args:
         feature_size, annotator_size: d and e.
         num_classes: C.
         embedding_size: width of the instance and annotator embeddings.
-        hidden_units: width of the hidden layer.
+        hidden_units: width h of the hidden layer.
         noise_size: length of the noise vector.
         use_instances: False leaves the instance's features out (CrowdInGU).
         use_annotators: False leaves the annotator out (CrowdInGI).
-        seed: draws the kernels.
+
+    Attributes:
+        least_probability: lower bound of the probabilities in `Drawn.entropies`.
 
     References:
         CrowdInG, eq. 1 and section 4.1 (our reading: 64 hidden units are g's, 128 are h's).
@@ -102,30 +107,28 @@ class Generator(keras.layers.Layer):
         annotator_size: int,
         num_classes: int,
         *,
-        embedding_size: int = 32,
-        hidden_units: int = 64,
-        noise_size: int = 8,
+        embedding_size: int,
+        hidden_units: int,
+        noise_size: int,
         use_instances: bool = True,
         use_annotators: bool = True,
-        seed: int = 0,
     ) -> None:
         super().__init__(name="generator", dtype="float32")
         self.noise_size = noise_size
         self.hidden_units = hidden_units
-        self.least_probability = 0.0  # of those that `Drawn.entropies` are of
+        self.least_probability = 0.0
         self.use_instances = use_instances
         self.use_annotators = use_annotators
         # Deviation: CrowdInG eq. 1. Paper: A layer over the concatenated inputs, in P_Q too. Here:
         # A sum of dense layers, each with its own fan-in. Why: No array of pairs x features is
         # made. Effect: not measured.
-        first = seed * 1039
-        self.instance_embedding = _dense(feature_size, embedding_size, first, use_bias=True)
-        self.annotator_embedding = _dense(annotator_size, embedding_size, first + 1, use_bias=True)
-        self.from_instance = _dense(embedding_size, hidden_units, first + 2)
-        self.from_annotator = _dense(embedding_size, hidden_units, first + 3)
-        self.from_classifier = _dense(num_classes, hidden_units, first + 4, use_bias=True)
-        self.from_noise = _dense(noise_size, hidden_units, first + 5)
-        self.scores = _dense(hidden_units, num_classes, first + 6, use_bias=True)
+        self.instance_embedding = dense(feature_size, embedding_size)
+        self.annotator_embedding = dense(annotator_size, embedding_size)
+        self.from_instance = dense(embedding_size, hidden_units, use_bias=False)
+        self.from_annotator = dense(embedding_size, hidden_units, use_bias=False)
+        self.from_classifier = dense(num_classes, hidden_units)
+        self.from_noise = dense(noise_size, hidden_units, use_bias=False)
+        self.scores = dense(hidden_units, num_classes)
         self.built = True
 
     def instance_part(self, features: Tensor) -> Tensor:
@@ -142,7 +145,7 @@ class Generator(keras.layers.Layer):
         return tf.zeros_like(hidden)
 
     def hidden(self, features: Tensor, annotators: Tensor, noise: Tensor) -> Tensor:
-        """Returns the part of instances, annotators and noise in the hidden layer, `[B, R, h]`.
+        """Returns the hidden layer's sum over instances, annotators and noise, `[B, R, h]`.
 
         Args:
             features: `[B, d]`.
@@ -156,8 +159,8 @@ class Generator(keras.layers.Layer):
         """Returns the logits of each annotator's label of each instance, `[B, R, C]`.
 
         Args:
-            hidden: `[B, R, h]` from `hidden`.
-            latent: z-hat, `[B, 1, C]` or `[B, R, C]`; gradients go through it.
+            hidden: `[B, R, h]` from `hidden`, or `[P, h]` of chosen pairs, for logits `[P, C]`.
+            latent: z-hat, `[B, 1, C]`, `[B, R, C]` or `[P, C]`; gradients go through it.
 
         References:
             CrowdInG, eq. 1.
@@ -191,11 +194,11 @@ class Generator(keras.layers.Layer):
         hidden = self.hidden(features, annotators, pair_noise(seed, shape))
         logits = self.logits(hidden, latent[:, None, :])
         labels = draw_labels(logits, fold(seed, 1))
-        every = tf.nn.softmax(logits)
+        distributions = tf.nn.softmax(logits)
         least = self.least_probability
         if least:
-            every = tf.clip_by_value(every, least, 1.0 - least)
-        return Drawn(labels, label_probabilities(logits, labels), entropy(every))
+            distributions = tf.clip_by_value(distributions, least, 1.0 - least)
+        return Drawn(labels, label_probabilities(logits, labels), entropy(distributions))
 
     def answers(self, features: Tensor, latent: Tensor, annotators: Tensor) -> Tensor:
         """Returns G(y | x, e, z-hat) at the mean of the noise, `[B, R, C]`.
@@ -230,13 +233,13 @@ class Generator(keras.layers.Layer):
             hidden: `[P, h]` from `hidden_of_pairs`.
             latent: `[P, C]` z-hat.
         """
-        return tf.nn.log_softmax(self.scores(tf.nn.relu(self.from_classifier(latent) + hidden)))
+        return tf.nn.log_softmax(self.logits(hidden, latent))
 
 
 def label_cooccurrence(annotations: Annotations) -> Floats:
-    """Returns the number of pairs of annotators with two labels of one instance, `[C, C]`.
+    """Returns how many pairs of annotators gave an instance these two labels, `[C, C]`.
 
-    The diagonal is zero; generated annotations do not count.
+    The pairs are summed over instances. The diagonal is zero; generated annotations do not count.
 
     References:
         CrowdInG, section 3.2.2 (A of the LCA decoder).
@@ -253,17 +256,17 @@ def label_correlation(cooccurrence: Floats) -> Floats32:
     A is the co-occurrence divided by its largest row sum, so that a label has at least as much
     weight as its neighbours together.
 
+    Args:
+        cooccurrence: `[C, C]` counts, from `label_cooccurrence`.
+
     References:
         CrowdInG, section 3.2.2 (LCA decoder); Kipf and Welling (2017), Semi-supervised
         classification with graph convolutional networks, eq. 2.
     """
-    largest = cooccurrence.sum(axis=1).max(initial=0.0)
     # Deviation: CrowdInG section 3.2.2. Paper: A from the frequency of label co-occurrence, scale
     # not given. Here: Zero diagonal, divided by its largest row sum. Why: With raw counts the
     # identity vanishes and all classes become one. Effect: claim crowding_frequency.
-    if largest > 0:
-        return with_loops(cooccurrence / largest)
-    return with_loops(np.zeros_like(cooccurrence))
+    return with_loops(cooccurrence / max(1.0, cooccurrence.sum(axis=1).max()))
 
 
 def with_loops(adjacency: Floats) -> Floats32:
@@ -294,8 +297,8 @@ class Discriminator(keras.layers.Layer):
         annotator_size: int,
         num_classes: int,
         *,
-        embedding_size: int = 32,
-        aggregate_labels: bool = True,
+        embedding_size: int,
+        aggregate_labels: bool,
         seed: int = 0,
     ) -> None:
         super().__init__(name="discriminator", dtype="float32")
@@ -303,20 +306,22 @@ class Discriminator(keras.layers.Layer):
         self.embedding_size = embedding_size
         self.aggregate_labels = aggregate_labels
         k = embedding_size
-        c = num_classes
-        first = seed * 1049
-        self.instance_encoder = _dense(feature_size, k, first, use_bias=True)
-        self.annotator_encoder = _dense(annotator_size, k, first + 1, use_bias=True)
+        first_seed = seed * 1049
+        self.instance_encoder = dense(feature_size, k, first_seed)
+        self.annotator_encoder = dense(annotator_size, k, first_seed + 1)
         # `reinitialise` finds an initialiser by the name of its weight.
-        self.matrices_initializer = keras.initializers.RandomNormal(stddev=1.0 / k, seed=first + 2)
-        self.mixing_initializer = keras.initializers.Orthogonal(seed=first + 3)
+        self.matrices_initializer = keras.initializers.RandomNormal(
+            stddev=1.0 / k, seed=first_seed + 2
+        )
+        self.mixing_initializer = keras.initializers.Orthogonal(seed=first_seed + 3)
         self.correlation_initializer = keras.initializers.Identity()
-        self.matrices = self._weight("matrices", (c, k, k))
-        self.mixing = self._weight("mixing", (k, k), aggregate_labels)
-        self.correlation = self._weight("correlation", (c, c), False)
+        self.matrices = self._weight("matrices", (num_classes, k, k))
+        self.mixing = self._weight("mixing", (k, k), trainable=aggregate_labels)
+        classes = (num_classes, num_classes)
+        self.correlation = self._weight("correlation", classes, trainable=False)
         self.built = True
 
-    def _weight(self, name: str, shape: tuple[int, ...], trainable: bool = True) -> Tensor:
+    def _weight(self, name: str, shape: tuple[int, ...], *, trainable: bool = True) -> Tensor:
         initializer = getattr(self, f"{name}_initializer")
         return self.add_weight(shape=shape, initializer=initializer, trainable=trainable, name=name)
 
@@ -326,12 +331,11 @@ class Discriminator(keras.layers.Layer):
         References:
             CrowdInG, section 3.2.2 (M-hat_c).
         """
-        matrices = tf.convert_to_tensor(self.matrices)
         if not self.aggregate_labels:
-            return matrices
+            return tf.convert_to_tensor(self.matrices)
         k = self.embedding_size
-        mixed = tf.matmul(tf.convert_to_tensor(self.correlation), tf.reshape(matrices, [-1, k * k]))
-        return tf.matmul(tf.reshape(mixed, [-1, k, k]), tf.convert_to_tensor(self.mixing))
+        mixed = tf.matmul(self.correlation, tf.reshape(self.matrices, [-1, k * k]))
+        return tf.matmul(tf.reshape(mixed, [-1, k, k]), self.mixing)
 
     def encode(self, features: Tensor, annotators: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Returns v `[B, k]`, u `[R, k]` and the class matrices M `[C, k, k]`.
@@ -343,6 +347,22 @@ class Discriminator(keras.layers.Layer):
         v = self.instance_encoder(features)
         u = self.annotator_encoder(annotators)
         return v, u, self.class_matrices()
+
+    def encode_rows(
+        self, features: Tensor, annotators: Tensor, rows: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns `encode` of chosen rows of the features: v `[P, k]`, u and M.
+
+        A row that is chosen several times is encoded once: features are long.
+
+        Args:
+            features: `[N, d]`.
+            annotators: `[R, e]`.
+            rows: `[P]` instance codes.
+        """
+        distinct, places = tf.unique(rows)
+        v, u, matrices = self.encode(tf.gather(features, distinct), annotators)
+        return tf.gather(v, places), u, matrices
 
     def all_pairs(self, v: Tensor, u: Tensor, matrices: Tensor) -> Tensor:
         """Returns the logits of D of every label of every pair, `[B, R, C]`.
@@ -373,37 +393,26 @@ class Auxiliary(keras.layers.Layer):
     """Auxiliary network Q(z-hat | x, e, y): one hidden layer over the discriminator's encodings.
 
     The embedding m_c of a label is a linear layer over the discriminator's flattened class matrix,
-    label correlation included.
+    label correlation included. A fit draws the weights with `reinitialise`.
 
     Args:
         num_classes: C.
-        hidden_units: width h of the hidden layer.
-        label_size: length of m_c.
-        embedding_size: length k of the discriminator's encodings.
-        seed: draws the kernels.
+        hidden_units: width of the hidden layer.
+        embedding_size: length k of the discriminator's encodings, and of m_c.
 
     References:
         CrowdInG, section 3.2.2 (P_Q, below eq. 3) and section 4.1 (our reading: 64 hidden units are
         g's, 128 are h's).
     """
 
-    def __init__(
-        self,
-        num_classes: int,
-        *,
-        hidden_units: int = 128,
-        label_size: int = 32,
-        embedding_size: int = 32,
-        seed: int = 0,
-    ) -> None:
+    def __init__(self, num_classes: int, *, hidden_units: int, embedding_size: int) -> None:
         super().__init__(name="auxiliary", dtype="float32")
         self.embedding_size = embedding_size
-        first = seed * 1051
-        self.label_embedding = _dense(embedding_size**2, label_size, first, use_bias=True)
-        self.from_label = _dense(label_size, hidden_units, first + 1, use_bias=True)
-        self.from_instance = _dense(embedding_size, hidden_units, first + 2)
-        self.from_annotator = _dense(embedding_size, hidden_units, first + 3)
-        self.scores = _dense(hidden_units, num_classes, first + 4, use_bias=True)
+        self.label_embedding = dense(embedding_size**2, embedding_size)
+        self.from_label = dense(embedding_size, hidden_units)
+        self.from_instance = dense(embedding_size, hidden_units, use_bias=False)
+        self.from_annotator = dense(embedding_size, hidden_units, use_bias=False)
+        self.scores = dense(hidden_units, num_classes)
         self.built = True
 
     def _log_probabilities(self, pairs: Tensor, matrices: Tensor, labels: Tensor) -> Tensor:

@@ -58,9 +58,9 @@ def discriminator_losses(logits: Tensor, labels: Tensor, authentic: Tensor) -> T
     # generated: log(1 - D) of the generated entry. Why: With one entry on both sides D lowers the
     # labels that the generator gives more often than annotators, which are mostly right here (0.84
     # of the generated ones); the classifier gains less. Effect: claim crowding_printed_loss.
-    every = tf.nn.softplus(logits) - tf.one_hot(labels, tf.shape(logits)[1]) * logits
+    entry_losses = tf.nn.softplus(logits) - tf.one_hot(labels, tf.shape(logits)[1]) * logits
     generated = tf.nn.softplus(at_labels(logits, labels))
-    return tf.where(authentic, tf.reduce_sum(every, axis=1), generated)
+    return tf.where(authentic, tf.reduce_sum(entry_losses, axis=1), generated)
 
 
 def output_penalty(logits: Tensor) -> Tensor:
@@ -126,9 +126,7 @@ def authentic_loss(log_probabilities: Tensor, labels: Tensor) -> Tensor:
     return -tf.reduce_mean(at_labels(log_probabilities, labels))
 
 
-def importance_ratios(
-    current: Tensor, logged: Tensor, *, cap: float = 10.0, floor: float = 1e-3
-) -> Tensor:
+def importance_ratios(current: Tensor, logged: Tensor, *, cap: float, floor: float) -> Tensor:
     """Returns G(y) / G_0(y), at most `cap`, with logged probabilities of at least `floor`.
 
     Args:

@@ -6,7 +6,6 @@ import dataclasses
 import enum
 from typing import NamedTuple
 
-import numpy as np
 import tensorflow as tf
 
 from neucrowd_tf.annotations import Annotations
@@ -54,20 +53,29 @@ class Crowd:
             CrowdInG, section 3.2 (e_r).
         """
         authentic = annotations.observed()
-        flat = tf.constant(features.reshape(len(features), -1), tf.float32)
-        triple = authentic.instances, authentic.annotators, authentic.labels
-        observed = np.zeros(authentic.shape, dtype=bool)
-        observed[authentic.instances, authentic.annotators] = True
-        instances, annotators, labels = (tf.constant(column, tf.int32) for column in triple)
-        inputs = flat, tf.eye(authentic.num_annotators)
-        return cls(*inputs, instances, annotators, labels, observed, seed % 2**31)
+        return cls(
+            features=tf.constant(features.reshape(len(features), -1), tf.float32),
+            identities=tf.eye(authentic.num_annotators),
+            instances=tf.constant(authentic.instances),
+            annotators=tf.constant(authentic.annotators),
+            labels=tf.constant(authentic.labels),
+            observed=authentic.cells(),
+            seed=seed % 2**31,
+        )
 
     @property
     def inputs(self) -> tuple[Tensor, Tensor]:
         """The features of instances and annotators, which compiled functions get."""
         return self.features, self.identities
 
-    def with_generated(self, instances: Tensor, annotators: Tensor, drawn: Tensor) -> Tensor:
+    @property
+    def authentic(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Instances, annotators and labels of the authentic annotations, `[A]` codes each."""
+        return self.instances, self.annotators, self.labels
+
+    def with_generated(
+        self, instances: Tensor, annotators: Tensor, drawn: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Returns all authentic annotations, and after them some generated ones.
 
         Args:
@@ -78,10 +86,9 @@ class Crowd:
             Instances, annotators, class codes, and whether each annotation is authentic, `[P]`.
         """
         labels = tf.gather_nd(drawn, tf.stack([instances, annotators], axis=1))
-        authentic = self.instances, self.annotators, self.labels
-        generated = instances, annotators, labels
-        columns = [tf.concat(both, axis=0) for both in zip(authentic, generated, strict=True)]
-        return *columns, tf.range(tf.size(columns[0])) < len(self.labels)
+        columns = zip(self.authentic, (instances, annotators, labels), strict=True)
+        instances, annotators, labels = (tf.concat(column, axis=0) for column in columns)
+        return instances, annotators, labels, tf.range(tf.size(labels)) < len(self.labels)
 
     def draw(self, epoch: Tensor, purpose: int) -> Tensor:
         """Returns a seed `[2]` for one purpose in one epoch."""

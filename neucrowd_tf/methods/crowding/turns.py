@@ -1,6 +1,6 @@
 """The turns of CrowdInG's game: the discriminative module (eq. 4) and the generative one (5, 6).
 
-A turn draws its annotations, then makes several passes over batches of them: the `for` loops of
+A turn draws its annotations, then makes several passes over batches of them (`passes_over`):
 `discriminative_passes` and `generative_passes`, in which `update` takes a step on one batch.
 """
 
@@ -43,12 +43,13 @@ from neucrowd_tf.methods.crowding.records import Crowd, Logged, Pairs, Purpose
 from neucrowd_tf.nn.optimizers import FusedAdam
 from neucrowd_tf.nn.steps import gradients, take_step
 from neucrowd_tf.training.learner import Learner
-from neucrowd_tf.training.state import read_variables, write_variables
+from neucrowd_tf.training.state import model_variables, restored
 
 BLOCK = 1024  # instances that the classifier predicts at once
 # What a player's turn lowers: delta (eq. 5) or L_G (eq. 6), fields of `Logged`.
 LOSSES = {"generator": "delta", "classifier": "authenticity"}
-# Who learns in a turn of the generative module, and what its draws are for.
+# The players that learn in a turn of the generative module, and what its draws are for: the order
+# of the instances, and the labels with their noise.
 PURPOSES = {
     ("generator",): (Purpose.SURE, Purpose.GENERATOR),
     ("classifier",): (Purpose.UNSURE, Purpose.CLASSIFIER),
@@ -66,13 +67,11 @@ inputs_spec = (matrix, matrix)
 pairs_spec = Pairs(codes, codes, codes, tf.TensorSpec([None], tf.bool), matrix)
 drawn_spec = Drawn(label_matrix, matrix, matrix)
 logged_spec = Logged(codes, matrix, label_matrix, matrix, matrix, matrix)
-# AutoGraph converts the loops alone; it takes longer to convert a step than to trace it.
-unconverted = tf.autograph.experimental.do_not_convert
 
 
 def compiled(*signature: object) -> Callable[[Callable[..., Tensor]], Tensor]:
-    """Returns a decorator that compiles a method, with its loops, for arguments of these specs."""
-    return tf.function(input_signature=signature)  # type: ignore[no-any-return]
+    """Returns a decorator that compiles a method for arguments of these specs."""
+    return tf.function(input_signature=signature, autograph=False)  # type: ignore[no-any-return]
 
 
 def shuffled(positions: Tensor, size: Tensor, seed: Tensor) -> Tensor:
@@ -81,11 +80,10 @@ def shuffled(positions: Tensor, size: Tensor, seed: Tensor) -> Tensor:
 
 
 @compiled(count, seeds, count)
-@unconverted
 def shuffles(size: Tensor, seed: Tensor, passes: Tensor) -> Tensor:
     """Returns a permutation of 0..size-1 for each pass, `[passes, size]`.
 
-    They are made before a turn's steps, as no device but the processor has a kernel for them.
+    They are made before a turn's steps, as only the processor has a kernel for them.
     """
     return tf.map_fn(
         lambda number: shuffled(tf.range(size), size, fold(seed, number)), tf.range(passes)
@@ -97,24 +95,52 @@ def positions_of(index: Tensor, batch: int, size: Tensor) -> Tensor:
     return tf.range(index * batch, tf.minimum((index + 1) * batch, size))
 
 
+def rows_of(table: Tensor, positions: Tensor) -> Tensor:
+    """Returns these rows of each tensor in a structure."""
+    return tf.nest.map_structure(lambda column: tf.gather(column, positions), table)
+
+
 def batches_in(size: Tensor, batch: int) -> Tensor:
     """Returns the number of batches in `size` rows."""
     return -tf.math.floordiv(-size, batch)
 
 
-@unconverted
+def passes_over(
+    passes: Tensor, batches: Tensor, step: Callable[[Tensor, Tensor], Tensor], zero: Tensor = 0.0
+) -> Tensor:
+    """Makes passes over batches and returns the sum over the last pass.
+
+    Args:
+        passes: number of passes.
+        batches: number of batches in each.
+        step: `step(turn, index)` trains on a batch of a pass and returns its part of the sum.
+        zero: an empty sum.
+    """
+
+    def body(number: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
+        index = number % batches
+        added = step(number // batches, index)
+        return number + 1, tf.where(index == 0, zero, total) + added
+
+    times = passes * batches
+    _, total = tf.while_loop(
+        lambda number, _: number < times, body, (0, zero), parallel_iterations=1
+    )
+    return total
+
+
 def gathered(batches: Tensor, spec: object, compute: Callable[[Tensor], Tensor]) -> Tensor:
     """Computes tensors batch by batch and returns them whole.
 
     Args:
-        batches: their number.
+        batches: number of batches.
         spec: a structure of tensor specs.
         compute: `compute(index)` returns rows of each of these tensors.
     """
-    arrays = [
-        tf.TensorArray(item.dtype, batches, infer_shape=False, element_shape=item.shape)
-        for item in tf.nest.flatten(spec)
-    ]
+    arrays = []
+    for item in tf.nest.flatten(spec):
+        array = tf.TensorArray(item.dtype, batches, infer_shape=False, element_shape=item.shape)
+        arrays.append(array)
 
     def step(index: Tensor, arrays: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
         rows = tf.nest.flatten(compute(index))
@@ -127,7 +153,7 @@ def gathered(batches: Tensor, spec: object, compute: Callable[[Tensor], Tensor])
 
 
 def authenticity_auc(authentic: Mask, scores: Floats32) -> float:
-    """Returns the ROC AUC of D's scores for authenticity, .5 without generated annotations."""
+    """Returns the ROC AUC of D's scores `[P]` for authenticity, 0.5 if all are authentic."""
     if authentic.all():
         return 0.5
     with one_at_a_time():
@@ -147,6 +173,7 @@ class Turns(Learner):
     ratio_cap: ClassVar[float] = 10.0
     ratio_floor: ClassVar[float] = 1e-3
 
+    # What `Game` sets.
     hparams: Any
     stage: str
     precompute: bool
@@ -216,6 +243,8 @@ class Turns(Learner):
     def select_pairs(self, epoch: Tensor, latent: Tensor) -> tuple[Pairs, Tensor]:
         """Returns all authentic and the selected generated annotations, and the mean entropy.
 
+        The mean is over the generator's distributions of all pairs.
+
         Args:
             epoch: its number.
             latent: `[N, C]` z-hat.
@@ -224,7 +253,7 @@ class Turns(Learner):
             CrowdInG, section 3.3.1.
         """
         crowd = self.crowd
-        seed = self.crowd.draw(epoch, Purpose.SURVEY)
+        seed = crowd.draw(epoch, Purpose.SURVEY)
         labels, _, entropies = self.draw(crowd.inputs, tf.range(len(latent)), latent, seed)
         instances, annotators = select_annotations(
             entropies,
@@ -233,11 +262,13 @@ class Turns(Learner):
             crowd.draw(epoch, Purpose.SELECT),
             by_entropy=self.hparams.selection == "entropy",
         )
-        rows, *others = crowd.with_generated(instances, annotators, labels)
-        return Pairs._make([rows, *others, tf.gather(latent, rows)]), tf.reduce_mean(entropies)
+        columns = crowd.with_generated(instances, annotators, labels)
+        return Pairs(*columns, tf.gather(latent, columns[0])), tf.reduce_mean(entropies)
 
     @compiled(inputs_spec, pairs_spec, label_matrix)
-    def discriminative_passes(self, inputs: Tensor, pairs: Pairs, orders: Tensor) -> Tensor:
+    def discriminative_passes(
+        self, inputs: tuple[Tensor, Tensor], pairs: Pairs, orders: Tensor
+    ) -> Tensor:
         """Updates discriminator and auxiliary network batch by batch by eq. 4.
 
         It returns the mean of the discriminator's losses over the last pass.
@@ -245,19 +276,17 @@ class Turns(Learner):
         References:
             CrowdInG, eq. 4 (V - lambda L_I).
         """
-        (features, identities), variables = inputs, self.discriminative_variables
+        size = tf.size(pairs.instances)
+        variables = self.discriminative_variables
 
-        @unconverted
-        def update(chosen: Tensor) -> Tensor:
-            batch = Pairs(*(tf.gather(column, chosen) for column in pairs))
-            # An instance of several pairs is encoded once: its features are long.
-            instances, places = tf.unique(batch.instances)
+        def update(turn: Tensor, index: Tensor) -> Tensor:
+            positions = positions_of(index, self.pair_batch, size)
+            batch = rows_of(pairs, tf.gather(orders[turn], positions))
             with tf.GradientTape() as tape:
-                v, u, m = self.discriminator.encode(tf.gather(features, instances), identities)
-                v = tf.gather(v, places)
-                logits = self.discriminator.some_pairs(v, u, m, batch.annotators)
+                encoded = self.discriminator.encode_rows(*inputs, batch.instances)
+                logits = self.discriminator.some_pairs(*encoded, batch.annotators)
                 losses = self.annotation_losses(logits, batch.labels, batch.authentic)
-                log_q = self.latent_answers((v, u, m), batch)
+                log_q = self.latent_answers(encoded, batch)
                 unlikely = -latent_log_likelihood(batch.latent, log_q)
                 loss = tf.reduce_mean(losses)
                 loss += self.output_penalty * self.penalty(logits, batch.authentic)
@@ -266,15 +295,8 @@ class Turns(Learner):
             take_step(self.optimizer, gradients(tape, loss, variables), variables)
             return tf.reduce_sum(losses)
 
-        size = tf.size(pairs.instances)
-        total = 0.0
         batches = batches_in(size, self.pair_batch)
-        for number in tf.range(tf.shape(orders)[0] * batches):
-            index = number % batches
-            positions = positions_of(index, self.pair_batch, size)
-            added = update(tf.gather(orders[number // batches], positions))
-            total = tf.where(index == 0, 0.0, total) + added
-        return total / tf.cast(size, tf.float32)
+        return passes_over(tf.shape(orders)[0], batches, update) / tf.cast(size, tf.float32)
 
     @compiled(inputs_spec, pairs_spec)
     def scores(self, inputs: Tensor, pairs: Pairs) -> Tensor:
@@ -283,10 +305,10 @@ class Turns(Learner):
 
         def compute(index: Tensor) -> Tensor:
             positions = positions_of(index, self.pair_batch, size)
-            batch = Pairs(*(tf.gather(column, positions) for column in pairs))
-            v, u, m = self.discriminator.encode(tf.gather(inputs[0], batch.instances), inputs[1])
-            scores = self.discriminator.some_pairs(v, u, m, batch.annotators)
-            return at_labels(scores, batch.labels)
+            batch = rows_of(pairs, positions)
+            encoded = self.discriminator.encode(tf.gather(inputs[0], batch.instances), inputs[1])
+            logits = self.discriminator.some_pairs(*encoded, batch.annotators)
+            return at_labels(logits, batch.labels)
 
         return gathered(batches_in(size, self.pair_batch), tf.TensorSpec([None]), compute)
 
@@ -298,10 +320,12 @@ class Turns(Learner):
         """Returns what keeps the discriminator's outputs sparse; see `output_penalty`."""
         return output_penalty(logits)
 
-    def latent_answers(self, encoded: Tensor, batch: Pairs) -> Tensor:
-        """Returns log Q(z | x, e, y) of each annotation, `[P, C]`; see `Auxiliary.some_pairs`."""
-        v, u, matrices = encoded
-        return self.auxiliary.some_pairs(v, u, matrices, batch.annotators, batch.labels)
+    def latent_answers(self, encoded: tuple[Tensor, Tensor, Tensor], batch: Pairs) -> Tensor:
+        """Returns log Q(z | x, e, y) of each annotation, `[P, C]`; see `Auxiliary.some_pairs`.
+
+        `encoded` is v `[P, k]`, u `[R, k]` and the class matrices `[C, k, k]`.
+        """
+        return self.auxiliary.some_pairs(*encoded, batch.annotators, batch.labels)
 
     def auxiliary_loss(self, unlikely: Tensor, authentic: Tensor) -> Tensor:
         """Returns the auxiliary network's loss, the mean over generated annotations.
@@ -342,7 +366,7 @@ class Turns(Learner):
         The classifier learns through the updated generator, which stays as it is.
 
         Args:
-            players: who learns, a key of `PURPOSES`.
+            players: which networks learn, a key of `PURPOSES`.
             epoch: its number.
             instances: of which the classifier is sure for the generator's turn, of which it is not
                 for the classifier's.
@@ -380,57 +404,57 @@ class Turns(Learner):
             CrowdInG, eqs. 5 and 6.
         """
         features, identities = inputs
-        optimizers = [getattr(self, f"{player}_optimizer") for player in mu]
-        variables = [getattr(self, player).trainable_variables for player in mu]
         batches = self._batches(logged.instances)
 
-        @unconverted
-        def constant(index: Tensor) -> Tensor:
+        def constant_part(index: Tensor) -> Tensor:
             """Returns what is the same in each pass: noise, or the whole part without z-hat."""
-            instances, labels = self._batch((logged.instances, logged.labels), index)
-            shape = [*tf.unstack(tf.shape(labels)), self.generator.noise_size]
+            batch = self._batch(logged, index)
+            shape = [*tf.unstack(tf.shape(batch.labels)), self.generator.noise_size]
             noise = pair_noise(fold(seed, index), shape)
             if "generator" in mu:
                 return noise
-            return self.generator.hidden(tf.gather(features, instances), identities, noise)
+            return self.generator.hidden(tf.gather(features, batch.instances), identities, noise)
 
+        of_batch = constant_part
         if self.precompute:
-            stored = gathered(batches, cube, constant)
-        else:
-            stored = None
+            of_batch = functools.partial(self._batch, gathered(batches, cube, constant_part))
 
-        @unconverted
-        def update(index: Tensor) -> Tensor:
-            batch = self._batch(logged, index)
-            x = tf.gather(features, batch.instances)
-            if stored is None:
-                hidden = constant(index)
-            else:
-                hidden = self._batch(stored, index)
-            with tf.GradientTape(persistent=True) as tape:
-                if "generator" in mu:
-                    hidden = self.generator.hidden(x, identities, hidden)
-                if "classifier" in mu:
-                    latent = self.classify(x)
-                else:
-                    latent = batch.latent
-                ratios = self.ratios(batch, hidden, latent)
-                losses = [getattr(batch, LOSSES[player]) for player in mu]
-                risks = [
-                    counterfactual_risk(loss, ratios, multiplier)
-                    for loss, multiplier in zip(losses, mu.values(), strict=True)
-                ]
-            steps = [gradients(tape, *pair) for pair in zip(risks, variables, strict=True)]
-            for step in zip(optimizers, steps, variables, strict=True):
-                take_step(*step)
-            return ratio_sums(losses[0], ratios)
+        def update(_: Tensor, index: Tensor) -> Tensor:
+            return self._generative_step(inputs, self._batch(logged, index), of_batch(index), mu)
 
-        sums = tf.zeros([2])
-        for _ in tf.range(self.hparams.passes):
-            sums = tf.zeros([2])
-            for index in tf.range(batches):
-                sums += update(index)
+        sums = passes_over(self.hparams.passes, batches, update, tf.zeros([2]))
         return self_normalised_estimate(sums)
+
+    def _generative_step(
+        self, inputs: Tensor, batch: Logged, constant_part: Tensor, mu: NamedValues
+    ) -> Tensor:
+        """Updates the players on one batch; returns the sums of `ratio_sums` before the update.
+
+        Args:
+            inputs: features of all instances `[N, d]` and of the annotators `[R, e]`.
+            batch: annotations of B instances.
+            constant_part: noise `[B, R, k]` if the generator learns, else `[B, R, h]` from
+                `Generator.hidden`.
+            mu: the multiplier of each player that learns.
+        """
+        x = tf.gather(inputs[0], batch.instances)
+        hidden = constant_part
+        latent = batch.latent
+        risks = {}
+        with tf.GradientTape(persistent=True) as tape:
+            if "generator" in mu:
+                hidden = self.generator.hidden(x, inputs[1], constant_part)
+            if "classifier" in mu:
+                latent = self.classify(x)
+            ratios = self.ratios(batch, hidden, latent)
+            for player, multiplier in mu.items():
+                losses = getattr(batch, LOSSES[player])
+                risks[player] = counterfactual_risk(losses, ratios, multiplier)
+        for player, risk in risks.items():
+            variables = getattr(self, player).trainable_variables
+            optimizer = getattr(self, f"{player}_optimizer")
+            take_step(optimizer, gradients(tape, risk, variables), variables)
+        return ratio_sums(getattr(batch, LOSSES[next(iter(mu))]), ratios)
 
     def log_annotations(
         self, epoch: Tensor, instances: Tensor, latent: Tensor, purposes: tuple[Purpose, Purpose]
@@ -535,15 +559,14 @@ class Turns(Learner):
             return {player: tf.reduce_mean(values) for player, values in losses.items()}
         if multiplier != "search":
             return dict.fromkeys(losses, tf.constant(float(multiplier)))
-        tried = zip(*(tf.unstack(quantiles(values)) for values in losses.values()), strict=True)
-        candidates = [dict(zip(losses, values, strict=True)) for values in tried]
-        changed = [*self.generator.trainable_variables, *self.generator_optimizer.variables]
-        changed += [*self.classifier.trainable_variables, *self.classifier_optimizer.variables]
-        start = read_variables(changed)
+        tried = {player: tf.unstack(quantiles(values)) for player, values in losses.items()}
+        candidates = []
         estimates = []
-        for mu in candidates:
-            estimates.append(float(passes(mu)))
-            write_variables(changed, start)
+        for values in zip(*tried.values(), strict=True):
+            mu = dict(zip(losses, values, strict=True))
+            with restored(model_variables(self)):
+                estimates.append(float(passes(mu)))
+            candidates.append(mu)
         return candidates[int(np.argmin(np.nan_to_num(estimates, nan=np.inf)))]
 
     def _batches(self, instances: Tensor) -> Tensor:

@@ -39,16 +39,16 @@ from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.validation import hold_out
 
 if TYPE_CHECKING:
-    from neucrowd_tf.datasets import CrowdDataset
+    from neucrowd_tf.datasets import CrowdDataset, Split
 
 # Seeds of the rounds' fits lie this far apart; round 0 has the method's own seed, so that it is the
-# base model's run where both have the same settings (on LabelMe only Weighted Doctor Net has).
+# base model's run if both have the same settings (on LabelMe only Weighted Doctor Net has them).
 ROUND_SEEDS = 7919
 
 
 @dataclasses.dataclass
 class Rounds:
-    """What the rounds of self-training leave, an entry each.
+    """The results of the rounds of self-training, one entry per round.
 
     Attributes:
         history: figures by name.
@@ -73,7 +73,7 @@ class Rounds:
     @property
     def accuracies(self) -> list[float]:
         """Validation accuracy of each round; empty without validation data."""
-        return list(map(float, self.history.get("val_accuracy", [])))
+        return self.history.get("val_accuracy", [])
 
 
 @estimator
@@ -91,18 +91,18 @@ class DASC(CrowdEstimator):
         estimator_: the fitted model of the round that was picked; `last_estimator_` that of the
             last round.
         best_round_: the picked round; 0 is the model before any pseudo-annotation.
-        round_accuracy_: validation accuracy of each round (in the first pass, where validation data
-            was held out).
-        history_: lists with an entry each round: `round`, `annotations` (in training),
-            `imbalance_ratio` (R of these), `class_counts`, `val_accuracy`, and of the selection
+        round_accuracy_: validation accuracy of each round, in the first pass if validation data
+            was held out.
+        history_: lists with one entry per round: `round`, `annotations` (in training),
+            `imbalance_ratio` (R of these), `class_counts` and `val_accuracy`. Also of the selection
             after the round (the last has none): `selected`, `quota` (taken of each class), `lost`
             (classes that annotators use and no pseudo-annotation had), `exhausted` (classes of
-            which all candidates were taken), `concentration` (the probability that two of its
+            which all candidates were taken), and `concentration` (the probability that two of its
             pseudo-annotations are of one annotator).
-        selections_: for each round that selected, `[M, 3]` int32 (instance, annotator, label);
-            instances are rows of the training data, `rows_` gives their positions in what `fit` was
-            given.
-        confusion_matrices_: `[R, C true, C observed]`, the picked model's, where it has them.
+        selections_: for each round that selected, `[M, 3]` int32 (instance, annotator, label).
+            Instances are positions in the training data; `rows_` has the positions of these in the
+            features passed to `fit`.
+        confusion_matrices_: `[R, C true, C observed]` of the picked model, None if it has none.
 
     References:
         DASC, section 3.2.
@@ -110,8 +110,8 @@ class DASC(CrowdEstimator):
 
     requires_identities: ClassVar[bool] = True
     distributed: ClassVar[bool] = True
-    # What a registered variant's layer cannot be given: rounds have one rate and as many epochs
-    # each, and what chooses among them is fixed.
+    # Arguments that a registered variant's layer does not take: all rounds have the same rate and
+    # number of epochs, and the choice among them is fixed.
     fixed: ClassVar[Collection[str]] = ("patience", "min_delta", "schedule", "validation_fraction")
 
     estimator: Annotated[
@@ -157,7 +157,7 @@ class DASC(CrowdEstimator):
 
     confusion_matrices_: Floats32 | None = fitted()
 
-    # What rounds share, also with those of other fits within `reused()`; left out of copies.
+    # The network that rounds share, within `reused()` with other fits; left out of copies.
     _networks = _network = UNSET
 
     def reused(self, cache: NetworkCache | None = None) -> AbstractContextManager[None]:
@@ -181,27 +181,24 @@ class DASC(CrowdEstimator):
     def _fit(self, data: TrainingData, run: Run) -> None:
         by_validation = self.pick == "validation"
         rounds = self.rounds
-        first = None
+        first_pass = None
         validation = data.validation
         if by_validation and validation is None:
             split, _ = hold_out(data, self.seed)
-            first = self._self_train(split, rounds, run.stage("choose"))
+            first_pass = self._self_train(split, rounds, run.stage("choose"))
             validation = split.validation
-            rounds = len(first.models) - 1
+            rounds = len(first_pass.models) - 1
         result = self._self_train(data, rounds, run)
-        if first is None:
-            scored = result
-        else:
-            scored = first
-        self.best_round_ = last = len(result.models) - 1
+        self.round_accuracy_ = (first_pass or result).accuracies
+        last = len(result.models) - 1
+        self.best_round_ = last
         if by_validation and validation is not None:
             # Deviation: DASC algorithm 1. Paper: "until expected performance reached". Here: A
             # number of rounds, or all cells filled; the last round predicts unless an earlier one
             # was better on validation data by more than a standard error. Why: Guards against the
             # collapse that self-training can bring, without test labels. Effect:
             # results/dasc_table2.csv (accuracy beside last_round_accuracy).
-            self.best_round_ = min(latest_good(scored.accuracies, len(validation[1])), last)
-        self.round_accuracy_ = scored.accuracies
+            self.best_round_ = min(latest_good(self.round_accuracy_, len(validation[1])), last)
         self.history_ = result.history
         self.selections_ = result.selections
         self.last_estimator_ = result.last
@@ -215,24 +212,25 @@ class DASC(CrowdEstimator):
         self.n_iter_ = last
 
     def _self_train(self, data: TrainingData, rounds: int, run: Run) -> Rounds:
-        """Fits the model, predicts the labels that nobody gave, adds some of them and fits again.
+        """Fits the model, predicts the missing labels, adds some of them and fits again.
 
         References:
             DASC, algorithm 1.
         """
         model = self._crowd_model()
         result = Rounds()
-        # What cannot be written to is standardised once for all rounds.
+        # Read-only features are standardised once for all rounds.
         data = dataclasses.replace(data, features=data.features.view())
         data.features.flags.writeable = False
-        crowd = observed = data.annotations.observed()
-        taken = np.zeros(observed.shape, dtype=bool)
-        taken[observed.instances, observed.annotators] = True
+        observed = data.annotations.observed()
+        crowd = observed
+        taken = observed.cells()
         if hasattr(model, "annotations_expected"):
             model.annotations_expected = observed.num_annotations + self.quota * rounds
         with model.reused(self._networks) if hasattr(model, "reused") else contextlib.nullcontext():
             for number in range(rounds + 1):
-                model = seeded(model, self.seed + ROUND_SEEDS * number)
+                if "seed" in model.get_params(deep=False):
+                    model.set_params(seed=(self.seed + ROUND_SEEDS * number) % 2**31)
                 stage = run.stage(f"round-{number}")
                 model.fit(data.features, crowd, data.named_validation, run=stage)
                 self._record(result, model, crowd, data, run)
@@ -250,7 +248,7 @@ class DASC(CrowdEstimator):
     def _record(
         self, result: Rounds, model: Network, crowd: Annotations, data: TrainingData, run: Run
     ) -> None:
-        """Adds what a round leaves: its model, its training annotations and its figures."""
+        """Adds a round's model and figures; those of the selection after it are empty so far."""
         number = len(result.models)
         result.models.append(model.snapshot() if hasattr(model, "snapshot") else model)
         counts = np.bincount(crowd.labels, minlength=crowd.num_classes)
@@ -283,23 +281,29 @@ class DASC(CrowdEstimator):
             `[M, 3]` (instance, annotator, label), and `lost`, `exhausted` and `quota` of the
             history.
         """
-        annotators = taken.shape[1]
-        labels, entropies = pseudo_annotations(model, features, annotators, observed.num_classes)
+        annotators = observed.num_annotators
+        classes = observed.num_classes
+        cells = observed.cells()
+        labels, entropies = pseudo_annotations(model, features, annotators, classes)
         lost: list[int] = []
         if self.selection in ("dasc", "equal"):
-            lost = fill_lost_classes(labels, entropies, observed)
-        rng = np.random.default_rng([self.seed, 0xDA5C, number])
-        generated = generated_counts(labels, observed)
+            lost = fill_lost_classes(labels, entropies, cells, observed.vote_counts())
         free = np.flatnonzero(~taken)
-        cells = labels.ravel()[free], entropies.ravel()[free]
-        candidates = Candidates(free, *cells, generated, self.hand_on)
-        picks = SELECTORS[self.selection](candidates, min(self.quota, len(candidates.cells)), rng)
+        candidates = Candidates(
+            cells=free,
+            labels=labels.ravel()[free],
+            entropies=entropies.ravel()[free],
+            generated=generated_counts(labels, cells, classes),
+            hand_on=self.hand_on,
+        )
+        rng = np.random.default_rng([self.seed, 0xDA5C, number])
+        picks = SELECTORS[self.selection](candidates, min(self.quota, len(free)), rng)
         chosen = candidates.labels[picks]
         available = candidates.available
-        quota = np.bincount(chosen, minlength=observed.num_classes)
+        quota = np.bincount(chosen, minlength=classes)
         exhausted = np.flatnonzero((available > 0) & (quota == available)).tolist()
         figures = {"lost": lost, "exhausted": exhausted, "quota": quota.tolist()}
-        selected = np.stack([*np.divmod(candidates.cells[picks], annotators), chosen], axis=1)
+        selected = np.stack([*np.divmod(free[picks], annotators), chosen], axis=1)
         return selected.astype(np.int32), figures
 
     def _model(self, number: int) -> Network:
@@ -322,23 +326,23 @@ class DASC(CrowdEstimator):
     def staged_predict_proba(self, features: ArrayLike) -> Iterator[Array]:
         """Yields class probabilities `[M, C]` by the model of each round, from round 0 on.
 
+        Args:
+            features: `[M, ...]` raw features.
+
         Raises:
-            RuntimeError: the estimator was loaded from a folder, which holds the picked and the
-                last round alone.
+            RuntimeError: the estimator was loaded from a folder, which has only the picked and the
+                last round.
         """
         x = self._check_fitted(features)
         if not hasattr(self, "_models"):
             raise RuntimeError(
                 "staged_predict_proba: expected an estimator that was fitted in this process,"
-                " received a loaded one"
+                " received a loaded one. Fit it again: files have the picked and the last round."
             )
-        viewer: Network = None
-        for index, model in enumerate(self._models):
+        viewer: Network = None  # one network serves all rounds
+        for number, model in enumerate(self._models):
             if isinstance(model, dict):
-                if viewer is not None:
-                    viewer = viewer.load_snapshot(model)
-                else:
-                    viewer = self._model(index)
+                viewer = self._model(number) if viewer is None else viewer.load_snapshot(model)
                 model = viewer
             yield np.asarray(model.predict_proba(x))
 
@@ -346,65 +350,62 @@ class DASC(CrowdEstimator):
         """Scores each round of a fit that was made in this process.
 
         Args:
-            dataset: with test instances; without truth, selections are not scored.
+            dataset: with test instances; without true labels of the training instances, selections
+                are not scored.
 
         Returns:
-            `rounds`, a dict of lists with an entry a round: `annotations` (in training),
-                `imbalance_ratio`, `val_accuracy`,
-            `test_accuracy`, and `pseudo_accuracy`, `precision_majority`, `recall_minority`,
-            `concentration`, the number of `exhausted` classes and the number of labels `selected`
-            of each class, of the selection that the round trained on (round 0 has none);
+            `rounds`, a dict of lists with an entry per round: `annotations` (in training),
+                `imbalance_ratio`, `val_accuracy` and `test_accuracy`. Also of the selection that
+                the round trained on (round 0 has none): `pseudo_accuracy`, `precision_majority`,
+                `recall_minority`, `concentration`, the number of `exhausted` classes and the number
+                of labels `selected` of each class;
             `best_round`; `start_accuracy` and `last_round_accuracy`, on the test split;
             `last_round_right`, the bits of the right predictions of labelled test instances in the
             last round; the figures of the last selection again.
         """
         crowd = dataset.annotations
-        test = dataset.test
         truth = dataset.truth
         counts = np.bincount(crowd.observed().labels, minlength=dataset.num_classes)
         if truth is None:
             truth = np.full(crowd.num_instances, -1)
         quality = selection_quality(self.selections_, truth[self.rows_], counts)
-        labelled = np.flatnonzero(test.labels >= 0)
-        accuracies: list[float] = []
-        right = np.zeros(0, dtype=bool)
-        if len(labelled):
-            for probabilities in self.staged_predict_proba(test.features[labelled]):
-                right = probabilities.argmax(axis=1) == test.labels[labelled]
-                accuracies.append(float(right.mean()))
-        names = ("round", "annotations", "imbalance_ratio")
-        rounds: dict[str, list[Any]] = {name: list(self.history_[name]) for name in names}
-        rounds |= {"val_accuracy": list(self.round_accuracy_), "test_accuracy": accuracies}
-        # A round's selection is what its training annotations were chosen by, so it stands beside
-        # the round that trains on it.
-        chosen: dict[str, list[Any]] = {}
+        test_accuracies, test_figures = accuracy_by_round(self, dataset.test)
+        history = self.history_
+        rounds: dict[str, list[Any]] = {}
+        for name in ("round", "annotations", "imbalance_ratio"):
+            rounds[name] = list(history[name])
+        rounds |= {"val_accuracy": list(self.round_accuracy_), "test_accuracy": test_accuracies}
+        # A selection stands beside the round that trains on it; the last round has none after it.
         for name in QUALITY:
-            chosen[name] = [scores[name] for scores in quality]
-        chosen["concentration"] = self.history_["concentration"]
-        chosen["exhausted"] = list(map(len, self.history_["exhausted"]))
+            rounds[name] = [None, *(scores[name] for scores in quality)]
+        rounds["concentration"] = [None, *history["concentration"][:-1]]
+        rounds["exhausted"] = [None, *map(len, history["exhausted"][:-1])]
         figures: Fields = {"best_round": self.best_round_}
-        for name, values in chosen.items():
-            rounds[name] = [None, *values[: len(quality)]][: len(rounds["round"])]
+        for name in (*QUALITY, "concentration", "exhausted"):
             figures[name] = rounds[name][-1]
-        selected = self.history_["quota"][: len(quality)]
-        rounds["selected"] = [None, *selected][: len(rounds["round"])]
-        figures["rounds"] = rounds
-        if accuracies:
-            figures |= {"start_accuracy": accuracies[0], "last_round_accuracy": accuracies[-1]}
-            # As hexadecimal digits, since other rounds' predictions are not in predictions.csv.
-            figures["last_round_right"] = np.packbits(right).tobytes().hex()
-        return figures
+        rounds["selected"] = [None, *history["quota"][:-1]]
+        return figures | {"rounds": rounds} | test_figures
 
     def _inference_model(self) -> Network:
         """Returns the Keras model of the picked round; see `CrowdEstimator.inference_model`."""
         return self.estimator_.inference_model()
 
 
-def seeded(model: Network, seed: int) -> Any:
-    """Returns the model with this seed, if it has one."""
-    if "seed" in model.get_params(deep=False):
-        model.set_params(seed=seed % 2**31)
-    return model
+def accuracy_by_round(model: DASC, test: Split) -> tuple[list[float], Fields]:
+    """Returns each round's accuracy on labelled test instances, and figures for `evaluation`."""
+    labelled = np.flatnonzero(test.labels >= 0)
+    if not len(labelled):
+        return [], {}
+    accuracies = []
+    for probabilities in model.staged_predict_proba(test.features[labelled]):
+        right = probabilities.argmax(axis=1) == test.labels[labelled]
+        accuracies.append(float(right.mean()))
+    return accuracies, {
+        "start_accuracy": accuracies[0],
+        "last_round_accuracy": accuracies[-1],
+        # As hexadecimal digits, since other rounds' predictions are not in predictions.csv.
+        "last_round_right": np.packbits(right).tobytes().hex(),
+    }
 
 
 def latest_good(accuracies: list[float], size: int) -> int:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare.types import Array, Floats, Floats32, Indices
+from neucrowd_tf.declare.types import Array, Floats, Floats32, Indices, Integers, Mask
+
+_ROWS = 65_536  # whose labels are counted at once
 
 
 def fractions(counts: ArrayLike) -> Floats:
     """Returns tau `[C]`, inversely proportional to the counts of the classes, summing to one.
 
-    A class that no pseudo-annotation has (N'_c = 0) gets 0; where no class has any, all get 0.
+    A class without pseudo-annotations (N'_c = 0) gets 0; if no class has any, all get 0.
 
     Args:
         counts: `[C]` N'_c.
@@ -32,16 +33,20 @@ def fractions(counts: ArrayLike) -> Floats:
     return inverse
 
 
-def rounded(shares: Array, total: int) -> Indices:
-    """Returns whole numbers `[C]` near `shares * total` that sum to `total`.
+def rounded(shares: ArrayLike, total: int) -> Indices:
+    """Returns whole numbers `[C]` within one of `shares * total`, which sum to `total`.
 
-    They lie within one of it: the largest remainders are rounded up.
+    The largest remainders are rounded up.
+
+    Args:
+        shares: `[C]` from 0, which sum to one.
+        total: their sum in whole numbers.
     """
     exact = np.asarray(shares, dtype=np.float64) * total
     floors = np.floor(exact + 1e-9).astype(np.int64)
     remaining = total - int(floors.sum())
     if remaining > 0:
-        eligible = np.flatnonzero(np.asarray(shares) > 0)
+        eligible = np.flatnonzero(exact > 0)
         order = eligible[np.argsort(-(exact - floors)[eligible], kind="stable")]
         floors[order[:remaining]] += 1
     return floors
@@ -50,16 +55,19 @@ def rounded(shares: Array, total: int) -> Indices:
 def allocate(
     shares: ArrayLike, available: ArrayLike, total: int, *, hand_on: bool = True
 ) -> Indices:
-    """Returns how many of each class are taken: `shares * total`, never more than there are.
+    """Returns how many of each class are taken: `shares * total`, at most the available ones.
 
-    What a class cannot fill goes to the others, in proportion to their shares (to their numbers
-    where no share is left), so that the result sums to `total`, or to all that there are.
+    What a class cannot fill goes to the others, in proportion to their shares, or to their
+    remaining candidates if no share is left. The result sums to `total`, or to all candidates.
 
     Args:
-        shares: `[C]` from 0, eq. 4's fractions, say.
+        shares: `[C]` from 0, such as eq. 4's fractions.
         available: `[C]` candidates of each class.
-        total: M, how many are wanted.
-        hand_on: False takes fewer instead of handing to others what a class cannot fill.
+        total: M.
+        hand_on: whether other classes get what a class cannot fill; False takes fewer.
+
+    Returns:
+        `[C]` counts.
 
     References:
         DASC, eq. 3.
@@ -68,41 +76,41 @@ def allocate(
     # cannot fill goes to the others by their fractions (`hand_on=False`: to none). Why: Rare
     # classes have fewer candidates than M_c. Effect: claim dasc_hand_on.
     room = np.asarray(available, dtype=np.int64)
-    wanted = np.asarray(shares, dtype=np.float64)
-    taken = np.zeros_like(room)
-    left = min(int(total), int(room.sum()))
     if not hand_on:
-        return np.minimum(rounded(wanted, int(total)), room)
-    while left > 0:
-        open_ = room > taken
-        weights = np.where(open_, wanted, 0.0)
+        return np.minimum(rounded(shares, total), room)
+    taken = np.zeros_like(room)
+    remaining = min(total, int(room.sum()))
+    while remaining > 0:
+        weights = np.where(room > taken, shares, 0.0)
         if weights.sum() <= 0:
-            weights = np.where(open_, (room - taken).astype(np.float64), 0.0)
-        step = np.minimum(rounded(weights / weights.sum(), left), room - taken)
+            weights = room - taken
+        step = np.minimum(rounded(weights / weights.sum(), remaining), room - taken)
         taken += step
-        left -= int(step.sum())
+        remaining -= int(step.sum())
     return taken
 
 
-def generated_counts(labels: Array, observed: Annotations) -> Indices:
-    """Returns N'_c `[C]`: how many of all generated pseudo-annotations say class c.
+def generated_counts(labels: Array, observed: Mask, num_classes: int) -> Indices:
+    """Returns N'_c `[C]`: how many of all generated pseudo-annotations have class c.
 
     Args:
-        labels: `[N, R]` what each annotator is predicted to answer.
-        observed: the annotations that there are; no pseudo-annotation stands in for these.
+        labels: `[N, R]` the most probable label of each annotator.
+        observed: `[N, R]` True if there is an annotation: such a cell gets no pseudo-annotation.
+        num_classes: C.
 
     References:
         DASC, section 3.2, eq. 4 ("among all the generated pseudo-annotations").
     """
-    classes = observed.num_classes
-    counts = np.zeros(classes, dtype=np.int64)
-    for start in range(0, len(labels), 65_536):
-        counts += np.bincount(labels[start : start + 65_536].ravel(), minlength=classes)
-    there = labels[observed.instances, observed.annotators]
-    return counts - np.bincount(there, minlength=classes)
+    counts = np.zeros(num_classes, dtype=np.int64)
+    for start in range(0, len(labels), _ROWS):
+        block = slice(start, start + _ROWS)
+        counts += np.bincount(labels[block][~observed[block]], minlength=num_classes)
+    return counts
 
 
-def fill_lost_classes(labels: Array, entropies: Floats32, observed: Annotations) -> list[int]:
+def fill_lost_classes(
+    labels: Array, entropies: Floats32, observed: Mask, votes: Integers
+) -> list[int]:
     """Gives pseudo-annotations to classes that annotators use and the model has lost, in place.
 
     On the instances whose annotators agree most on such a class, all cells get it. The model's
@@ -111,19 +119,20 @@ def fill_lost_classes(labels: Array, entropies: Floats32, observed: Annotations)
     Args:
         labels: `[N, R]` pseudo-annotations.
         entropies: `[N, R]` how uncertain they are.
-        observed: the annotations that there are.
+        observed: `[N, R]` True if there is an annotation.
+        votes: `[N, C]` annotations of each class.
 
     Returns:
-        the codes of these classes.
+        The codes of these classes.
     """
     # Deviation: DASC eq. 4. Paper: A class without generated pseudo-annotations is never asked for
     # again. Here: A class that the crowd names and the model has lost keeps a quota. Why:
     # Self-training would keep it lost. Effect: not measured.
-    votes = observed.vote_counts()
     named = votes.sum(axis=0) > 0
-    lost = np.flatnonzero(named & (generated_counts(labels, observed) <= 0))
+    lost = np.flatnonzero(named & (generated_counts(labels, observed, len(named)) == 0))
     shares = votes / np.maximum(votes.sum(axis=1, keepdims=True), 1)
     for code in lost:
-        best = np.flatnonzero(shares[:, code] == shares[:, code].max())
-        labels[best], entropies[best] = code, np.log(len(named))
+        best = shares[:, code] == shares[:, code].max()
+        labels[best] = code
+        entropies[best] = np.log(len(named))
     return list(map(int, lost))

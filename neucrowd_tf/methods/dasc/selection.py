@@ -51,8 +51,8 @@ def pseudo_annotations(
 ) -> tuple[Array, Floats32]:
     """Returns each annotator's most probable label of each instance, and how uncertain it is.
 
-    All cells are predicted once, a block of instances at a time, so nothing of size N x R x C is
-    ever held.
+    The cells are predicted a block of instances at a time, so that no array of size N x R x C is
+    made.
 
     Args:
         estimator: fitted.
@@ -91,7 +91,7 @@ def pseudo_annotations(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Candidates:
-    """The cells that may be selected, and what the model says of them.
+    """The cells that may be selected, and the model's predictions for them.
 
     Attributes:
         cells: `[K]` positions in the flattened `[N, R]` matrix.
@@ -106,7 +106,7 @@ class Candidates:
     labels: Array
     entropies: Floats32
     generated: Indices
-    hand_on: bool = True
+    hand_on: bool = dataclasses.field(default=True, kw_only=True)
 
     @property
     def available(self) -> Indices:
@@ -117,19 +117,22 @@ class Candidates:
 def _most_confident(
     candidates: Candidates, members: Indices, number: int, rng: np.random.Generator
 ) -> Indices:
-    """Returns the `number` members of least entropy, equal ones (often exactly 0) by lot."""
+    """Returns the `number` members of least entropy; the lot decides between equal ones."""
     if number <= 0:
         return members[:0]
     shuffled = rng.permutation(members)
     return shuffled[np.argsort(candidates.entropies[shuffled], kind="stable")[:number]]
 
 
-def by_class(candidates: Candidates, numbers: Indices, rng: np.random.Generator) -> Indices:
-    """Returns positions of the `numbers[c]` most confident candidates of each class."""
-    chosen = [
-        _most_confident(candidates, np.flatnonzero(candidates.labels == code), int(number), rng)
-        for code, number in enumerate(numbers)
-    ]
+def _by_class(
+    candidates: Candidates, shares: Array, total: int, rng: np.random.Generator
+) -> Indices:
+    """Returns positions of the most confident candidates, from each class by its share `[C]`."""
+    numbers = allocate(shares, candidates.available, total, hand_on=candidates.hand_on)
+    chosen = []
+    for code, number in enumerate(numbers):
+        members = np.flatnonzero(candidates.labels == code)
+        chosen.append(_most_confident(candidates, members, number, rng))
     return np.sort(np.concatenate(chosen))
 
 
@@ -139,18 +142,13 @@ def select_dasc(candidates: Candidates, total: int, rng: np.random.Generator) ->
     References:
         DASC, section 3.2.1.
     """
-    shares = fractions(candidates.generated)
-    hand_on = candidates.hand_on
-    numbers = allocate(shares, candidates.available, total, hand_on=hand_on)
-    return by_class(candidates, numbers, rng)
+    return _by_class(candidates, fractions(candidates.generated), total, rng)
 
 
 def select_equal(candidates: Candidates, total: int, rng: np.random.Generator) -> Indices:
     """Returns the same number of each class that is predicted at all, most confident first."""
-    counts = candidates.available
-    shares = (counts > 0) / max(1, int((counts > 0).sum()))
-    numbers = allocate(shares, counts, total, hand_on=candidates.hand_on)
-    return by_class(candidates, numbers, rng)
+    predicted = candidates.available > 0
+    return _by_class(candidates, predicted / max(1, predicted.sum()), total, rng)
 
 
 def select_confidence(candidates: Candidates, total: int, rng: np.random.Generator) -> Indices:

@@ -224,7 +224,7 @@ class ICEDModel(Learner):
 
     def decode(self, embeddings: Floats32) -> Floats32:
         """Returns rows of the input space `[S, ...]` for embeddings `[S, h]`."""
-        return in_blocks(lambda block: self._decode(tf.constant(block)), embeddings, ROWS_AT_ONCE)
+        return in_blocks(self._decode, embeddings, ROWS_AT_ONCE)
 
 
 def _trainable(networks: Sequence[keras.Model]) -> list[Tensor]:

@@ -45,7 +45,7 @@ def class_prior(labels: Integers, num_classes: int) -> Floats:
 
 
 def beta_parameters(
-    prior: ArrayLike, *, mass: float, alpha: float | None = None, beta: float | None = None
+    prior: ArrayLike, *, mass: float = 1.0, alpha: float | None = None, beta: float | None = None
 ) -> tuple[Floats, Floats]:
     """Returns the Beta prior of the confidence in each class's label.
 

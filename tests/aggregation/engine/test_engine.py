@@ -51,7 +51,7 @@ def crowd() -> Annotations:
     return simulated(600, 2, 20, classes=3)[2]
 
 
-def parquet(crowd: Annotations, path: Path, **columns: Any) -> Path:
+def parquet(crowd: Annotations, path: Path, **columns) -> Path:
     names = {"task": crowd.instances, "worker": crowd.annotators, "label": crowd.labels}
     pq.write_table(pa.table({**names, **columns}), path, row_group_size=500)
     return path
@@ -86,7 +86,7 @@ def assert_same(one: Path, other: Path) -> None:
     assert read_json(one / "fit.json")["history"] == read_json(other / "fit.json")["history"]
 
 
-def refit(file: Path, output: Path, engine: Local, **more: Any) -> list[str]:
+def refit(file: Path, output: Path, engine: Local, **more) -> list[str]:
     """Resumes a fit of Dawid and Skene's method and returns the lines that it reports."""
     lines: list[str] = []
     fit(Request(file, "dawid_skene", output, resume=True, report=lines.append, **more), engine)
@@ -246,7 +246,7 @@ def test_resume_ends_where_the_unbroken_fit_does(
     assert not (tmp_path / "out" / engine_fit.WORK).exists()
 
 
-def begun(file: Path, output: Path, engine: Local, **more: Any) -> None:
+def begun(file: Path, output: Path, engine: Local, **more) -> None:
     """Leaves a fit after its second iteration."""
 
     def stop(line: str) -> None:
@@ -368,7 +368,7 @@ class DieOnce:
     function: Callable[[Any], Any]
     mark: Path
 
-    def __call__(self, item: Any) -> Any:
+    def __call__(self, item):
         try:
             self.mark.touch(exist_ok=False)
         except FileExistsError:
@@ -380,7 +380,7 @@ class DieOnce:
 class Deadly:
     """An engine in whose n-th map a worker dies."""
 
-    def __init__(self, engine: Any, deadly: set[int], folder: Path) -> None:
+    def __init__(self, engine, deadly: set[int], folder: Path) -> None:
         self.engine, self.deadly, self.folder, self.maps = engine, deadly, folder, 0
 
     def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:

@@ -113,7 +113,7 @@ def _votes_only(seed: int) -> CrowdDataset:
 
 
 @pytest.fixture
-def command(tiny: Any, without_tensorflow: None) -> Callable[..., int]:
+def command(tiny, without_tensorflow: None) -> Callable[..., int]:
     """Runs a command line in this process, without TensorFlow and, unless --report asks for them,
     without reports, and returns the exit code.
     """
@@ -121,7 +121,7 @@ def command(tiny: Any, without_tensorflow: None) -> Callable[..., int]:
 
 
 @pytest.fixture
-def whole_command(tiny: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+def whole_command(tiny, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     """Runs a command line in this process, without touching its TensorFlow's settings, and returns
     the exit code.
     """

@@ -30,7 +30,7 @@ def test_accuracy_of_the_surest_by_hand() -> None:
 
 def test_the_estimators_own_figures_are_taken_in() -> None:
     class Tells(Mean):
-        def evaluation(self, dataset: Any) -> dict[str, Any]:
+        def evaluation(self, dataset) -> dict[str, Any]:
             return {"rounds": {"test_accuracy": [0.5, float("nan")]}, "size": len(dataset.truth)}
 
     dataset = tiny_dataset()
@@ -83,7 +83,7 @@ def test_a_recorder_scores_each_epoch_and_goes_on_from_its_file(tmp_path: Path) 
 def test_runs_leave_their_evaluation_and_earlier_ones_are_completed(
     command: Callable[..., int], tmp_path: Path, tiny: type[Mean]
 ) -> None:
-    tiny.history_ = {"loss": [2.0, float("nan")]}  # type: ignore[attr-defined]
+    tiny.history_ = {"loss": [2.0, float("nan")]}
     try:
         assert command("--dataset=tiny", "--method=mean", f"--output_dir={tmp_path}") == 0
         run = tmp_path / "tiny" / "mean" / "seed-0"
@@ -97,4 +97,4 @@ def test_runs_leave_their_evaluation_and_earlier_ones_are_completed(
         )
         assert (run / "evaluation.json").read_bytes() == before and (run / "history.json").exists()
     finally:
-        del tiny.history_  # type: ignore[attr-defined]
+        del tiny.history_

@@ -18,7 +18,7 @@ from neucrowd_tf.errors import UsageError
 PLUGINS = ("tests.cli.runs.worker_plugin",)
 
 
-def options(out: Path, *methods: str, **more: Any) -> Options:
+def options(out: Path, *methods: str, **more) -> Options:
     passed = Options(dataset=("tiny",), method=methods, output_dir=out, num_runs=2)
     return dataclasses.replace(passed, report=False, **more)
 

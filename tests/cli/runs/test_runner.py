@@ -32,7 +32,7 @@ def files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
-def json_of(path: Path) -> Any:
+def json_of(path: Path):
     return json.loads(path.read_text())
 
 
@@ -156,7 +156,7 @@ def test_a_method_that_cannot_run_is_skipped_among_several(
     rows = pd.read_csv(tmp_path / "results.csv").set_index("method")
     skipped = dict.fromkeys(("needs_ids", "at_most_one", "oracle"), "skipped")
     assert dict(rows["status"]) == {**skipped, "mean": "ok"}
-    assert rows.loc["needs_ids", "accuracy":"peak_memory_mb"].isna().all()  # type: ignore[misc]
+    assert rows.loc["needs_ids", "accuracy":"peak_memory_mb"].isna().all()
     assert "no identities" in capsys.readouterr().err
     folder = tmp_path / "tiny_votes"
     status = json_of(folder / "oracle" / "seed-0" / "status.json")

@@ -39,11 +39,11 @@ def test_score_is_auc_or_minus_log_loss() -> None:
     assert name == "minus_log_loss" and value == pytest.approx((np.log(0.8) + np.log(0.4)) / 2)
 
 
-def tuned(tiny: Any, path: Path, by: str = "validation", **changes: Any) -> dict[str, Any]:
+def tuned(tiny, path: Path, by: str = "validation", **changes) -> dict[str, Any]:
     dataset = dataclasses.replace(registry.dataset("tiny").load(None, 0), **changes)
     method = registry.method("mean")
 
-    def fit(setting: dict[str, Any], features: Any, crowd: Any, pair: Any) -> Any:
+    def fit(setting: dict[str, Any], features, crowd, pair):
         return method.make(seed=0, **setting).fit(features, crowd, pair)
 
     search = Search(fit, dataset, dataset.annotations, seed=0, by=by)

@@ -20,7 +20,7 @@ from tests.cli.runs.conftest import Mean, leave_out_tensorflow, tiny_dataset
 class Once(Mean):
     """Its first fit dies, where the environment's DIE_ONCE names a file to note it."""
 
-    def _fit(self, data: Any, run: Any) -> None:
+    def _fit(self, data, run) -> None:
         if "DIE_ONCE" in os.environ:
             with contextlib.suppress(FileExistsError):
                 Path(os.environ["DIE_ONCE"]).touch(exist_ok=False)

@@ -28,7 +28,7 @@ def test_names_are_printable_short_and_never_empty() -> None:
         (np.float32(1), "1.000"),
     ],
 )
-def test_numbers(value: object, text: str) -> None:
+def test_numbers(value, text: str) -> None:
     assert number(value) == text
 
 

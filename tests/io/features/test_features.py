@@ -23,7 +23,7 @@ FRAME = pd.DataFrame(
 )
 
 
-def read(folder: Path, text: str, ignore: tuple[str, ...] = (), **flags: Any) -> FeatureTable:
+def read(folder: Path, text: str, ignore: tuple[str, ...] = (), **flags) -> FeatureTable:
     (folder / "f.csv").write_text(text, encoding="utf-8")
     return read_features(folder / "f.csv", TableOptions.of(**flags), ignore)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -80,7 +79,7 @@ def test_a_damaged_image_and_no_folder(tmp_path: Path) -> None:
 def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     original = builtins.__import__
 
-    def without(name: str, *arguments: Any, **options: Any) -> Any:
+    def without(name: str, *arguments, **options):
         if name.split(".")[0] == "PIL":
             raise ImportError(name)
         return original(name, *arguments, **options)

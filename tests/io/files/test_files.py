@@ -172,7 +172,7 @@ def test_an_array_with_more_behind_it(tmp_path: Path) -> None:
 def test_a_folder_without_permission_is_named_and_not_a_temporary_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def denied(**_: object) -> None:
+    def denied(**_) -> None:
         raise PermissionError(errno.EACCES, "Permission denied", str(tmp_path / ".a.csv.x.part"))
 
     monkeypatch.setattr("tempfile.mkstemp", denied)

@@ -41,7 +41,7 @@ def name_of(path: Path) -> str | None:
     return None if module is None else module.__name__.rpartition(".")[2]
 
 
-def read(path: Path, **flags: Any) -> LabelColumns:
+def read(path: Path, **flags) -> LabelColumns:
     options = TableOptions.of(**flags)
     head = Head(path, options)
     module = find(head)
@@ -51,7 +51,7 @@ def read(path: Path, **flags: Any) -> LabelColumns:
     return columns
 
 
-def texts_of(column: Any) -> list[Any]:
+def texts_of(column) -> list[Any]:
     """The cells of a column, which may be held as texts and codes."""
     return [column[0][code] for code in column[1]] if isinstance(column, tuple) else [*column]
 
@@ -100,7 +100,7 @@ def test_what_is_left_out_is_counted(
 CASES = json.loads((Path(__file__).parent / "cases.json").read_text(encoding="utf-8"))
 
 
-def write(folder: Path, name: str, content: Any) -> Path:
+def write(folder: Path, name: str, content) -> Path:
     path = folder / name
     if name.endswith(".jsonl"):
         content = "".join(json.dumps(line) + "\n" for line in content)

@@ -40,7 +40,7 @@ def test_formulas_are_quoted(text: str) -> None:
         (True, "True"),
     ],
 )
-def test_numbers_and_other_text_stay(value: object, cell: str) -> None:
+def test_numbers_and_other_text_stay(value, cell: str) -> None:
     assert text_cell(value) == cell
 
 

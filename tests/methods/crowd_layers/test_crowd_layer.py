@@ -162,3 +162,6 @@ def test_bad_arguments(crowd):
         CrowdLayer("small_cnn").fit(features, annotations)
     with pytest.raises(DataError, match="augment: expected images"):
         CrowdLayer(augment=True).fit(features, annotations)
+    small = np.zeros((len(features), 4, 8, 1), np.float32)  # shifts of 4 pixels reflect its edges
+    with pytest.raises(DataError, match=r"more than 4 pixels a side, .* \(4, 8, 1\)"):
+        CrowdLayer("small_cnn", augment=True).fit(small, annotations)

@@ -130,17 +130,17 @@ def test_fits_of_other_numbers_of_annotations_and_instances_share_a_network(wide
     np.testing.assert_array_equal(half, afresh)
 
 
-def test_augmentation_is_a_function_of_the_seed():
-    from neucrowd_tf.methods.crowd_layers.common.mixing import crop_and_flip
+def test_augmentation_is_a_function_of_the_seed(monkeypatch):
+    from neucrowd_tf.methods.crowd_layers.common import mixing
 
+    crop_and_flip = mixing.crop_and_flip
     images = np.random.default_rng(0).normal(size=(6, 8, 8, 3)).astype(np.float32)
     one, two = np.asarray(crop_and_flip(images, [1, 2])), np.asarray(crop_and_flip(images, [1, 3]))
     np.testing.assert_array_equal(one, np.asarray(crop_and_flip(images, [1, 2])))
     assert one.shape == images.shape and not np.array_equal(one, two)
     # Without room to shift, each image is itself or its mirror image.
-    for image, created in zip(
-        images, np.asarray(crop_and_flip(images, [1, 2], padding=0)), strict=True
-    ):
+    monkeypatch.setattr(mixing, "PADDING", 0)
+    for image, created in zip(images, np.asarray(crop_and_flip(images, [1, 2])), strict=True):
         assert np.array_equal(created, image) or np.array_equal(created, image[:, ::-1])
 
 
@@ -176,3 +176,17 @@ def test_resnet18_has_its_sizes():
     # A stem, 16 in blocks and 3 on shortcuts; 11.17 million weights as in other implementations of
     # this form.
     assert len(convolutions) == 20 and model.count_params() == pytest.approx(11.18e6, rel=2e-3)
+
+
+def test_several_labels_by_one_annotator_all_count():
+    # Annotator 0 gave instance 0 both classes. Most cells have a label, so that one product would
+    # serve all annotators; it has room for one label per cell.
+    crowd = Annotations(
+        [0, 0, 0, 1, 1, 2, 2], [0, 0, 1, 0, 1, 0, 1], [0, 1, 1, 1, 1, 0, 0], duplicates="all"
+    )
+    x = np.eye(3, dtype=np.float32)
+    linear = {"hidden_units": (), "dropout": 0.0, "l2": 0.0}
+    model = CrowdLayer(linear, epochs=1, optimizer="sgd", learning_rate=1e-9, restarts=0)
+    answers = model.fit(x, crowd).predict_annotators(x)
+    expected = -np.log(answers[crowd.instances, crowd.annotators, crowd.labels]).mean()
+    assert model.history_["loss"] == pytest.approx([expected], rel=1e-5)

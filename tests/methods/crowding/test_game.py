@@ -48,7 +48,7 @@ def small_game(precompute: bool, *settings: tuple[str, Any]) -> SmallGame:
 
 
 def new_game(kind: type[SmallGame], estimator: CrowdInG, precompute: bool) -> SmallGame:
-    return kind(estimator, make_base(), make_base(), (D,), R, precompute)
+    return kind(estimator, make_base(), make_base(), (D,), R, precompute=precompute)
 
 
 def make_base() -> keras.Model:

@@ -30,9 +30,7 @@ NOISE = RNG.normal(size=(6, 4, 3)).astype(np.float32)
 
 
 def make_generator(**arguments: bool) -> Generator:
-    generator = Generator(
-        5, 2, 3, embedding_size=4, hidden_units=7, noise_size=3, seed=2, **arguments
-    )
+    generator = Generator(5, 2, 3, embedding_size=4, hidden_units=7, noise_size=3, **arguments)
     for (
         variable
     ) in generator.trainable_variables:  # biases start at zero, which would hide a missing one
@@ -167,7 +165,7 @@ def test_without_aggregation_mixing_is_not_trained() -> None:
 
 def make_auxiliary() -> tuple[Discriminator, Auxiliary]:
     discriminator = make_discriminator(True)
-    auxiliary = Auxiliary(3, hidden_units=6, label_size=5, embedding_size=4, seed=1)
+    auxiliary = Auxiliary(3, hidden_units=6, embedding_size=4)
     return discriminator, auxiliary
 
 

@@ -89,7 +89,12 @@ def test_ratios_by_hand() -> None:
     # .5 / .25 = 2; .9 / .01 = 90 is capped; .01 / max(1e-6, 1e-3) = 10 is the cap itself; 0 / .5 =
     # 0.
     np.testing.assert_allclose(
-        importance_ratios(np.float32([0.5, 0.9, 0.01, 0.0]), np.float32([0.25, 0.01, 1e-6, 0.5])),
+        importance_ratios(
+            np.float32([0.5, 0.9, 0.01, 0.0]),
+            np.float32([0.25, 0.01, 1e-6, 0.5]),
+            cap=10.0,
+            floor=1e-3,
+        ),
         [2, 10, 10, 0],
         rtol=1e-5,
     )
@@ -110,9 +115,8 @@ def test_risk_is_unbiased() -> None:
 def test_a_capped_ratio_has_no_gradient() -> None:
     current = tf.Variable([0.9, 0.2])
     with tf.GradientTape() as tape:
-        risk = counterfactual_risk(
-            tf.constant([1.0, 1.0]), importance_ratios(current, tf.constant([0.01, 0.4])), 0.0
-        )
+        ratios = importance_ratios(current, tf.constant([0.01, 0.4]), cap=10.0, floor=1e-3)
+        risk = counterfactual_risk(tf.constant([1.0, 1.0]), ratios, 0.0)
     np.testing.assert_allclose(tape.gradient(risk, current), [0.0, 0.5 / 0.4], rtol=1e-6)
 
 

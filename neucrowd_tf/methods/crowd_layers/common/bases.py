@@ -20,39 +20,38 @@ _CHANNELS = (1, 3, 4)  # of usual images
 # one the sum of probabilities in bfloat16 may be.
 PROBES = 8
 _PROBE = 0x0B5E
+# Nothing depends on Keras' global state before a fit draws weights and masks with its own seed.
+_SEED = 0
 ROUNDING = 0.02
 
 
-def build_base(
-    config: Base, input_shape: tuple[int, ...], num_classes: int, seed: int = 0
-) -> keras.Model:
+def build_base(config: Base, input_shape: tuple[int, ...], num_classes: int) -> keras.Model:
     """Returns the base classifier of a configuration, whose last layer is a softmax.
+
+    A fit draws its weights with `reinitialise`.
+
+    Args:
+        config: of `neucrowd_tf.training.networks`.
+        input_shape: of an instance.
+        num_classes: C.
 
     Raises:
         DataError: the configuration is for images, and the features are not images.
     """
-    if config.l2:
-        penalty = keras.regularizers.L2(config.l2)
-    else:
-        penalty = None
+    penalty = keras.regularizers.L2(config.l2) if config.l2 else None
     inputs = keras.Input(input_shape, name="features")
     if isinstance(config, DenseBase):
-        x = _dense(config, inputs, penalty, seed)
-    elif len(input_shape) != 3:
-        raise DataError(
-            f"base {'small_cnn' if isinstance(config, SmallCnn) else 'resnet18'!r}: expected images"
-            f" [height, width, channels], received features of shape {input_shape}"
-        )
+        x = _dense(config, inputs, penalty)
+    elif isinstance(config, SmallCnn):
+        _check_images("small_cnn", input_shape)
+        x = _small_cnn(config, inputs, penalty)
     else:
-        _check_channels(input_shape)
-        if isinstance(config, SmallCnn):
-            x = _small_cnn(config, inputs, penalty, seed)
-        else:
-            x = _resnet18(inputs, penalty, seed)
+        _check_images("resnet18", input_shape)
+        x = _resnet18(inputs, penalty)
     outputs = keras.layers.Dense(
         num_classes,
         activation="softmax",
-        kernel_initializer=keras.initializers.GlorotUniform(seed * 1021 + 7),
+        kernel_initializer=keras.initializers.GlorotUniform(_SEED),
         kernel_regularizer=penalty,
         dtype="float32",
         name="class_probabilities",
@@ -60,8 +59,13 @@ def build_base(
     return keras.Model(inputs, outputs, name="base")
 
 
-def _check_channels(input_shape: tuple[int, ...]) -> None:
-    """Warns of images that look as if their channels came first."""
+def _check_images(base: str, input_shape: tuple[int, ...]) -> None:
+    """Raises DataError unless instances are images; warns if their channels seem to come first."""
+    if len(input_shape) != 3:
+        raise DataError(
+            f"base {base!r}: expected images [height, width, channels], received features of shape"
+            f" {input_shape}"
+        )
     if input_shape[0] in _CHANNELS and input_shape[-1] not in _CHANNELS:
         warnings.warn(
             f"features: images of shape {input_shape} are read as [height, width, channels]. If"
@@ -71,21 +75,20 @@ def _check_channels(input_shape: tuple[int, ...]) -> None:
         )
 
 
-def _dense(config: DenseBase, inputs: Tensor, penalty: Tensor, seed: int) -> Tensor:
+def _dense(config: DenseBase, inputs: Tensor, penalty: Tensor) -> Tensor:
     """Returns fully connected layers: dense, batch norm, activation, dropout each.
 
     References:
         DASC, section 4.1: 128 ReLU units with dropout .5 (LabelMe), 128 with batch norm (Music).
     """
     check_activation(config.activation)
+    x = inputs
     if len(inputs.shape) > 2:
-        x = keras.layers.Flatten()(inputs)
-    else:
-        x = inputs
+        x = keras.layers.Flatten()(x)
     for index, width in enumerate(config.hidden_units):
         x = keras.layers.Dense(
             width,
-            kernel_initializer=keras.initializers.GlorotUniform(seed * 1009 + index),
+            kernel_initializer=keras.initializers.GlorotUniform(_SEED),
             kernel_regularizer=penalty,
             name=f"dense_{index}",
         )(x)
@@ -93,8 +96,7 @@ def _dense(config: DenseBase, inputs: Tensor, penalty: Tensor, seed: int) -> Ten
             x = _batch_norm(name=f"batch_norm_{index}")(x)
         x = keras.layers.Activation(config.activation, name=f"activation_{index}")(x)
         if config.dropout:
-            masks = seed * 1013 + index
-            x = keras.layers.Dropout(config.dropout, seed=masks, name=f"dropout_{index}")(x)
+            x = keras.layers.Dropout(config.dropout, seed=_SEED, name=f"dropout_{index}")(x)
     return x
 
 
@@ -104,16 +106,9 @@ def _batch_norm(name: str | None = None) -> keras.layers.Layer:
 
 
 def _convolution(
-    x: Tensor,
-    filters: int,
-    penalty: Tensor,
-    seed: int,
-    *,
-    size: int = 3,
-    strides: int = 1,
-    relu: bool = True,
+    x: Tensor, filters: int, penalty: Tensor, *, size: int = 3, strides: int = 1, relu: bool = True
 ) -> Tensor:
-    """Convolution without bias, batch norm, ReLU."""
+    """Returns a convolution without bias, batch norm and, if asked for, ReLU of images `x`."""
     x = keras.layers.Conv2D(
         filters,
         size,
@@ -121,7 +116,7 @@ def _convolution(
         padding="same",
         use_bias=False,
         data_format="channels_last",
-        kernel_initializer=keras.initializers.HeNormal(seed),
+        kernel_initializer=keras.initializers.HeNormal(_SEED),
         kernel_regularizer=penalty,
     )(x)
     x = _batch_norm()(x)
@@ -130,19 +125,19 @@ def _convolution(
     return x
 
 
-def _small_cnn(config: SmallCnn, inputs: Tensor, penalty: Tensor, seed: int) -> Tensor:
+def _small_cnn(config: SmallCnn, inputs: Tensor, penalty: Tensor) -> Tensor:
     """Returns five convolutions of 16 to 64 filters for images such as 32 x 32 x 3."""
-    x = _convolution(inputs, 16, penalty, seed * 1031)
-    for index, filters in enumerate((32, 64)):
-        x = _convolution(x, filters, penalty, seed * 1031 + 2 * index + 1, strides=2)
-        x = _convolution(x, filters, penalty, seed * 1031 + 2 * index + 2)
+    x = _convolution(inputs, 16, penalty)
+    for filters in (32, 64):
+        x = _convolution(x, filters, penalty, strides=2)
+        x = _convolution(x, filters, penalty)
     x = keras.layers.GlobalAveragePooling2D("channels_last")(x)
     if config.dropout:
-        return keras.layers.Dropout(config.dropout, seed=seed * 1013)(x)
+        return keras.layers.Dropout(config.dropout, seed=_SEED)(x)
     return x
 
 
-def _resnet18(inputs: Tensor, penalty: Tensor, seed: int) -> Tensor:
+def _resnet18(inputs: Tensor, penalty: Tensor) -> Tensor:
     """Returns ResNet-18 in its form for 32 x 32 images.
 
     It has a 3 x 3 stem without pooling and four stages of two blocks.
@@ -151,25 +146,25 @@ def _resnet18(inputs: Tensor, penalty: Tensor, seed: int) -> Tensor:
         He et al. (2016), Deep residual learning for image recognition, sections 3.3 and 4.2; DASC,
         section 4.1.
     """
-    x = _convolution(inputs, 64, penalty, seed * 1033)
-    draw = seed * 1033
+    x = _convolution(inputs, 64, penalty)
     for stage, filters in enumerate((64, 128, 256, 512)):
         for block in range(2):
-            if stage and not block:
-                strides = 2
-            else:
-                strides = 1
-            draw += 3
-            y = _convolution(x, filters, penalty, draw, strides=strides)
-            y = _convolution(y, filters, penalty, draw + 1, relu=False)
+            strides = 2 if stage and not block else 1
+            y = _convolution(x, filters, penalty, strides=strides)
+            y = _convolution(y, filters, penalty, relu=False)
             if strides > 1:
-                x = _convolution(x, filters, penalty, draw + 2, size=1, strides=strides, relu=False)
+                x = _convolution(x, filters, penalty, size=1, strides=strides, relu=False)
             x = keras.layers.ReLU()(keras.layers.Add()([y, x]))
     return keras.layers.GlobalAveragePooling2D("channels_last")(x)
 
 
 def with_softmax(copy: keras.Model, input_shape: tuple[int, ...], num_classes: int) -> keras.Model:
     """Returns the copy of a user's classifier with softmax outputs.
+
+    Args:
+        copy: a Keras classifier with probabilities or logits.
+        input_shape: of an instance.
+        num_classes: C.
 
     Raises:
         DataError: it takes other features, or its output is not `[None, C]`.
@@ -179,10 +174,9 @@ def with_softmax(copy: keras.Model, input_shape: tuple[int, ...], num_classes: i
         outputs = copy(inputs)
     except (ValueError, TypeError) as error:
         reason = str(error).strip().splitlines()[0]
-        wanted = f"[None, {', '.join(map(str, input_shape))}]"
         raise DataError(
-            f"base: expected a classifier of features of shape {wanted}, received one that fails:"
-            f" {reason}"
+            f"base: expected a classifier of features of shape {[None, *input_shape]}, received one"
+            f" that fails: {reason}"
         ) from None
     shape = tuple(getattr(outputs, "shape", ()))
     if len(shape) != 2 or shape[-1] != num_classes:
@@ -240,14 +234,10 @@ def gives_probabilities(model: Network, input_shape: tuple[int, ...]) -> bool:
     rows = np.random.default_rng(_PROBE).normal(size=(PROBES, *input_shape)).astype(np.float32)
 
     def outputs(*, training: bool) -> Floats:
+        weights = (model.trainable_variables, model.non_trainable_variables)
         for features in (rows, np.zeros_like(rows)):  # an embedding takes no negative codes
             try:
-                answers, _ = model.stateless_call(
-                    model.trainable_variables,
-                    model.non_trainable_variables,
-                    features,
-                    training=training,
-                )
+                answers, _ = model.stateless_call(*weights, features, training=training)
             except (ValueError, TypeError, tf.errors.OpError):
                 continue
             values = np.asarray(keras.ops.cast(answers, "float32"), dtype=np.float64)
@@ -309,8 +299,8 @@ def feature_extractor(base: keras.Model) -> keras.Model:
     return keras.Model(base.inputs[0], tensor, name="extractor")
 
 
-def _last_layers(base: keras.Model) -> tuple[list[Tensor], Tensor]:
-    """Returns a classifier's last layer with the activations after it, and what it is made from."""
+def _last_layers(base: keras.Model) -> tuple[list[Layer], Tensor]:
+    """Returns a classifier's last layer with the activations after it, and that layer's input."""
     layer, tensor = maker_of(base.outputs[0])
     layers = [layer]
     while isinstance(layer, (keras.layers.Softmax, keras.layers.Activation)):

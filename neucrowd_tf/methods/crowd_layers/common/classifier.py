@@ -19,12 +19,15 @@ from neucrowd_tf.declare.declarations import estimator, fitted, one_of, whole
 from neucrowd_tf.declare.types import Array, Floats32, Indices, Network, Tensor
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.methods.crowd_layers.common import bases
-from neucrowd_tf.methods.crowd_layers.common.mixing import crop_and_flip
+from neucrowd_tf.methods.crowd_layers.common.mixing import PADDING, crop_and_flip
 from neucrowd_tf.methods.crowd_layers.common.model import TargetModel
-from neucrowd_tf.methods.crowd_layers.common.network import CompiledNetwork
+from neucrowd_tf.methods.crowd_layers.common.network import (
+    CompiledNetwork,
+    arguments_of,
+    standardise_layer,
+)
 from neucrowd_tf.methods.crowd_layers.common.prediction import compiled_output, rows_at_once
 from neucrowd_tf.nn.embedding_networks import make_optimizer
-from neucrowd_tf.nn.standardise import Standardise
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.features import LazyFeatures, in_blocks
 from neucrowd_tf.training.learner import in_batches
@@ -41,7 +44,7 @@ from neucrowd_tf.training.networks import (
     ValidationFraction,
     check_network,
     configuration,
-    network,
+    network_of,
 )
 from neucrowd_tf.training.owner import with_start
 from neucrowd_tf.training.reuse import UNSET, NetworkCache, reused
@@ -66,7 +69,7 @@ _RESTART_SEEDS = 15_485_863
 class NetworkClassifier(CrowdEstimator):
     """A Keras classifier trained on instances drawn by index.
 
-    A subclass sets what it is trained on.
+    A subclass sets what it is trained on, by default the shares of each class's votes.
 
     `fit` always starts from fresh weights, drawn from `seed`. Within `reused()`, further fits on
     data of as many features, annotators and classes share one compiled network, and give what a
@@ -74,10 +77,9 @@ class NetworkClassifier(CrowdEstimator):
 
     Attributes:
         model_: Keras model from raw features to {"probabilities" `[None, C]`}.
-        history_: a dict with a list for each logged value, one entry an epoch.
-        n_iter_: epochs trained; `best_epoch_` (from 0) is the one that was kept where `monitor`
-            chose it, else None.
-        rows_: `[N]` positions of the instances trained on in what `fit` was given.
+        history_: a dict with a list for each logged value, one entry per epoch.
+        n_iter_: epochs trained; `best_epoch_` (from 0) is the one that `monitor` chose, or None.
+        rows_: `[N]` positions of the instances trained on among those passed to `fit`.
     """
 
     distributed: ClassVar[bool] = True
@@ -86,7 +88,7 @@ class NetworkClassifier(CrowdEstimator):
 
     base: Annotated[
         Any,
-        network(BASES),
+        network_of(BASES),
         'a name ("dense", or "small_cnn" and "resnet18" for images), or a configuration such as'
         ' `{"hidden_units": [256, 128], "batch_norm": True}`. Also a Keras classifier with C'
         " probabilities or logits, which is copied, or a function of (input shape, C) that makes"
@@ -125,8 +127,8 @@ class NetworkClassifier(CrowdEstimator):
     best_epoch_: int | None = fitted()
     rows_: Indices = fitted()
 
-    # Caches, left out of copies: what fits share within `reused()`, the latest fit's network there,
-    # and what predictions compiled.
+    # Caches, left out of copies: the networks that fits share within `reused()`, the latest fit's
+    # network there, and the compiled functions of predictions.
     _networks = _network = _functions = UNSET
 
     def reused(self, cache: NetworkCache | None = None) -> AbstractContextManager[None]:
@@ -158,34 +160,29 @@ class NetworkClassifier(CrowdEstimator):
     def _spec(self, data: TrainingData, run: Run) -> tuple[Hashable, ...]:
         """Returns all that the compiled network depends on: another value needs another network."""
         # Replicas share a batch by its size, which has to be known when it is traced.
-        if run.strategy is None:
-            size = None
-        else:
-            size = len(data.features)
+        size = None if run.strategy is None else len(data.features)
         shape = (*data.features.shape[1:], data.annotations.num_annotators, len(self.classes_))
         lazy = isinstance(data.features, LazyFeatures)
-        arguments = {**self.get_params(deep=False), "seed": None}.values()
-        # A configuration by its text, as it may be changed in place; objects by their identity.
-        values = (str(x) if isinstance(x, (Mapping, list, tuple)) else x for x in arguments)
-        return (type(self), run.strategy, size, shape, lazy, *values)
+        return (type(self), run.strategy, size, shape, lazy, *arguments_of(self))
 
     def _build(self, data: TrainingData) -> CompiledNetwork:
         base = self._make_base(data.features.shape[1:], len(self.classes_))
-        layer = Standardise(square_root=self.standardise == "square_root", name="standardise")
+        layer = standardise_layer(self.standardise)
         inputs = keras.Input(data.features.shape[1:], name="features")
         outputs = base(layer(inputs))
         model = self._model(keras.Model(inputs, outputs, name="classifier"), data)
         name = type(self).__name__.lower()
-        whole_model = keras.Model(inputs, {"probabilities": outputs}, name=name)
-        return CompiledNetwork(model, whole_model, base, layer)
+        whole = keras.Model(inputs, {"probabilities": outputs}, name=name)
+        return CompiledNetwork(model, whole, base, layer)
 
     def _compile(self, network: CompiledNetwork, run: Run) -> None:
         """Compiles what is trained."""
         self._compile_model(network.model, network.steps, self.learning_rate, run)
 
     def _set_targets(self, network: CompiledNetwork, data: TrainingData) -> None:
-        """Sets what the network is trained on."""
-        raise NotImplementedError
+        """Sets what the network is trained on, by default the shares of each class's votes."""
+        votes = data.annotations.vote_counts()
+        network.model.set_targets(votes / votes.sum(axis=1, keepdims=True))
 
     def _train(self, network: CompiledNetwork, data: TrainingData, run: Run) -> Network:
         """Trains a network that has just been started, and returns the history."""
@@ -199,7 +196,7 @@ class NetworkClassifier(CrowdEstimator):
         """Changes how a network starts after an attempt that failed."""
 
     def _finish(self, network: CompiledNetwork, data: TrainingData) -> None:
-        """Reads results off the trained network."""
+        """Sets the results of the trained network."""
 
     # ----------------------------------------------------------------- fit
 
@@ -217,12 +214,10 @@ class NetworkClassifier(CrowdEstimator):
         restarts = getattr(self, "restarts", 0)
         for attempt in range(restarts + 1):
             self._start(network, data, (self.seed + _RESTART_SEEDS * attempt) % 2**31)
+            stage = run
             if attempt:
                 self._start_again(network)
-            if attempt:
                 stage = run.stage(f"restart-{attempt}")
-            else:
-                stage = run
             history = self._train(network, data, stage)
             if not self._fails(data, last=attempt == restarts):
                 break
@@ -240,7 +235,7 @@ class NetworkClassifier(CrowdEstimator):
         return self._network
 
     def _compiled(self, data: TrainingData, run: Run) -> Network:
-        # Room first: what predicted with an earlier network keeps that one's memory.
+        # This frees memory first: compiled predictions keep an earlier network.
         self._functions = self._network = None
         with run.scope():
             network = self._build(data)
@@ -333,22 +328,23 @@ class NetworkClassifier(CrowdEstimator):
     def _make_base(self, input_shape: tuple[int, ...], num_classes: int) -> keras.Model:
         """Returns the base classifier: a named one, a copy of the user's, or a function's."""
         base = configuration("base", self.base, BASES)
-        if callable(base):
-            if isinstance(base, keras.Model):
-                warn_redrawn(base, "base", pretrained=self.pretrained)
-                base = copy_network(base, "base", input_shape)
-            else:
-                base = made_by(base, "base", input_shape, num_classes)
-            return bases.with_softmax(base, input_shape, num_classes)
-        return bases.build_base(base, input_shape, num_classes, self.seed)
+        if not callable(base):
+            return bases.build_base(base, input_shape, num_classes)
+        if isinstance(base, keras.Model):
+            warn_redrawn(base, "base", pretrained=self.pretrained)
+            base = copy_network(base, "base", input_shape)
+        else:
+            base = made_by(base, "base", input_shape, num_classes)
+        return bases.with_softmax(base, input_shape, num_classes)
 
     def _augmentation(self) -> Callable[[Tensor, Tensor], Tensor] | None:
         if not self.augment:
             return None
-        if len(self.feature_shape_) != 3:
+        shape = tuple(self.feature_shape_)
+        if len(shape) != 3 or min(shape[:2]) <= PADDING:
             raise DataError(
-                "augment: expected images [height, width, channels], received features of shape"
-                f" {tuple(self.feature_shape_)}"
+                f"augment: expected images [height, width, channels] of more than {PADDING} pixels"
+                f" a side, received features of shape {shape}"
             )
         return crop_and_flip
 

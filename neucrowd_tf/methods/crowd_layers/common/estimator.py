@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
 import keras
 import numpy as np
@@ -24,22 +25,25 @@ from neucrowd_tf.methods.crowd_layers.common.imbalance import (
     resampled_multiplicities,
 )
 from neucrowd_tf.methods.crowd_layers.common.model import AnnotationModel
-from neucrowd_tf.methods.crowd_layers.common.network import CompiledNetwork
+from neucrowd_tf.methods.crowd_layers.common.network import (
+    CompiledNetwork,
+    float32_output,
+    standardise_layer,
+)
 from neucrowd_tf.methods.crowd_layers.common.prediction import rows_at_once
 from neucrowd_tf.nn.embedding_networks import make_optimizer
-from neucrowd_tf.nn.standardise import Standardise
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.features import LazyFeatures, blocks_of, in_blocks
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.state import from_snapshot, load_snapshot, snapshot
 
 _CELLS_AT_ONCE = 1 << 23
-# What gathering the weights of one annotation costs, in cells of a matrix product.
+# Cost of gathering the weights of one annotation, in cells of a matrix product.
 _GATHERING = 20
-# A class is lost where a fit predicts it for fewer than this share of the instances that annotators
-# agree on as such: a lost class may keep one or two of them by chance.
+# A class is lost if a fit predicts it for fewer than this share of the instances whose annotators
+# agree on it: a lost class may keep one or two of them by chance.
 _LOST = 0.2
-# A class is worth a new start from this share of its even part of the instances.
+# A lost class restarts a fit if annotators agree on it for this share of N / C instances.
 _WORTH_A_RESTART = 0.1
 
 
@@ -70,7 +74,7 @@ def lost_classes(agreed: Array, predicted: Array, num_classes: int) -> Mask:
 class CrowdLayerBase(NetworkClassifier):
     """A classifier trained end to end on annotators' labels.
 
-    A head says what each annotator would answer. A subclass makes the head in `_head`.
+    A head predicts each annotator's label. A subclass makes the head in `_head`.
 
     Attributes:
         model_: Keras model from raw features to {"probabilities" `[None, C]`, "annotators" `[None,
@@ -103,30 +107,22 @@ class CrowdLayerBase(NetworkClassifier):
         " them.",
     ] = None
 
-    # Whether what is trained takes standardised features, which are made once a fit rather than in
-    # each step; where features are changed as they are (augmented, mixed) it takes them raw.
+    # Whether the trained network takes standardised features, which are made once per fit and not
+    # in each step. If features are augmented or mixed, it takes them raw.
     standardised_once: ClassVar[bool] = True
 
-    # Whether answers depend on the instance as well as on its class, so that the corners of the
-    # simplex alone say nothing of an annotator.
+    # Whether an annotator's labels depend on the instance as well as on its class, so that the
+    # head's outputs at the corners of the simplex do not describe the annotator.
     sees_instances: ClassVar[bool] = False
-    # Whether the head takes the features before the base's last dense layer, too; the loss then
-    # goes over single annotations.
+    # Whether the head also takes the features before the base's last dense layer; the loss is then
+    # computed for single annotations.
     shares_features: ClassVar[bool] = False
 
-    def snapshot(self) -> Fields:
-        """Returns the fitted state; see `neucrowd_tf.training.state.snapshot`."""
-        return snapshot(self)
+    snapshot = snapshot
+    from_snapshot = from_snapshot
+    load_snapshot = load_snapshot
 
-    def from_snapshot(self, state: Fields) -> Self:
-        """Returns a fitted estimator of its own that is as this one was then."""
-        return from_snapshot(self, state)  # type: ignore[no-any-return]
-
-    def load_snapshot(self, state: Fields) -> Self:
-        """Takes a snapshot's state in place."""
-        return load_snapshot(self, state)  # type: ignore[no-any-return]
-
-    # How many annotations later fits within `reused()` may have, whose network is the first one's.
+    # Annotations that later fits within `reused()` may have, which share the first one's network.
     annotations_expected = 0
 
     # ----------------------------------------------------------------- what a subclass provides
@@ -158,28 +154,23 @@ class CrowdLayerBase(NetworkClassifier):
         return (*super()._spec(data, run), self._few_cells(data), *options)
 
     def _build(self, data: TrainingData) -> CompiledNetwork:
-        annotators = data.annotations.num_annotators
         classes = len(self.classes_)
         base = self._make_base(data.features.shape[1:], classes)
         inputs = keras.Input(data.features.shape[1:], name="features")
-        layer = Standardise(square_root=self.standardise == "square_root", name="standardise")
-        head = self._head(annotators, classes)
+        layer = standardise_layer(self.standardise)
+        head = self._head(data.annotations.num_annotators, classes)
         standardised = layer(inputs)
         lazy = isinstance(data.features, LazyFeatures)
         once = self.standardised_once and not self.augment and not lazy
-        if once:
-            network_input = standardised
-        else:
-            network_input = inputs
         logits, probabilities = self._graph(base, standardised, head)
-        logits = keras.layers.Activation("linear", dtype="float32", name="annotator_logits")(logits)
-        answers = keras.layers.Softmax(dtype="float32", name="annotators")(logits)
-        probabilities = keras.layers.Activation("linear", dtype="float32", name="probabilities")(
-            probabilities
-        )
-        network = keras.Model(network_input, head.input, name="network")
-        kind, options = self._annotation_model(data)
-        model = kind(
+        logits = float32_output("annotator_logits", logits)
+        outputs = {
+            "annotators": keras.layers.Softmax(dtype="float32", name="annotators")(logits),
+            "probabilities": float32_output("probabilities", probabilities),
+        }
+        network = keras.Model(standardised if once else inputs, head.input, name="network")
+        model_class, options = self._annotation_model(data)
+        model = model_class(
             network,
             head,
             data.features,
@@ -188,9 +179,8 @@ class CrowdLayerBase(NetworkClassifier):
             augment=self._augmentation(),
             **options,
         )
-        outputs = {"probabilities": probabilities, "annotators": answers}
         whole = keras.Model(inputs, outputs, name=type(self).__name__.lower())
-        return CompiledNetwork(model, whole, base, layer, once)
+        return CompiledNetwork(model, whole, base, layer, standardised=once)
 
     def _compile(self, network: CompiledNetwork, run: Run) -> None:
         super()._compile(network, run)
@@ -224,40 +214,39 @@ class CrowdLayerBase(NetworkClassifier):
         named = np.bincount(agreed, minlength=votes.shape[1])
         enough = max(1.0, _WORTH_A_RESTART * named.sum() / len(named))
         predicted = self._predict_proba(data.features).argmax(axis=1)[labelled]
-        missed = lost_classes(agreed, predicted, len(named))
-        lost = np.flatnonzero(missed)
-        fails = bool((missed & (named >= enough)).any())
+        lost = np.flatnonzero(lost_classes(agreed, predicted, len(named)))
+        fails = bool((named[lost] >= enough).any())
         if len(lost) and (last or not fails):
             warn(
                 f"{type(self).__name__} predicts hardly any training instance as"
-                f" {', '.join(map(repr, self.classes_[lost].tolist()))}, which annotators agree on"
-                f" for {int(named[lost].sum())} of {len(predicted)}, or has it for another: train"
-                ' longer, or with imbalance="reweighting"',
+                f" {', '.join(map(repr, self.classes_[lost].tolist()))}, or predicts another class"
+                f" instead. Annotators agree on it for {int(named[lost].sum())} of {len(predicted)}"
+                ' instances. Train longer, or with imbalance="reweighting".',
                 UserWarning,
                 stacklevel=2,
             )
         return fails
 
     def _few_cells(self, data: TrainingData) -> bool:
-        """Returns whether gathering weights for each annotation costs least.
+        """Returns whether weights are gathered for each annotation, which few cells have.
 
-        It does if few cells have a label; otherwise a product with all annotators' weights costs
-        less.
+        Otherwise a product with all annotators' weights costs less. It has room for one label of an
+        instance by an annotator.
         """
-        if self.shares_features:
+        crowd = data.annotations
+        most = max(crowd.num_annotations, self.annotations_expected)
+        if self.shares_features or most * _GATHERING < math.prod(crowd.shape):
             return True
-        cells = data.annotations.num_instances * data.annotations.num_annotators
-        most = max(data.annotations.num_annotations, self.annotations_expected)
-        return most * _GATHERING < cells
+        return int(crowd.cells().sum()) < crowd.num_annotations
 
     def _finish(self, network: CompiledNetwork, data: TrainingData) -> None:
         self.confusion_matrices_ = self._confusion_matrices(network, data)
 
     def _confusion_matrices(self, network: CompiledNetwork, data: TrainingData) -> Floats32:
-        """Returns what each annotator would answer if the class were certain.
+        """Returns each annotator's probabilities of labels if the class is certain, `[R, C, C]`.
 
-        Where answers depend on the instance, it is the mean answer over the training instances,
-        weighted with the classifier's probability of the true class.
+        If labels depend on the instance, it is the mean over the training instances, weighted with
+        the classifier's probability of the true class.
         """
         classes = len(self.classes_)
         annotators = data.annotations.num_annotators
@@ -278,15 +267,15 @@ class CrowdLayerBase(NetworkClassifier):
     # ----------------------------------------------------------------- use
 
     def predict_annotators(self, features: ArrayLike) -> Floats32:
-        """Returns how likely each annotator gives each label to each instance.
+        """Returns the probability of each annotator's labels, `[M, R, C]` float32.
 
-        It is `[M, R, C]` float32 and sums to one over C.
+        It sums to one over C. For many annotators pass a part of the instances at a time and reduce
+        the result.
 
-        It is computed in blocks of instances; for many annotators pass a part of the instances at a
-        time and reduce it.
+        Args:
+            features: `[M, ...]` raw features.
         """
         _, annotators, classes = self.model_.output["annotators"].shape
         rows = rows_at_once(self.feature_shape_, _CELLS_AT_ONCE // (annotators * classes))
-        return in_blocks(
-            lambda block: self._outputs("annotators", block), self._check_fitted(features), rows
-        )
+        x = self._check_fitted(features)
+        return in_blocks(lambda block: self._outputs("annotators", block), x, rows)

@@ -1,4 +1,4 @@
-"""The loss and metrics of the labels that there are, for a user's Keras model."""
+"""The loss and metrics of labels that are not missing, for a user's Keras model."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from neucrowd_tf.declare.types import Fields, Tensor
+from neucrowd_tf.methods.crowd_layers.common.head import float_type
 from neucrowd_tf.methods.crowd_layers.common.losses import annotation_losses
 
 
@@ -35,9 +36,8 @@ def given_labels(
     """
     labels = tf.convert_to_tensor(y_true)
     predictions = tf.identity(y_pred)  # without Keras' mask: -1 marks labels that do not count
-    rank = predictions.shape.rank
     # Keras gives codes [B] a column.
-    if labels.shape.rank == rank and labels.shape[-1] in (1, None):
+    if labels.shape.rank == predictions.shape.rank and labels.shape[-1] in (1, None):
         labels = tf.squeeze(labels, -1)
     if not labels.shape.is_compatible_with(predictions.shape[:-1]):
         raise ValueError(
@@ -45,52 +45,55 @@ def given_labels(
             f" {predictions.shape[:-1]}, received {labels.shape}. To compare with true labels, give"
             " the model a second output, the class probabilities."
         )
+    codes, weights = _checked_codes(user, labels, tf.shape(predictions)[-1], dtype)
+    if sample_weight is not None:
+        weights *= _label_weights(user, sample_weight, weights.shape, dtype)
+    return codes, predictions, weights
+
+
+def _checked_codes(
+    user: str, labels: Tensor, num_classes: Tensor, dtype: str
+) -> tuple[Tensor, Tensor]:
+    """Returns codes and weights `[...]`: 1, 0 of a missing label, or NaN of one without a class."""
     if not labels.dtype.is_floating:
         labels = tf.cast(labels, tf.int64)
-    classes = tf.cast(tf.shape(predictions)[-1], labels.dtype)
-    usable = (labels >= -1) & (labels < classes)
+    usable = (labels >= -1) & (labels < tf.cast(num_classes, labels.dtype))
     codes = tf.cast(labels, tf.int32)
     if labels.dtype.is_floating:
         usable &= tf.cast(codes, labels.dtype) == labels
     message = f"{user}: a label is no code below the number of classes; -1 is missing."
     tf.debugging.Assert(tf.reduce_all(usable), [message])
-    weights = tf.where(usable, tf.cast(codes >= 0, dtype), tf.constant(math.nan, dtype))
-    if sample_weight is None:
-        return codes, predictions, weights
-    factor = tf.cast(sample_weight, dtype)
-    if factor.shape.rank == 1 and weights.shape.rank != 1:
+    return codes, tf.where(usable, tf.cast(codes >= 0, dtype), tf.constant(math.nan, dtype))
+
+
+def _label_weights(user: str, sample_weight: Tensor, shape: tf.TensorShape, dtype: str) -> Tensor:
+    """Returns weights of labels, or of instances, that can be multiplied by those in this shape."""
+    weights = tf.cast(sample_weight, dtype)
+    if weights.shape.rank == 1 and shape.rank != 1:
         raise ValueError(
-            f"{user}: sample_weight has the shape [B] where labels have {weights.shape}. If it"
+            f"{user}: sample_weight has the shape [B] where labels have {shape}. If it"
             " comes from class_weight of fit, Keras weighs items by a column of their labels: use"
             " AnnotationLoss(class_weight=...) instead. If these are weights of items, pass"
             " sample_weight[:, None]."
         )
-    if factor.shape.rank < weights.shape.rank:
-        factor = factor[(..., *[None] * (weights.shape.rank - factor.shape.rank))]
-    sizes = zip(factor.shape, weights.shape, strict=False)
-    unequal = [(size, wanted) for size, wanted in sizes if None not in (size, wanted)]
-    if factor.shape.rank != weights.shape.rank or any(
-        size not in (1, wanted) for size, wanted in unequal
-    ):
+    received = weights.shape
+    if received.rank < shape.rank:
+        weights = weights[(..., *[None] * (shape.rank - received.rank))]
+    fits = weights.shape.rank == shape.rank
+    for size, expected in zip(weights.shape, shape, strict=False):
+        fits = fits and (size in (None, 1) or expected in (None, size))
+    if not fits:
         raise ValueError(
-            f"{user}: sample_weight has the shape {tf.convert_to_tensor(sample_weight).shape} where"
-            f" labels have {weights.shape}. Give a weight to each label, in the labels' shape, or"
-            " to each item, [B, 1]; for weights of classes use AnnotationLoss(class_weight=...)."
+            f"{user}: sample_weight has the shape {received} where labels have {shape}. Give a"
+            " weight to each label, in the labels' shape, or to each item, [B, 1]; for weights of"
+            " classes use AnnotationLoss(class_weight=...)."
         )
-    return codes, predictions, weights * factor
-
-
-def _float_type(dtype: object) -> str:
-    """Returns float64 of such a dtype or policy, else float32; None is Keras' float type."""
-    policy = keras.dtype_policies.get(dtype or keras.config.floatx())
-    if policy.compute_dtype == "float64":
-        return "float64"
-    return "float32"
+    return weights
 
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
 class AnnotationLoss(keras.losses.Loss):
-    """The loss of the labels that there are.
+    """The loss of the labels that are not missing.
 
     Labels are class codes `[B, R]`, -1 for a missing label, and predictions are logits
     `[B, R, C]`; or `[B]` and `[B, C]`, or `[B, T, R]` and `[B, T, R, C]`. It is computed in
@@ -103,10 +106,11 @@ class AnnotationLoss(keras.losses.Loss):
             over labels, divided by the replicas of a strategy as Keras does; "sum"; or "none", the
             weighted losses in the labels' shape, 0 where one is missing.
         class_weight: `[C]` weights of labels by class, or a mapping from some codes; others weigh
-            1. `class_weight` of `fit` is an error, as Keras would take it for items.
-        labels_per_item: labels of an item on average. A batch's mean is then the sum of its losses
-            over so many labels an item, so that Keras' mean over batches is that over all labels,
-            and a batch with few or no labels weighs little. None divides by the batch's own labels.
+            1. `class_weight` of `fit` is an error, as Keras would treat it as weights of items.
+        labels_per_item: average number of labels per item. A batch's mean is then the sum of its
+            losses divided by this number for each item, so that Keras' mean over batches is the
+            mean over all labels, and a batch with few labels weighs little. None divides by the
+            number of the batch's own labels.
 
     Raises:
         ValueError: an argument that cannot be used.
@@ -115,6 +119,7 @@ class AnnotationLoss(keras.losses.Loss):
     def __init__(
         self,
         gamma: float = 0.0,
+        *,
         log_probabilities: bool = False,
         reduction: str | None = "mean_with_sample_weight",
         name: str = "annotation_loss",
@@ -122,23 +127,23 @@ class AnnotationLoss(keras.losses.Loss):
         class_weight: Sequence[float] | Mapping[int, float] | None = None,
         labels_per_item: float | None = None,
     ) -> None:
-        if reduction in ("sum_over_batch_size", "mean", "mean_with_sample_weight"):
-            if labels_per_item is None:
-                reduction = "mean_with_sample_weight"
-            else:
-                reduction = "mean"
-        elif labels_per_item is not None:
-            raise ValueError(f"labels_per_item: has no effect with reduction={reduction!r}")
-        if labels_per_item is not None and not 0 < labels_per_item < math.inf:
-            raise ValueError(f"labels_per_item: expected a number above 0, got {labels_per_item!r}")
-        super().__init__(name=name, reduction=reduction, dtype=_float_type(dtype))
+        is_mean = reduction in ("sum_over_batch_size", "mean", "mean_with_sample_weight")
+        if labels_per_item is not None:
+            if not is_mean:
+                raise ValueError(f"labels_per_item: has no effect with reduction={reduction!r}")
+            if not 0 < labels_per_item < math.inf:
+                raise ValueError(
+                    f"labels_per_item: expected a number above 0, got {labels_per_item!r}"
+                )
+            labels_per_item = float(labels_per_item)
+            reduction = "mean"
+        elif is_mean:
+            reduction = "mean_with_sample_weight"
+        super().__init__(name=name, reduction=reduction, dtype=float_type(dtype))
         self.gamma = gamma
         self.log_probabilities = log_probabilities
         self.class_weight = _checked(class_weight)
-        if labels_per_item is None:
-            self.labels_per_item = None
-        else:
-            self.labels_per_item = float(labels_per_item)
+        self.labels_per_item = labels_per_item
 
     @tf.autograph.experimental.do_not_convert  # as Keras' own in a tf.function
     def __call__(self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor = None) -> Tensor:
@@ -223,10 +228,10 @@ class _LabelMean(keras.metrics.Mean):
     """
 
     def __init__(self, name: str, dtype: object = None) -> None:
-        super().__init__(name=name, dtype=_float_type(dtype))
+        super().__init__(name=name, dtype=float_type(dtype))
 
     def figures(self, labels: Tensor, predictions: Tensor) -> Any:
-        """Returns the figure of each label, as codes `[...]` and predictions `[..., C]` say."""
+        """Returns the figure `[...]` of labels, from codes `[...]` and predictions `[..., C]`."""
         raise NotImplementedError
 
     @tf.autograph.experimental.do_not_convert
@@ -276,7 +281,7 @@ class AnnotationLogLoss(_LabelMean):
     """
 
     def __init__(
-        self, from_logits: bool = True, name: str = "annotation_log_loss", dtype: object = None
+        self, *, from_logits: bool = True, name: str = "annotation_log_loss", dtype: object = None
     ) -> None:
         super().__init__(name, dtype)
         self.from_logits = from_logits

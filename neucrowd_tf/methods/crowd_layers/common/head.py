@@ -1,4 +1,4 @@
-"""What annotator heads share: from what a classifier says to what each annotator would answer."""
+"""The base of annotator heads: from a classifier's probabilities to each annotator's label."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from keras import ops
 from neucrowd_tf.declare.types import Fields, Floats32, Tensor
 from neucrowd_tf.nn.keras_private import maker_of
 
-# Activations of which no sum over classes is 1: the layer gives logits or features.
+# Activations whose outputs do not sum to one over classes: they are logits or features.
 _UNNORMALISED = ("linear", "relu", "leaky_relu", "gelu", "silu", "elu", "tanh", "log_softmax")
 
 # Positions among a batch's instances, and codes of annotators, `[K]` each.
@@ -29,9 +29,9 @@ class LayerOptions(TypedDict, total=False):
 class AnnotatorHead(keras.layers.Layer):
     """Base of the heads: class probabilities `[B, C]` to logits `[B, R, C]`.
 
-    The softmax of an annotator's logits is how likely the annotator gives each label. Called with
-    cells too, a head gives `[K, C]`, the logits of these alone; then nothing is computed for the
-    other annotators. Sequences `[B, T, C]` give `[B, T, R, C]`.
+    The softmax of an annotator's logits has the probability that the annotator gives each label.
+    Called with cells too, a head returns only their logits `[K, C]`, and computes nothing for other
+    annotators. Sequences `[B, T, C]` give `[B, T, R, C]`.
 
     A head makes its weights in `build` with `annotator_weight`. It implements `logits`, one formula
     for all annotators and for cells, with `of_instances`, `of_annotators` and `product`. Its
@@ -40,8 +40,8 @@ class AnnotatorHead(keras.layers.Layer):
     on to the layer is called `kwargs`; other heads define `get_config`.
 
     Attributes:
-        log_probabilities: whether the outputs are log-probabilities that a loss takes as they are,
-            without a softmax over an annotator's labels.
+        log_probabilities: whether the outputs are log-probabilities, which a loss uses without a
+            softmax over an annotator's labels.
         takes_probabilities: whether the first input has class probabilities. A layer that cannot
             give them, such as a dense layer without activation, is then an error.
     """
@@ -51,10 +51,7 @@ class AnnotatorHead(keras.layers.Layer):
 
     def __init__(self, num_annotators: int, **kwargs: Unpack[LayerOptions]) -> None:
         check_int("num_annotators", num_annotators)
-        policy = keras.dtype_policies.get(kwargs.get("dtype") or keras.config.floatx())
-        double = policy.compute_dtype == "float64"
-        # Logarithms of small probabilities have no room in half precision.
-        super().__init__(**{**kwargs, "dtype": "float64" if double else "float32"})
+        super().__init__(**{**kwargs, "dtype": float_type(kwargs.get("dtype"))})
         self.num_annotators = num_annotators
 
     def annotator_weight(self, name: str, shape: tuple[int, ...], initializer: object) -> Tensor:
@@ -75,13 +72,15 @@ class AnnotatorHead(keras.layers.Layer):
     def call(self, inputs: Tensor, cells: Cells | None = None) -> Tensor:
         inputs = keras.tree.map_structure(lambda x: ops.cast(x, self.compute_dtype), inputs)
         leading = self._leading(inputs)
-        if cells is None and len(leading) > 1:
-            flat = keras.tree.map_structure(lambda x: ops.reshape(x, (-1, x.shape[-1])), inputs)
-            logits = self.logits(flat, None)
-            self._add_penalty(flat)
-            return ops.reshape(logits, (*leading, *logits.shape[1:]))
+        are_sequences = cells is None and len(leading) > 1
+        if are_sequences:
+            inputs = keras.tree.map_structure(lambda x: ops.reshape(x, (-1, x.shape[-1])), inputs)
         logits = self.logits(inputs, cells)
-        self._add_penalty(inputs)
+        penalty = self.penalty(inputs)
+        if not isinstance(penalty, float):
+            self.add_loss(ops.cast(penalty, keras.config.floatx()))
+        if are_sequences:
+            return ops.reshape(logits, (*leading, *logits.shape[1:]))
         return logits
 
     def _leading(self, inputs: Tensor) -> tuple[Tensor, ...]:
@@ -95,11 +94,6 @@ class AnnotatorHead(keras.layers.Layer):
                 f" received {shapes}. Flatten what has more dimensions."
             )
         return tuple(ops.shape(tensors[0])[:-1])
-
-    def _add_penalty(self, inputs: Tensor) -> None:
-        penalty = self.penalty(inputs)
-        if not isinstance(penalty, float):
-            self.add_loss(ops.cast(penalty, keras.config.floatx()))
 
     def compute_output_spec(self, *args: object, **kwargs: object) -> Tensor:
         """Returns what `call` gives; see `compute_output_shape`.
@@ -144,10 +138,21 @@ def _check_probabilities(head: str, inputs: Tensor) -> None:
         )
 
 
-def stacked_identity(num_classes: int, scale: float = 1.0, beside: float = 0.0) -> Tensor:
-    """Returns an initialiser of `[R, C, C]`: `scale` on each diagonal and `beside` elsewhere."""
+def float_type(dtype: object) -> str:
+    """Returns "float64" of such a dtype or policy, else "float32"; None is Keras' float type.
+
+    Half precision is too coarse for logarithms of small probabilities.
+    """
+    policy = keras.dtype_policies.get(dtype or keras.config.floatx())
+    if policy.compute_dtype == "float64":
+        return "float64"
+    return "float32"
+
+
+def stacked_identity(num_classes: int, scale: float = 1.0, off_diagonal: float = 0.0) -> Tensor:
+    """Returns an initialiser of `[R, C, C]`: `scale` on each diagonal, `off_diagonal` elsewhere."""
     eye = np.eye(num_classes)
-    return keras.initializers.Constant((scale * eye + beside * (1.0 - eye)).tolist())
+    return keras.initializers.Constant((scale * eye + off_diagonal * (1.0 - eye)).tolist())
 
 
 def of_instances(values: Tensor, cells: Cells | None) -> Tensor:
@@ -160,7 +165,7 @@ def of_instances(values: Tensor, cells: Cells | None) -> Tensor:
 def of_annotators(weights: Tensor, cells: Cells | None) -> Tensor:
     """Returns the weights `[R, ...]` of all annotators, or `[K, ...]` of the cells' ones."""
     if cells is None:
-        return ops.convert_to_tensor(weights)
+        return weights
     return ops.take(weights, cells[1], axis=0)
 
 
@@ -174,9 +179,9 @@ def product(inputs: Tensor, matrices: Tensor, cells: Cells | None) -> Tensor:
 
 
 def certain_answers(head: AnnotatorHead, num_classes: int) -> Floats32:
-    """Returns `[R, C true, C observed]`: each annotator's answers if the class is certain.
+    """Returns each annotator's probabilities of labels if the class is certain.
 
-    These are the head's at the corners of the simplex.
+    It is `[R, C true, C observed]`, the softmax of the head's logits at the corners of the simplex.
     """
     answers = ops.softmax(head(np.eye(num_classes, dtype=np.float32)), axis=-1)
     return np.ascontiguousarray(np.asarray(answers, dtype=np.float32).transpose(1, 0, 2))

@@ -12,28 +12,25 @@ from neucrowd_tf.errors import UsageError
 
 CLASS_WEIGHT = none | Constraint(
     "class names with numbers from 0",
-    lambda value: (
-        isinstance(value, Mapping) and all(number(least=0).holds(each) for each in value.values())
-    ),
+    lambda value: isinstance(value, Mapping) and all(map(number(least=0).holds, value.values())),
 )
-# What the loss may do against imbalance. DASC's losses have the usual constants.
+# Losses against imbalance, with the usual constants.
 IMBALANCES = ("none", "resampling", "reweighting", "focal", "cb_focal")
 GAMMA = 2.0  # of the focal losses
 BETA = 0.9999  # of the class-balanced focal loss
 
 
-def class_weights(counts: Array, imbalance: str, beta: float = BETA) -> Floats32:
+def class_weights(counts: Array, imbalance: str) -> Floats32:
     """Returns the weight `[C]` of an annotation of each class.
 
     Args:
         counts: `[C]` annotations of each class.
         imbalance: "reweighting" and "resampling" give max N_c / N_c (section 4.1); "cb_focal" gives
-            (1 - beta) / (1 - beta^N_c), scaled so that the classes in use have mean weight 1;
-            others give 1.
-        beta: of the effective number of samples.
+            (1 - beta) / (1 - beta^N_c) with `BETA`, scaled so that the classes in use have mean
+            weight 1; others give 1.
 
     Returns:
-        float32; a class that nobody used has weight 1, as no annotation carries it.
+        float32; a class without annotations has weight 1, which no annotation carries.
 
     References:
         DASC, section 4.1; Cui et al. (2019), Class-balanced loss based on effective number of
@@ -45,7 +42,7 @@ def class_weights(counts: Array, imbalance: str, beta: float = BETA) -> Floats32
     if imbalance in ("reweighting", "resampling"):
         weights[used] = n.max() / n[used]
     elif imbalance == "cb_focal":
-        weights[used] = (1.0 - beta) / (1.0 - beta ** n[used])
+        weights[used] = (1.0 - BETA) / (1.0 - BETA ** n[used])
         weights[used] /= weights[used].mean()
     return weights.astype(np.float32)
 
@@ -79,11 +76,12 @@ def class_weight_of(class_weight: Mapping[Hashable, float] | None, classes: Arra
     Raises:
         UsageError: a name that no class has.
     """
-    weights = {str(name): float(weight) for name, weight in (class_weight or {}).items()}
     names = list(map(str, classes.tolist()))
-    unknown = [name for name in weights if name not in names]
-    if unknown:
-        raise UsageError(
-            f"class_weight: no class is named {unknown[0]!r}. There are {', '.join(names)}."
-        )
-    return np.array([weights.get(name, 1.0) for name in names], np.float32)
+    weights = np.ones(len(names), np.float32)
+    for key, weight in (class_weight or {}).items():
+        if str(key) not in names:
+            raise UsageError(
+                f"class_weight: no class is named {str(key)!r}. There are {', '.join(names)}."
+            )
+        weights[names.index(str(key))] = weight
+    return weights

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Unpack
+from typing import Annotated, ClassVar, Unpack
 
 import keras
 import numpy as np
 import tensorflow as tf
 from keras import ops
 
+from neucrowd_tf.declare.declarations import number, whole
 from neucrowd_tf.declare.types import Shape, Tensor
 from neucrowd_tf.methods.crowd_layers.common.head import (
     AnnotatorHead,
@@ -19,11 +20,20 @@ from neucrowd_tf.methods.crowd_layers.common.head import (
     check_int,
 )
 
+EmbeddingSize = Annotated[int, whole(1), "size of the embeddings of instances and annotators."]
+StartingAccuracy = Annotated[
+    float, number(above=0, below=1), "accuracy with which annotators start."
+]
+
 
 def right_at_first(eta: float, num_classes: int) -> Tensor:
     """Returns an initialiser of biases `[C * C]` with which annotators are right with `eta`.
 
     They are `log(eta (C - 1) / (1 - eta))` times the identity, before the softmax over a row.
+
+    Args:
+        eta: probability of a right label, above 0 and below 1.
+        num_classes: C.
 
     References:
         Herde, Huseljic and Sick (2023), eq. 19.
@@ -50,9 +60,9 @@ def batch_norm(dtype: str) -> keras.layers.BatchNormalization:
 class InstanceConfusion(AnnotatorHead):
     """Base of heads whose confusion matrices depend on the instance.
 
-    They take `[p [B, C], h [B, d]]`, class probabilities and shared features, and give log answers
-    `log sum_c p_c P(y | c, h, annotator)`. A subclass turns embedded pairs into what the matrices'
-    logits are made of in `_joined`.
+    They take `[p [B, C], h [B, d]]`, class probabilities and shared features, and give
+    `log sum_c p_c P(y | c, h, annotator)`. A subclass joins the embeddings of an instance and an
+    annotator in `_joined`; a dense layer turns the result into the matrix's logits.
 
     Args:
         num_annotators: R.
@@ -84,18 +94,16 @@ class InstanceConfusion(AnnotatorHead):
         self.eta = eta
         self.seed = seed
         self.instances = self._dense(embedding_size, "instances", 1)
-        self.output_layer = keras.layers.Dense(
-            num_classes**2,
-            kernel_initializer=_weak(seed + 2),
-            bias_initializer=right_at_first(eta, num_classes),
-            dtype=self.compute_dtype,
-            name="confusion",
-        )
+        bias = right_at_first(eta, num_classes)
+        self.output_layer = self._dense(num_classes**2, "confusion", 2, bias_initializer=bias)
 
-    def _dense(self, width: int, name: str, draw: int) -> keras.layers.Dense:
-        maker = _weak(self.seed + draw)
+    def _dense(self, width: int, name: str, draw: int, **options: object) -> keras.layers.Dense:
         return keras.layers.Dense(
-            width, kernel_initializer=maker, dtype=self.compute_dtype, name=name
+            width,
+            kernel_initializer=_weak(self.seed + draw),
+            dtype=self.compute_dtype,
+            name=name,
+            **options,
         )
 
     def build(self, input_shape: Shape) -> None:
@@ -105,7 +113,7 @@ class InstanceConfusion(AnnotatorHead):
 
     def annotators(self) -> Tensor:
         """Returns `[R, e]` embeddings."""
-        return ops.convert_to_tensor(self.annotator)[:, 0]
+        return self.annotator[:, 0]
 
     def _joined(self, instances: Tensor, annotators: Tensor) -> Tensor:
         """Returns `[K, e]` of K pairs of embeddings."""
@@ -122,16 +130,14 @@ class InstanceConfusion(AnnotatorHead):
             codes = ops.tile(ops.arange(self.num_annotators), (batch,))
             answers = self.logits(inputs, (rows, codes))
             return ops.reshape(answers, (-1, self.num_annotators, self.num_classes))
-        rows, who = cells
+        rows, annotators = cells
+        probabilities, features = inputs
         if self.detached:
-            features = ops.stop_gradient(inputs[1])
-        else:
-            features = inputs[1]
-        embedded = self.instances(features)
-        if not keras.backend.is_float_dtype(who.dtype):
-            who = ops.take(self.annotators(), who, axis=0)
-        matrices = self.output_layer(self._joined(ops.take(embedded, rows, axis=0), who))
+            features = ops.stop_gradient(features)
+        instances = ops.take(self.instances(features), rows, axis=0)
+        if not keras.backend.is_float_dtype(annotators.dtype):
+            annotators = ops.take(self.annotators(), annotators, axis=0)
+        matrices = self.output_layer(self._joined(instances, annotators))
         matrices = ops.reshape(matrices, (-1, self.num_classes, self.num_classes))
-        p = ops.take(inputs[0], rows, axis=0)
-        p = ops.log(ops.maximum(p, 1e-30))
-        return ops.logsumexp(p[:, :, None] + ops.log_softmax(matrices, axis=-1), axis=1)
+        log_p = ops.log(ops.maximum(ops.take(probabilities, rows, axis=0), 1e-30))
+        return ops.logsumexp(log_p[:, :, None] + ops.log_softmax(matrices, axis=-1), axis=1)

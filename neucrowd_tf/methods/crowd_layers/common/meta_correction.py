@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ import tensorflow as tf
 
 from neucrowd_tf.declare.types import Codes32, Indices, Network, Tensor
 from neucrowd_tf.methods.crowd_layers.common.losses import annotation_losses
-from neucrowd_tf.methods.crowd_layers.common.model import AnnotationModel
+from neucrowd_tf.methods.crowd_layers.common.model import AnnotationModel, rows_variable
 
 
 def correction(gain: Tensor, matrices: Tensor, rate: Tensor) -> Tensor:
@@ -35,11 +36,11 @@ class CoupledModel(AnnotationModel):
 
     Args:
         network, head, features, gamma, augment: as of `AnnotationModel`; the network
-            gives both classifiers' probabilities. The head is `methods.ccc.CoupledHead`.
+            gives both classifiers' probabilities. The head is `ccc.CoupledHead`.
         members: each of the two classifiers on its own, from the same features.
-        groups: G.
-        rate: of the correction.
-        meta_batch: instances of the meta set a step.
+        groups: G, the number of groups of annotators.
+        rate: of the correction, see `correction`.
+        meta_batch: instances of the meta set per step.
     """
 
     whole_batch = True
@@ -62,15 +63,8 @@ class CoupledModel(AnnotationModel):
         self._groups = tf.Variable(
             tf.zeros([2, self.head.num_annotators], tf.int32), trainable=False, name="groups"
         )
-        self._meta = [
-            tf.Variable(
-                tf.zeros([2, 1], tf.int32),
-                shape=tf.TensorShape([2, None]),
-                trainable=False,
-                name=f"meta_{member}",
-            )
-            for member in range(2)
-        ]
+        # Instances and labels of each member's meta set.
+        self._meta = [rows_variable(tf.zeros([0, 2], tf.int32), f"meta_{i}") for i in range(2)]
 
     def stop_correcting(self) -> None:
         """Trains both as plain crowd layers from here on."""
@@ -83,8 +77,8 @@ class CoupledModel(AnnotationModel):
 
         A meta set is instances and labels; groups are `[R]`.
         """
-        for variable, (rows, labels) in zip(self._meta, meta, strict=True):
-            variable.assign(np.stack([rows, labels]).astype(np.int32))
+        for variable, columns in zip(self._meta, meta, strict=True):
+            variable.assign(np.stack(columns, axis=1).astype(np.int32))
         self._groups.assign(np.stack(groups))
         self._correcting.assign(True)
 
@@ -105,11 +99,12 @@ class CoupledModel(AnnotationModel):
         """Returns the weighted sum of each member's losses."""
         within, annotators, labels, weights = cells
         inputs = self.network(features, training=True)
-        members = self.head.member_cells(inputs, (within, annotators), tf.unstack(corrections))
-        first, second = members
-        first = tf.reduce_sum(weights * annotation_losses(labels, first, self.gamma))
-        second = tf.reduce_sum(weights * annotation_losses(labels, second, self.gamma))
-        return first, second
+        matrices = []
+        for member, added in zip(self.head.matrices, tf.unstack(corrections), strict=True):
+            matrices.append(member + added)
+        logits = self.head.member_logits(inputs, matrices, (within, annotators))
+        first, second = (annotation_losses(labels, member, self.gamma) for member in logits)
+        return tf.reduce_sum(weights * first), tf.reduce_sum(weights * second)
 
     def corrections(self, features: Tensor, cells: Tensor) -> Tensor:
         """Returns `[2, R, C, C]`: what each member's matrices are to be changed by in this step.
@@ -125,9 +120,8 @@ class CoupledModel(AnnotationModel):
         # LabelMe. Why: The gradient as written. Effect: not measured.
         classes = self.head.first.shape[-1]
         count = tf.math.divide_no_nan(1.0, tf.reduce_sum(cells[3]))
-        base: list[Tensor] = []
-        for member in self.members:
-            base += [weight.value for weight in member.trainable_variables]
+        members = itertools.chain(*(member.trainable_variables for member in self.members))
+        base = [weight.value for weight in members]
         zero = tf.zeros((2, self.groups, classes, classes))
         with tf.GradientTape() as outer:
             outer.watch(zero)
@@ -137,15 +131,16 @@ class CoupledModel(AnnotationModel):
                 losses = self._member_sums(features, cells, by_annotator)
                 loss = count * (losses[0] + losses[1])
             gradients = inner.gradient(loss, base, unconnected_gradients="zero")
-            wanted = self._meta_gradients(base, [tf.stop_gradient(g) for g in gradients])
-            pairs = zip(gradients, wanted, strict=True)
-            agreement = tf.add_n(
-                [tf.reduce_sum(gradient * tf.stop_gradient(meta)) for gradient, meta in pairs]
-            )
+            meta_gradients = self._meta_gradients(base, list(map(tf.stop_gradient, gradients)))
+            products = []
+            for gradient, meta in zip(gradients, meta_gradients, strict=True):
+                products.append(tf.reduce_sum(gradient * tf.stop_gradient(meta)))
+            agreement = tf.add_n(products)
         gain = outer.gradient(agreement, zero)
-        members = zip(tf.unstack(gain), self.head.matrices, strict=True)
-        added = tf.stack([correction(step, matrices, self.rate) for step, matrices in members])
-        return tf.gather(added, self._groups, batch_dims=1)
+        added = []
+        for step, matrices in zip(tf.unstack(gain), self.head.matrices, strict=True):
+            added.append(correction(step, matrices, self.rate))
+        return tf.gather(tf.stack(added), self._groups, batch_dims=1)
 
     def _meta_gradients(self, base: list[Network], gradients: list[Tensor]) -> list[Tensor]:
         """Returns the gradient of each member's loss on a batch of its meta set.
@@ -153,16 +148,14 @@ class CoupledModel(AnnotationModel):
         It is taken after a plain step against `gradients`.
         """
         rate = keras.ops.cast(self.optimizer.learning_rate, "float32")
-        stepped = [value - rate * gradient for value, gradient in zip(base, gradients, strict=True)]
+        stepped = (value - rate * gradient for value, gradient in zip(base, gradients, strict=True))
         collected: list[Tensor] = []
         for index, member in enumerate(self.members):
-            size = len(member.trainable_variables)
-            weights = stepped[:size]
-            stepped = stepped[size:]
+            weights = list(itertools.islice(stepped, len(member.trainable_variables)))
             meta = tf.convert_to_tensor(self._meta[index])
             seed = self._step_seed + tf.constant([0, index])
-            order = tf.argsort(tf.random.stateless_uniform([tf.shape(meta)[1]], seed))
-            rows, labels = tf.unstack(tf.gather(meta, order[: self.meta_batch], axis=1))
+            order = tf.argsort(tf.random.stateless_uniform([tf.shape(meta)[0]], seed))
+            rows, labels = tf.unstack(tf.gather(meta, order[: self.meta_batch]), axis=1)
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(weights)
                 probabilities, _ = member.stateless_call(

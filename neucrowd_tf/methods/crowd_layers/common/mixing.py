@@ -6,26 +6,23 @@ import tensorflow as tf
 
 from neucrowd_tf.declare.types import Tensor
 
+PADDING = 4  # the largest shift of an image, in pixels
 
-def crop_and_flip(images: Tensor, seed: Tensor, padding: int = 4) -> Tensor:
+
+def crop_and_flip(images: Tensor, seed: Tensor) -> Tensor:
     """Returns images that are shifted and half of the time mirrored, each in its own way.
 
-    Shifts are up to `padding` pixels; edges are reflected.
+    Shifts are up to `PADDING` pixels; edges are reflected.
 
     Args:
         images: `[B, height, width, channels]`.
         seed: `[2]` int32; the result is a function of it.
-        padding: the largest shift, in pixels.
     """
-    shape = tf.shape(images)
-    batch = shape[0]
-    height = shape[1]
-    width = shape[2]
-    padded = tf.pad(
-        images, [[0, 0], [padding, padding], [padding, padding], [0, 0]], mode="REFLECT"
-    )
+    batch, height, width, _ = tf.unstack(tf.shape(images))
+    edges = [PADDING, PADDING]
+    padded = tf.pad(images, [[0, 0], edges, edges, [0, 0]], mode="REFLECT")
     offsets = tf.random.stateless_uniform(
-        [batch, 2], seed=seed, maxval=2 * padding + 1, dtype=tf.int32
+        [batch, 2], seed=seed, maxval=2 * PADDING + 1, dtype=tf.int32
     )
     mirrored = tf.random.stateless_uniform([batch, 1], seed=seed + tf.constant([0x51, 0])) < 0.5
     columns = tf.range(width)[None]
@@ -36,13 +33,13 @@ def crop_and_flip(images: Tensor, seed: Tensor, padding: int = 4) -> Tensor:
 
 
 def mixing_draws(seed: Tensor, size: Tensor, alpha: float) -> tuple[Tensor, Tensor]:
-    """Returns a coefficient and a partner `[size]` for each example.
+    """Returns a share and the position of a partner for each of some values, `[size]` each.
 
-    The coefficients are Beta(alpha, alpha) shares, the partners a permutation.
+    The shares are drawn from Beta(alpha, alpha), the partners are a permutation.
 
     Args:
         seed: `[2]` int32, of the step.
-        size: how many.
+        size: number of values.
         alpha: above 0.
 
     References:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 
@@ -26,13 +25,14 @@ _BYTES_AT_ONCE = 1 << 23  # of features that are read for several steps
 class InstanceBatches:
     """The batches of N instances, which serve every fit on as many: making them costs about 80 ms.
 
-    An element is a step's seeds `[2]` and its instances `[B]`, which are a permutation of 0..N-1
-    for each epoch, a function of (seed, epoch). It is drawn on the host, as there is no kernel for
-    it on other devices. Of features that are not in memory, their blocks are between the two.
+    An element is a step's seeds `[2]` and its instances `[B]`. The instances of an epoch are a
+    permutation of 0..N-1, a function of (seed, epoch). It is drawn on the host, because other
+    devices have no kernel for it. Features that are not in memory are read into the element, as its
+    second of three parts.
 
-    An epoch has ceil(N / batch_size) steps of one size; where they do not divide N, the epoch's
-    first instances fill the last batch. Without replicas the element's type does not say B, so that
-    what is traced for one number of instances serves others.
+    An epoch has ceil(N / batch_size) steps of one size. If they do not divide N, the epoch's first
+    instances fill the last batch. Without replicas the element's type does not have B, so that a
+    step traced for one number of instances serves others.
 
     Args:
         num_instances: N.
@@ -61,14 +61,14 @@ class InstanceBatches:
             self._seed = tf.Variable(0, dtype=tf.int64, trainable=False, name="draw_seed")
 
     def make(self, first_step: int, seed: int) -> tf.data.Dataset:
-        """Returns the pipeline from a step on; one made before draws by this seed from now on."""
+        """Returns the pipeline from a step on; an earlier one draws by this seed from now on."""
         self._seed.assign(seed % 2**31)
         if first_step not in self._pipelines:
             at_once = _STEPS_AT_ONCE
             if self._features is not None:
                 bytes_of_step = 4 * self._size * math.prod(self._features.shape[1:])
                 at_once = max(1, min(at_once, _BYTES_AT_ONCE // bytes_of_step))
-            # Another thread's element a step would cost more than all of this does.
+            # One element per step from another thread would cost more than all of this.
             blocks = step_numbers(first_step, at_once).map(self._block(at_once))
             if self._features is not None:
                 blocks = blocks.prefetch(1)
@@ -86,27 +86,25 @@ class InstanceBatches:
         @tf.autograph.experimental.do_not_convert
         def block(first: Tensor) -> tuple[Tensor, ...]:
             step = (first + tf.range(at_once, dtype=tf.int64))[:, None]
+            length = self._size
             if self._on_host:
-                length = self._size + tf.minimum(first, 0)  # no constant
-            else:
-                length = self._size
-            within = (step % self.steps) * self._size + tf.range(length, dtype=tf.int64)
-            places = tf.cast(within % total, tf.int32)
+                length += tf.minimum(first, 0)  # no constant
+            positions = (step % self.steps) * self._size + tf.range(length, dtype=tf.int64)
+            positions %= total
             epoch = step // self.steps
-            seeds = tf.broadcast_to(tf.cast(self._seed, tf.uint32), tf.shape(epoch))
+            seed = tf.fill(tf.shape(epoch), tf.cast(self._seed, tf.uint32))
             padding = tf.fill(tf.shape(epoch), tf.constant(_PADDING, tf.uint32))
-            triples = tf.concat([padding, seeds, tf.cast(epoch, tf.uint32)], axis=1)
-            # `index_shuffle`, which takes one seed only.
+            triples = tf.concat([padding, seed, tf.cast(epoch, tf.uint32)], axis=1)
+            # What `index_shuffle` calls, which takes one seed only.
             rows = tf.raw_ops.RandomIndexShuffle(
-                index=tf.reshape(places, [-1]),
+                index=tf.reshape(tf.cast(positions, tf.int32), [-1]),
                 seed=tf.repeat(triples, length, axis=0),
                 max_index=total - 1,
                 rounds=4,
             )
-            rows = tf.reshape(rows, tf.shape(places))
-            rows.set_shape(places.shape)
-            number = epoch * total + tf.reduce_max(within % total, axis=1, keepdims=True)
-            seeds = tf.concat([tf.cast(seeds, tf.int32), tf.cast(number % 2**31, tf.int32)], axis=1)
+            rows = tf.ensure_shape(tf.reshape(rows, tf.shape(positions)), positions.shape)
+            number = (epoch * total + tf.reduce_max(positions, axis=1, keepdims=True)) % 2**31
+            seeds = tf.concat([tf.cast(seed, tf.int32), tf.cast(number, tf.int32)], axis=1)
             if features is None:
                 return seeds, rows
             values = tf.numpy_function(features.take, [tf.reshape(rows, [-1])], tf.float32)
@@ -154,8 +152,8 @@ class InstanceModel(keras.Model):
         super().__init__()
         self.trained = list(trained)
         self.augment = augment
-        # Not a weight: it is data, neither saved nor checkpointed; a variable, so that a refit
-        # brings its own, of as many instances as it has. Until then there are none.
+        # Not a weight: data, neither saved nor checkpointed. It is a variable, so that a refit can
+        # set its own, of any number of instances.
         if isinstance(features, tf.Variable):
             self.features = features
         else:
@@ -172,8 +170,8 @@ class InstanceModel(keras.Model):
 
         Args:
             features: `[N, ...]`.
-            change: a block as what is trained takes it.
-            rows: of a block.
+            change: returns a block in the form that the trained network takes.
+            rows: instances in a block.
         """
         if isinstance(self.features, tf.distribute.DistributedValues):
             self.features.assign(in_blocks(change, features, rows))
@@ -203,7 +201,7 @@ class InstanceModel(keras.Model):
         return [self.loss_tracker]
 
     def reset_metrics(self) -> None:
-        """As Keras' own, which takes three times as long: of a small fit's epoch a twentieth."""
+        """Resets the loss; Keras' own takes three times as long, a twentieth of a small epoch."""
         for variable in self.loss_tracker.variables:
             variable.value.assign(0.0, read_value=False)
 
@@ -215,14 +213,15 @@ class InstanceModel(keras.Model):
         Args:
             element: the step's seeds, the features if they are not in memory, and the instances.
         """
-        self._step_seed, *features, rows = element
-        if not features:
-            features = [tf.gather(self.features, rows)]
-        features = features[0]
+        self._step_seed, *values, rows = element
+        if values:
+            features = values[0]
+        else:
+            features = tf.gather(self.features, rows)
         if self.augment is not None:
             features = self.augment(features, self._step_seed)
         if self.whole_batch:
-            return (rows, features)
+            return rows, features
         return share_of((rows, features))
 
     def batch_loss(self, rows: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
@@ -234,11 +233,10 @@ class InstanceModel(keras.Model):
 
     def penalty(self) -> Tensor:
         """Returns the parts' weight penalties."""
-        losses = itertools.chain.from_iterable(layer.losses for layer in self.trained)
-        terms = [tf.cast(loss, tf.float32) for loss in losses]
-        if terms:
-            return tf.add_n(terms)
-        return 0.0
+        terms: list[Tensor] = []
+        for layer in self.trained:
+            terms += [tf.cast(loss, tf.float32) for loss in layer.losses]
+        return tf.add_n(terms) if terms else 0.0
 
     def train_step(self, data: Tensor) -> dict[str, Tensor]:
         rows, features = self.batch(data)
@@ -254,7 +252,7 @@ class InstanceModel(keras.Model):
         variables: list[Tensor] = []
         for layer in self.trained:
             variables += layer.trainable_variables
-        # A gathered weight's gradient has an entry a use; an optimizer's moments need their sum.
+        # A gathered weight's gradient has one entry per use; an optimizer's moments need their sum.
         gradients = [
             tf.convert_to_tensor(gradient) if isinstance(gradient, tf.IndexedSlices) else gradient
             for gradient in tape.gradient(loss, variables)
@@ -264,7 +262,7 @@ class InstanceModel(keras.Model):
             if optimizer is not self.optimizer:  # which may scale losses otherwise
                 ratio = optimizer.scale_loss(1.0) / self.optimizer.scale_loss(1.0)
                 if not isinstance(ratio, float) or ratio != 1.0:
-                    chosen = [None if each is None else each * ratio for each in chosen]
+                    chosen = [None if grad is None else grad * ratio for grad in chosen]
             take_step(optimizer, chosen, [variables[index] for index in group])
         self.loss_tracker.update_state(mean * count)
         return {"loss": self.loss_tracker.result()}
@@ -310,10 +308,10 @@ class TargetModel(InstanceModel):
 
 
 class AnnotationModel(InstanceModel):
-    """A network and an annotator head, trained on the annotations that there are.
+    """A network and an annotator head, trained on the observed and generated annotations.
 
     Args:
-        network: what is trained below the head; it gives what the head takes.
+        network: what is trained below the head; its outputs are the head's inputs.
         head: the annotator head.
         features: `[N, ...]`.
         few_cells: whether a step gathers the head's weights for the annotators of its instances'
@@ -335,10 +333,7 @@ class AnnotationModel(InstanceModel):
         augment: Callable[[Tensor, Tensor], Tensor] | None = None,
     ) -> None:
         # In this order a seed draws their weights.
-        if few_cells:
-            trained = [network, head]
-        else:
-            trained = [head, network]
+        trained = [network, head] if few_cells else [head, network]
         super().__init__(features, trained, augment)
         self.network = network
         self.head = head
@@ -402,16 +397,18 @@ class AnnotationModel(InstanceModel):
 
     def set_annotator_optimizer(self, optimizer: keras.optimizers.Optimizer) -> None:
         """Gives the head's weights an optimizer of their own; the compiled one keeps the rest."""
-        heads = self.head.trainable_variables
-        optimizer.build(heads)
-        others = set(map(id, self.trainable_variables)) - {*map(id, heads)}
-        self.optimizer.build([each for each in self.trainable_variables if id(each) in others])
+        variables = self.trainable_variables
         self.annotator_optimizer = optimizer
+        for part, places in self.optimizers(variables):
+            part.build([variables[place] for place in places])
 
     def optimizers(self, variables: list[Tensor]) -> list[tuple[KerasOptimizer, list[int]]]:
         if self.annotator_optimizer is None:
             return super().optimizers(variables)
-        heads = set(map(id, self.head.trainable_variables))
-        of_head = [index for index, each in enumerate(variables) if id(each) in heads]
-        others = [index for index, each in enumerate(variables) if id(each) not in heads]
+        head = set(map(id, self.head.trainable_variables))
+        others: list[int] = []
+        of_head: list[int] = []
+        for index, variable in enumerate(variables):
+            group = of_head if id(variable) in head else others
+            group.append(index)
         return [(self.optimizer, others), (self.annotator_optimizer, of_head)]

@@ -1,19 +1,43 @@
-"""A compiled network with its pipeline and its features, which serves every refit."""
+"""A compiled network with its pipeline and its features, and layers that networks share."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Hashable, Mapping
 from typing import Any
 
+import keras
 import numpy as np
+from sklearn.base import BaseEstimator
 
-from neucrowd_tf.declare.types import Array, Features, Floats32, Layer, Network
+from neucrowd_tf.declare.types import Array, Features, Floats32, Layer, Network, Tensor
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.methods.crowd_layers.common.model import InstanceBatches
+from neucrowd_tf.nn.standardise import Standardise
 from neucrowd_tf.training.dataset_features import DatasetFeatures
 from neucrowd_tf.training.features import ArrayFeatures, LazyFeatures, standardise
 from neucrowd_tf.training.reuse import NetworkCache
 from neucrowd_tf.training.run import Run
+
+
+def standardise_layer(scaling: bool | str) -> Standardise:
+    """Returns the layer of an estimator's argument `standardise`; each fit sets its constants."""
+    return Standardise(square_root=scaling == "square_root", name="standardise")
+
+
+def arguments_of(estimator: BaseEstimator) -> tuple[Hashable, ...]:
+    """Returns an estimator's arguments without the seed: all that its networks may depend on."""
+    values: list[Hashable] = []
+    for value in (estimator.get_params(deep=False) | {"seed": None}).values():
+        # A configuration by its text, as it may be changed in place; objects by their identity.
+        is_configuration = isinstance(value, (Mapping, list, tuple))
+        values.append(str(value) if is_configuration else value)
+    return tuple(values)
+
+
+def float32_output(name: str, values: Tensor) -> Tensor:
+    """Returns symbolic values in float32, as the output of a layer of this name."""
+    return keras.layers.Activation("linear", dtype="float32", name=name)(values)
 
 
 @dataclasses.dataclass
@@ -28,8 +52,8 @@ class CompiledNetwork:
         base: the base classifier, whose Keras losses (weight penalties) `model` counts.
         standardise: the layer that holds the features' mean and scale.
         standardised: whether `model` takes what that layer makes of the features.
-        batches, steps: the latest fit's pipeline and its steps an epoch; `pipelines` has those of
-            all fits, by the number of instances.
+        batches, steps: the latest fit's pipeline and its steps per epoch; `pipelines` has those
+            of all fits, by the number of instances.
         start: variables and the values that every fit starts them from: the base's state and its
             frozen weights, all of its weights if they are pretrained, and weights that cannot be
             drawn anew.
@@ -52,10 +76,7 @@ class CompiledNetwork:
 
     def set_batches(self, features: Features, size: int, run: Run) -> None:
         """Sets the pipeline of so many instances, or of a dataset, in batches of this size."""
-        if run.strategy is None:
-            replicas = 1
-        else:
-            replicas = run.strategy.num_replicas_in_sync
+        replicas = 1 if run.strategy is None else run.strategy.num_replicas_in_sync
         if replicas > 1 and isinstance(features, LazyFeatures):
             raise UsageError("features: those that are not in memory train on one device only")
         if isinstance(features, DatasetFeatures):
