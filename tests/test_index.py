@@ -51,6 +51,12 @@ def test_the_name_of_another_module_cannot_be_taken(monkeypatch: pytest.MonkeyPa
     assert registry.method("mv_lr").factory is theirs
 
 
+@pytest.mark.parametrize("register", [registry.register_method, registry.register_dataset])
+def test_what_is_no_class_or_function_is_not_registered(register: Any) -> None:
+    with pytest.raises(UsageError, match=r"\('mine'\): expected a class or .*, received 'my:Mine'"):
+        register("mine", summary="by its name", module="my")("my:Mine")
+
+
 CASES = {
     "--list": "main(['--list'], ('baselines', 'data', 'reproduction'))",
     "a misspelt method": "main(['--dataset=hotel', '--method=neucrwd'])",

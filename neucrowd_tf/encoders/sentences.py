@@ -19,7 +19,7 @@ from neucrowd_tf.annotations.tables import check_texts
 from neucrowd_tf.declare.declarations import check_arguments, estimator, fitted, text
 from neucrowd_tf.declare.types import Array, Fields, Floats32
 from neucrowd_tf.encoders.base import Encoder
-from neucrowd_tf.errors import DataError, UsageError, one_line
+from neucrowd_tf.errors import DataError, UsageError, install, one_line
 from neucrowd_tf.io.files.reading import digest
 from neucrowd_tf.saving.transaction import transaction
 
@@ -138,9 +138,8 @@ def _of_folder(folder: Path) -> Encode:
         import onnxruntime
         import tokenizers
     except ImportError as error:
-        raise UsageError(
-            f"--encoder={folder}: needs {error.name}. Run pip install onnxruntime tokenizers."
-        ) from None
+        how = install("onnxruntime tokenizers", "encoder")
+        raise UsageError(f"--encoder={folder}: needs {error.name}. {how}") from None
     config: Fields = {}
     try:
         for name in CONFIGS:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from neucrowd_tf.declare.types import Array, Floats32
-from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.errors import DataError, UsageError, install
 from neucrowd_tf.io.checks import broken, unreadable
 from neucrowd_tf.io.files.reading import check_regular, of_kinds
 from neucrowd_tf.names import as_name_array
@@ -75,7 +75,8 @@ def read_image(path: Path, size: int | None = None) -> Floats32:
     try:
         from PIL import Image, ImageOps
     except ImportError:
-        raise UsageError(f"{path.parent}: images need Pillow. Run pip install pillow.") from None
+        how = install("pillow", "images")
+        raise UsageError(f"{path.parent}: images need Pillow. {how}") from None
     check_regular(path, folders=False)
     try:
         with Image.open(path) as image:

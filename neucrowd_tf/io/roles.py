@@ -12,6 +12,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple, NoReturn
 
+import numpy as np
+
 from neucrowd_tf.declare.types import Indices, Texts
 from neucrowd_tf.io.annotator_columns import (
     exclude_each_other,
@@ -374,8 +376,8 @@ class _Decision:
         empty = list(itertools.filterfalse(self.table.size, self.table.columns))
         blank = list(filter(self.aliases["label"].__contains__, empty)) or empty * (not self.free)
         if blank:
-            problem = f"; fill in the column {blank[0]!r}, it is empty, or name another"
-            raise error("no_labels", self.table.path, problem=problem)
+            problem = f"; fill in the column {blank[0]!r}, it is empty, or name another one with"
+            raise error("no_labels", self.table.path, problem=f"{problem} --label_column")
 
     def _check_label(self, label: str, answers: list[str], questions: list[str]) -> None:
         """Asks if the column that an alias takes is the true label or a question's name."""
@@ -604,7 +606,7 @@ class _Decision:
         alternatives: dict[str, Proposal] = {}
         if question and not people:
             alternatives = {"One of them": question[0]}
-        elif wide and not telling:
+        elif wide and not telling and not one_hot_groups(self.table, roles.label):
             alternatives = {LAST_ROW: {"duplicates": "last"}}
         self._error(
             "several_questions", "", proposals, alternatives, advice=[advice], problem=problem
@@ -717,13 +719,11 @@ class _Decision:
                 whole = {"task": judge.task, "worker": annotators, "label": judge.label}
                 others = {f"If {annotators[0]} names annotators": _columns(whole)}
         known: dict[str, list[str]] = {}
-        if len(likely) < len(missing):
+        if len(likely.get("label", ())) > 1:
+            others |= self._last_rows(likely)
+        elif len(likely) < len(missing):
             people = self._people()
             known = {role: c for role, c in likely.items() if role != "worker" or c == people[:1]}
-        if len(likely.get("label", ())) > 1:
-            known = {}
-            if not self.table.is_unique(self.taken["task"] or likely.get("task", ())):
-                others[LAST_ROW] = {**_columns(likely), "duplicates": "last"}
         self._error(
             "missing_role",
             self._listed(*missing),
@@ -734,6 +734,17 @@ class _Decision:
             advice=advice,
             roles=", ".join(nouns) + " and " * bool(nouns) + last,
         )
+
+    def _last_rows(self, likely: Mapping[str, list[str]]) -> dict[str, Proposal]:
+        """Returns flags for a wide table whose items repeat, if no column tells the rows apart."""
+        item = self.taken["task"] or likely.get("task", [])
+        if not item or self.table.is_unique(item) or self.options.duplicates is not None:
+            return {}
+        others = without(self.table.columns, {*item, *likely["label"]})
+        _, items = self.table.coded(item)
+        if others and telling_columns(self.table.only(others), items, np.arange(self.size)):
+            return {}
+        return {LAST_ROW: {**_columns(likely), "duplicates": "last"}}
 
     def _proposals(self, missing: list[str], likely: Mapping[str, list[str]]) -> list[Proposal]:
         """Returns what may fill the missing roles, likely ones first."""

@@ -18,7 +18,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from neucrowd_tf.declare.types import Fields, Indices, Records, Texts
-from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.errors import DataError, UsageError, install
 from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.files.reading import (
     LONGEST_SIGN,
@@ -498,7 +498,8 @@ def _parquet(path: Path) -> Any:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ModuleNotFoundError:
-        raise UsageError(f"{path}: Parquet needs pyarrow. Run pip install pyarrow.") from None
+        how = install("pyarrow", "parquet")
+        raise UsageError(f"{path}: Parquet needs pyarrow. {how}") from None
     try:
         file = pq.ParquetFile(path, memory_map=True)
     except (pa.ArrowInvalid, OSError) as bad:

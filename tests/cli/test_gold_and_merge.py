@@ -109,6 +109,14 @@ def test_merged_by_hand(merge) -> None:
     assert "1 annotator is new: 'w'. Check its spelling." in message
 
 
+def test_labels_that_are_not_filled_in_are_not_merged(tmp_path: Path, cli: Any) -> None:
+    (tmp_path / "a.csv").write_text(LABELS)
+    new = tmp_path / "relabel.csv"
+    new.write_text("task,annotator,priority,gain,reason,label\na,u,1,.1,r,\na,v,2,.2,r,\n")
+    message = cli("merge", [f"--annotations={tmp_path}/a.csv", f"--labels={new}"], 2).err
+    assert f"{new}: there are no labels; fill in the column 'label', it is empty" in message
+
+
 def test_one_judges_column_is_merged(merge) -> None:
     assert merge(LABELS, "task,judge\na,x\nb,y\n")[0][-2:] == ["a,judge,x", "b,judge,y"]
 

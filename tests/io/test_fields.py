@@ -153,3 +153,33 @@ def test_names_of_classes_of_hugging_face(tmp_path: Path) -> None:
     pq.write_table(nested, tmp_path / "b.parquet")
     crowd = read_annotations(tmp_path / "b.parquet", report=lambda line: None).annotations
     assert crowd.class_names.tolist() == ["neg", "pos"] and crowd.num_annotations == 12
+
+
+CSV = "a CSV with the columns task, annotator and label."
+
+
+@pytest.mark.parametrize(
+    ("content", "paths"),
+    [
+        ({"t0": ["y", "n"], "t1": ["n", "n"]}, ""),
+        ({"t0": "y", "t1": "n"}, ""),
+        ({"t0": {"ann": {"is": "y"}}, "t1": {"ann": {"is": "n"}}}, ""),
+        ({"data": []}, ""),
+        ({"t0": [{"by": "u", "is": "y"}], "t1": [{"by": "u", "is": "n"}]}, "*, *.by, *.is"),
+        ({"of": ["t0", "t1", "t2"], "is": ["y", "n", "n"]}, "of, is"),
+        ({"run": 1, "all": [{"by": "u", "is": "y"}]}, "run, all.by, all.is"),
+    ],
+)
+def test_records_of_an_unknown_layout(content: Any, paths: str, tmp_path: Path) -> None:
+    shown = message(tmp_path, content, "a.json").split("\n")
+    if paths:
+        assert shown[1] == f"Its fields by path are {paths}."
+        assert shown[2].endswith(f", or convert the file to {CSV}")
+    else:
+        assert shown[1:] == [f"Convert it to {CSV}"]
+
+
+def test_every_key_may_be_an_item(tmp_path: Path) -> None:
+    content = {"t0": [{"by": "u", "is": "y"}], "t1": [{"by": "v", "is": "n"}]}
+    flags = {"task_column": "*", "worker_column": "*.by", "label_column": "*.is"}
+    assert "2 labels of 2 items by 2 annotators" in read(tmp_path, content, **flags).lines[0]

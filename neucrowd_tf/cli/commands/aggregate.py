@@ -31,6 +31,7 @@ from neucrowd_tf.errors import (
     IdentitiesError,
     UnsupportedDataError,
     UsageError,
+    install,
     one_line,
 )
 from neucrowd_tf.io.files.atomic import atomic_path
@@ -226,10 +227,10 @@ def _fit(flags: Aggregate, output: Path) -> None:
         else:
             engine = Local(flags.workers)
     except ModuleNotFoundError as error:
-        raise UsageError(
-            f"--engine: {error.name} is not installed. Run pip install pyarrow, and for"
-            " --engine=dask pip install distributed."
-        ) from None
+        how = install("pyarrow", "parquet")
+        if flags.engine == "dask":
+            how = install("pyarrow distributed", "dask")
+        raise UsageError(f"--engine: {error.name} is not installed. {how}") from None
     method = flags.method or "dawid_skene"
     if flags.method is None:
         report_on_stderr(f"method: {method} (labels are read by parts)")

@@ -21,7 +21,7 @@ from typing import Any
 
 from neucrowd_tf.declare.types import Texts
 from neucrowd_tf.cli.quiet import quiet
-from neucrowd_tf.errors import UsageError
+from neucrowd_tf.errors import UsageError, install
 from neucrowd_tf.cli.runs import plugins, process
 
 # A new process begins after this many runs: TensorFlow keeps 2 to 3 MB per run.
@@ -118,9 +118,8 @@ class Cluster:
         try:
             from neucrowd_tf.aggregation.engine.dask import connect
         except ModuleNotFoundError as error:
-            raise UsageError(
-                f"--scheduler: {error.name} is not installed. Run pip install distributed pyarrow."
-            ) from None
+            how = install("distributed pyarrow", "dask")
+            raise UsageError(f"--scheduler: {error.name} is not installed. {how}") from None
         self._client = connect(scheduler)
         threads = self._client.nthreads()
         if max(threads.values()) > 1:

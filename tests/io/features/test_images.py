@@ -86,7 +86,9 @@ def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(builtins, "__import__", without)
     (tmp_path / "day.png").touch()
-    with pytest.raises(UsageError, match="pip install pillow"):
+    with pytest.raises(
+        UsageError, match=r"pip install pillow \(in a clone: pip install '\.\[images\]'\)"
+    ):
         read_images(tmp_path)
 
 
