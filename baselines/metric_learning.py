@@ -91,7 +91,7 @@ class MetricLearning(RepresentationEstimator):
         unit = keras.layers.UnitNormalization(name="unit_length")(encoder.output)
         return keras.Model(encoder.input, unit, name=name)
 
-    def _network(self, data: EmbeddingData) -> tuple[Network, Network]:
+    def _model_and_batches(self, data: EmbeddingData) -> tuple[Network, Network]:
         """Returns a model with the objective's loss, and the batches it takes."""
         encoder = self._make_encoder(data.features.shape[1:], self.seed)
         if self.objective in ("contrastive", "triplet"):

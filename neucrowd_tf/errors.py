@@ -94,11 +94,6 @@ def one_at_a_time() -> Iterator[None]:
         yield
 
 
-def is_quiet() -> bool:
-    """Whether this thread's fits warn of nothing now."""
-    return _quiet.get()
-
-
 def printable(text: str, keep: str = "") -> str:
     """Returns a text with U+FFFD for characters that could hide or rearrange others.
 

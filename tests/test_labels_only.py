@@ -28,3 +28,13 @@ def test_aggregate_starts_without_slow_modules(repository: Path) -> None:
     slow = ("scipy.optimize", "scipy.stats", "pandas", "sklearn")
     code = f"import sys, neucrowd_tf.cli.commands.aggregate; print(*sys.modules.keys() & {slow})"
     assert python(repository, "-c", code).stdout.strip() == ""
+
+
+def test_a_warning_of_iterations_does_not_load_scikit_learn(repository: Path) -> None:
+    code = (
+        "import sys; from neucrowd_tf import Annotations, DawidSkene;"
+        " DawidSkene(max_iter=1).fit(Annotations.from_dense([[0, 1]]));"
+        " print('sklearn' in sys.modules)"
+    )
+    done = python(repository, "-c", code)
+    assert done.stdout.strip() == "False" and "did not converge" in done.stderr

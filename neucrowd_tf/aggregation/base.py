@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import reprlib
+import sys
 from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
@@ -23,13 +24,14 @@ from neucrowd_tf.declare.declarations import (
     whole,
 )
 from neucrowd_tf.declare.types import Array, Fields, Floats, Indices, Mask
-from neucrowd_tf.errors import DataError, UsageError, is_quiet, warn
+from neucrowd_tf.errors import DataError, UsageError, warn
 from neucrowd_tf.saving.persistent import Persistent
 from neucrowd_tf.saving.transaction import transaction
 
 if TYPE_CHECKING:
     import pandas as pd
 
+NOT_CONVERGED = "did not converge"
 Codes: TypeAlias = Indices  # of classes, -1 if unknown
 GoldLabels: TypeAlias = "Mapping[Hashable, Hashable] | pd.Series | ArrayLike | None"
 Prior: TypeAlias = Literal["update", "uniform"] | ArrayLike
@@ -384,11 +386,16 @@ def normalise_log(scores: Floats, log_prior: Floats, block: int = 8192) -> Float
 
 
 def warn_not_converged(name: str, max_iter: int, change: float, tol: float) -> None:
-    """Warns that an iterative method ran out of iterations."""
-    if is_quiet():  # the warning's class is slow to load
-        return
-    from sklearn.exceptions import ConvergenceWarning
+    """Warns that an iterative method ran out of iterations.
 
+    The class is scikit-learn's `ConvergenceWarning` if scikit-learn is imported, else its base.
+    """
+    # Code that filters scikit-learn's class has imported it, which takes a second and 60 MB.
+    loaded = sys.modules.get("sklearn.exceptions")
+    if loaded is None:
+        category: type[Warning] = UserWarning
+    else:
+        category = loaded.ConvergenceWarning
     if np.isinf(change):
         reason = "a rise takes two iterations. Raise max_iter."
     else:
@@ -396,8 +403,4 @@ def warn_not_converged(name: str, max_iter: int, change: float, tol: float) -> N
             f"the objective still rose by {change:.3g} per annotation, more than tol={tol:g}. Raise"
             " max_iter or tol."
         )
-    warn(
-        f"{name} did not converge in {max_iter} iterations: {reason}",
-        ConvergenceWarning,
-        stacklevel=4,
-    )
+    warn(f"{name} {NOT_CONVERGED} in {max_iter} iterations: {reason}", category, stacklevel=4)

@@ -19,7 +19,6 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.types import Floats, Indices, Mask
 
 MOST_CELLS = 50_000_000  # annotators x annotators, or items x annotators
-FEWEST_ANNOTATORS = 4
 FEWEST_ITEMS = 40
 # Of the labels, if copies count once, the smaller group has more than this share: votes decide
 # against fewer, who may be friends who err alike. Where one truth explains both groups, if one of
@@ -93,53 +92,44 @@ def opposed_groups(crowd: Annotations, families: Collection[Mask] = ()) -> Oppos
         crowd: with identities.
         families: `[R]` who is in each family that counts as one annotator, as copies do.
     """
-    active = (crowd.labels_per_annotator() > 0).sum()
     cells = crowd.num_annotators * max(crowd.num_annotators, crowd.num_instances)
-    if active < FEWEST_ANNOTATORS or crowd.annotated.sum() < FEWEST_ITEMS or cells > MOST_CELLS:
+    if crowd.annotated.sum() < FEWEST_ITEMS or cells > MOST_CELLS:
         return None
-    *within, share = _figures(_agreements(crowd, _split(crowd)).sum(axis=0))
-    if min(within) < LEAST_WITHIN or share > MOST_BETWEEN:
+    first = _split(crowd)
+    *within, share = _figures(_agreements(crowd, first).sum(axis=0))
+    smaller = _smaller(crowd, first)
+    if min(within) < LEAST_WITHIN or share > MOST_BETWEEN or smaller <= LEAST_SHARE:
         return None
     sources = _sources(crowd, families, min(within))
-    every = crowd
-    crowd = Annotations(
-        crowd.instances,
-        sources[crowd.annotators],
-        crowd.labels,
-        num_instances=crowd.num_instances,
-        num_annotators=crowd.num_annotators,
-        num_classes=crowd.num_classes,
-        duplicates="first",
-    )
+    crowd = crowd.select(np.isin(crowd.annotators, sources))
     rng = np.random.default_rng(0)
     half = rng.random(crowd.num_instances) < 0.5
     first = _split(crowd)
     rows = []
     for chosen in (half, ~half):
         side = _split(crowd.select(chosen[crowd.instances]))
-        if _smaller_share(crowd, side) <= LEAST_SHARE:
+        if _smaller(crowd, side) <= LEAST_SHARE:
             return None
-        if (side == first).mean() < 0.5:  # which of the groups comes first is chance
+        if (side == first)[sources].mean() < 0.5:  # which of the groups comes first is chance
             side = ~side
         rows.append(_agreements(crowd.select(~chosen[crowd.instances]), side))
     agreements = np.concatenate(rows)
     agreements = agreements[agreements.any(axis=1)]
     share = _figures(agreements.sum(axis=0))[2]
-    contrary = _association(crowd, first) > MOST_BETWEEN
-    least = LEAST_CONTRARY if contrary else LEAST_SHARE
-    smaller = min(_smaller_share(crowd, first), _smaller_share(every, first[sources]))
-    if share > MOST_BETWEEN or smaller <= least:
-        return None
     size = len(agreements)
     weights = rng.multinomial(size, np.full(size, 1 / size), RESAMPLES)
     drawn = np.array(list(map(_figures, weights @ agreements)))
     lowest = np.quantile(drawn[:, :2], TAIL, axis=0).min()
     if lowest < LEAST_WITHIN or np.quantile(drawn[:, 2], 1.0 - TAIL) > MOST_BETWEEN:
         return None
+    contrary = _association(crowd, first) > MOST_BETWEEN
+    smaller = min(smaller, _smaller(crowd, first))
+    if smaller <= (LEAST_CONTRARY if contrary else LEAST_SHARE):
+        return None
     return OpposedGroups(np.stack([first, ~first])[:, sources], share)
 
 
-def _smaller_share(crowd: Annotations, side: Mask) -> float:
+def _smaller(crowd: Annotations, side: Mask) -> float:
     """Returns the smaller group's share of the labels, 0 if it has fewer than two annotators."""
     labels = crowd.labels_per_annotator()
     groups = labels[side], labels[~side]
@@ -149,7 +139,7 @@ def _smaller_share(crowd: Annotations, side: Mask) -> float:
 
 
 def _sources(crowd: Annotations, families: Collection[Mask], within: float) -> Indices:
-    """Returns `[R]` the code of the first annotator of each one's family, or of those who copy.
+    """Returns `[R]` the first annotator of each one's family, or of those with the same labels.
 
     Args:
         crowd: with identities.
@@ -160,8 +150,9 @@ def _sources(crowd: Annotations, families: Collection[Mask], within: float) -> I
     usual = (1.0 - within) * (1.0 - chance)
     differing = shared - agreed
     few = differing < COPIED * usual * shared
-    # By chance as few would differ in less than one pair of the crowd.
-    links = few & (bdtr(differing, shared, usual) < 1 / crowd.num_annotators**2)
+    # By chance less than one pair of the crowd is linked.
+    rare = 2 / crowd.num_annotators**2
+    links = few & (bdtr(differing, shared.astype(np.int64), usual) < rare)
     for members in families:
         links |= np.outer(members, members)
     codes = connected_components(links, directed=False)[1]
@@ -238,7 +229,7 @@ def _association(crowd: Annotations, side: Mask) -> float:
         table = one.T @ other
         if one is other:  # a label is no pair with itself
             table -= np.diag(one.sum(axis=0))
-        table /= max(table.sum(), 1.0)
+        table /= table.sum()
         tables.append(table - np.outer(table.sum(axis=1), table.sum(axis=0)))
-    expected = max(np.trace(tables[0]), 1e-9) * max(np.trace(tables[1]), 1e-9)
-    return float(np.linalg.norm(tables[2], "nuc") / np.sqrt(expected))
+    expected = np.sqrt(np.trace(tables[0]) * np.trace(tables[1]))
+    return float(np.linalg.norm(tables[2], "nuc") / expected)

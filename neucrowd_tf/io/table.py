@@ -452,7 +452,10 @@ def _arrow_table(path: Path, options: TableOptions) -> Table | None:
     if "" in cells[0][0]:
         return None
     first = 1 + int(head.header)
-    return Table(path, head.columns, cells, range(first, first + arrow.num_rows), head.header)
+    last = first + arrow.num_rows
+    del arrow
+    pa.default_memory_pool().release_unused()  # it would keep more than the table takes
+    return Table(path, head.columns, cells, range(first, last), head.header)
 
 
 def _values_and_codes(column: Any) -> tuple[list[Any], Indices]:

@@ -83,9 +83,10 @@ class Checkpoint:
         for name, value in values.items():
             self.history.logs.setdefault(name, []).append(value)
         scalars = {**values}
-        if hasattr(self.model.optimizer, "learning_rate"):  # a `MultiOptimizer` has several
-            rate = tf.convert_to_tensor(self.model.optimizer.learning_rate)
-            scalars["learning_rate"] = float(rate)
+        # A `MultiOptimizer` has several.
+        rate = getattr(self.model.optimizer, "learning_rate", None)
+        if rate is not None and self.run.tensorboard is not None:
+            scalars["learning_rate"] = float(tf.convert_to_tensor(rate))
         self.run.scalars(epoch, scalars)
 
     def save_if_due(self) -> None:

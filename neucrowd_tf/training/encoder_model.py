@@ -5,7 +5,7 @@ from __future__ import annotations
 import keras
 import tensorflow as tf
 
-from neucrowd_tf.declare.types import Floats32, Indices, Tensor
+from neucrowd_tf.declare.types import Array, Floats32, Indices, Tensor
 from neucrowd_tf.nn.steps import replicas, summed, take_step
 from neucrowd_tf.training.features import ArrayFeatures, in_blocks
 
@@ -30,11 +30,28 @@ class EncoderModel(keras.Model):
         """
         super().__init__()
         self.encoder = encoder
+        self.held: list[tf.Variable] = []
         if isinstance(features, ArrayFeatures):
             self.instances: Tensor = features
         else:
-            self.instances = tf.constant(features)
+            self.instances = self.hold(features)
         self.loss_tracker = keras.metrics.Mean(name="loss")
+
+    def hold(self, values: Array) -> tf.Variable:
+        """Returns a variable of training data, which is no weight: neither saved nor checkpointed.
+
+        What is compiled reads data from such variables only, so that it serves other data.
+        """
+        variable = tf.Variable(values, trainable=False)
+        self.held.append(variable)
+        return variable
+
+    def start_as(self, other: EncoderModel) -> None:
+        """Takes over the data and the weights of a model of the same specification."""
+        for variable, value in zip(self.held, other.held, strict=True):
+            variable.assign(value)
+        for variable, value in zip(self.variables, other.variables, strict=True):
+            variable.assign(value)
 
     def call(self, features: Tensor, training: bool = False) -> Tensor:
         """Returns embeddings."""
@@ -48,8 +65,8 @@ class EncoderModel(keras.Model):
         """
         count = rows.shape.num_elements()
         in_memory = not isinstance(self.instances, ArrayFeatures)
-        if in_memory and count is not None and len(self.instances) <= count:
-            return self.instances, rows
+        if in_memory and count is not None and self.instances.shape[0] <= count:
+            return tf.convert_to_tensor(self.instances), rows
         flat, places = tf.unique(tf.reshape(rows, [-1]))
         return self.take(flat), tf.reshape(places, tf.shape(rows))
 

@@ -242,10 +242,15 @@ def _figures(
 ) -> dict[str, float]:
     """Returns an epoch's figures, which all processes agree on."""
     values = _floats(logs)
-    if evaluate is not None or not np.isfinite(values.get("loss", 0.0)):
-        _check_finite(model, values.get("loss", 0.0))
+    if not np.isfinite(values.get("loss", 0.0)):
+        _check_finite(model, values["loss"])
     if evaluate is not None:
-        values |= _floats(evaluate(), "val_")
+        try:
+            judged = evaluate()
+        except (ArithmeticError, ValueError):
+            _check_finite(model)  # the reason, if it is one; looking at each epoch takes longer
+            raise
+        values |= _floats(judged, "val_")
     if watch is not None:
         values |= _floats(watch())
     if run.workers > 1:

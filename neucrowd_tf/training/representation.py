@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Annotated, ClassVar
 
 import keras
@@ -41,8 +42,15 @@ from neucrowd_tf.training.networks import (
     configuration,
 )
 from neucrowd_tf.training.owner import with_start
+from neucrowd_tf.training.reuse import UNSET, NetworkCache, arguments_of, reused
 from neucrowd_tf.training.run import Run
-from neucrowd_tf.training.state import starting_values, user_network
+from neucrowd_tf.training.state import (
+    read_variables,
+    reset_optimizer,
+    starting_values,
+    user_network,
+    write_variables,
+)
 from neucrowd_tf.training.trained import beats_one_step, figures_after_one_step
 from neucrowd_tf.training.tuplet_index import TupletIndex
 from neucrowd_tf.training.tuplets import TupletModel
@@ -129,8 +137,15 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
     learning_rate: LearningRate = 1e-3
     batch_size: BatchSize = 128
 
+    # What fits share within `reused()`, left out of copies.
+    _networks = UNSET
+
     _check_together = check_network
     transform = transform
+
+    def reused(self, cache: NetworkCache | None = None) -> AbstractContextManager[None]:
+        """Lets fits share one compiled network; see `neucrowd_tf.training.reuse.reused`."""
+        return reused(self, cache)
 
     # ----------------------------------------------------------------- what a subclass provides
 
@@ -138,7 +153,7 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         """Returns the class codes `[N]` that the embedding is trained on."""
         return consensus_labels(annotations, self.seed)
 
-    def _network(self, data: EmbeddingData) -> tuple[Network, Network]:
+    def _model_and_batches(self, data: EmbeddingData) -> tuple[Network, Network]:
         """Returns the model that is trained, and its batches, see `in_batches`."""
         raise NotImplementedError
 
@@ -160,9 +175,12 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
     def _fit(self, data: TrainingData, run: Run) -> None:
         prepared = self._prepare(data, self._consensus(data.annotations))
         with run.scope():
-            model, batches = self._network(prepared)
+            fresh, batches = self._model_and_batches(prepared)
+        model = self._compiled(fresh, run, self._steps(prepared))
         self._train_embedding(model, batches, prepared, run)
-        self._classify(model, prepared, data.features)
+        if model is not fresh:
+            write_variables(fresh.encoder.variables, read_variables(model.encoder.variables))
+        self._classify(model, fresh.encoder, prepared, data.features)
 
     def _prepare(self, data: TrainingData, labels: Indices) -> EmbeddingData:
         """Holds instances out where there is no validation data, and standardises.
@@ -217,7 +235,6 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         steps = self._steps(data)
         start = starting_values(model.encoder, pretrained=self.pretrained)
         run = with_start(run, [value for _, value in start])
-        model = self._compiled(model, run, steps)
         self._before_epoch(model, data, 0)
         self.one_step_ = figures_after_one_step(model, batches, evaluate, run)
         history = train(
@@ -245,13 +262,26 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         """Returns the batches of an epoch."""
         return self.steps_per_epoch
 
-    def _compiled(self, model: Network, run: Run, steps: int) -> Network:
-        with run.scope():
-            model.compile(
-                optimizer=make_optimizer(self.optimizer, self.learning_rate),
-                steps_per_execution=run.steps_per_call(steps),
-                jit_compile=False,
-            )
+    def _compiled(self, fresh: Network, run: Run, steps: int) -> Network:
+        """Returns a model compiled, or an earlier fit's within `reused()` that starts as it."""
+
+        def build() -> Network:
+            with run.scope():
+                fresh.compile(
+                    optimizer=make_optimizer(self.optimizer, self.learning_rate),
+                    steps_per_execution=run.steps_per_call(steps),
+                    jit_compile=False,
+                )
+            return fresh
+
+        if self._networks is None or isinstance(fresh.instances, ArrayFeatures):
+            return build()
+        shapes = [(*x.shape, x.dtype, x.trainable) for x in (*fresh.held, *fresh.variables)]
+        spec = (type(self), run.strategy, steps, *arguments_of(self), *shapes)
+        model = self._networks.get(spec, build)
+        if model is not fresh:
+            model.start_as(fresh)
+            reset_optimizer(model.optimizer)
         return model
 
     def _head(
@@ -263,13 +293,15 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
     ) -> LinearHead:
         return fit_logistic(embedded, labels, len(self.classes_), Cs, validation, seed=self.seed)
 
-    def _classify(self, model: Network, data: EmbeddingData, features: Floats32) -> None:
+    def _classify(
+        self, model: Network, encoder: Network, data: EmbeddingData, features: Floats32
+    ) -> None:
         """Fits the downstream classifier: C by the held-out instances, then on all `[N, ...]`."""
         validation = model.embed(data.validation), data.validation_labels
         chosen = self._head(model.embed(data.features), data.labels, self.Cs, validation)
         embedded = model.embed(self._scale(features))
         head = self._head(embedded, self.train_labels_, (chosen.C_,))
-        self.model_ = self._inference(model.encoder, head)
+        self.model_ = self._inference(encoder, head)
 
     def _scale(self, features: Floats32) -> Floats32:
         def scaled(block: Array) -> Floats32:

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from neucrowd_tf.declare.types import Estimator, Network
 
 Built = TypeVar("Built")
 UNSET: Any = None  # of an attribute that every class of networks has, without a base class for it
+
+
+def arguments_of(estimator: Estimator) -> tuple[Hashable, ...]:
+    """Returns an estimator's arguments without the seed: all that its networks may depend on."""
+    values: list[Hashable] = []
+    for value in (estimator.get_params(deep=False) | {"seed": None}).values():
+        # A configuration by its text, as it may be changed in place; objects by their identity.
+        is_configuration = isinstance(value, (Mapping, list, tuple))
+        values.append(str(value) if is_configuration else value)
+    return tuple(values)
 
 
 class NetworkCache:

@@ -89,7 +89,9 @@ class TupletIndex:
                 share[outside] = 1.0
         return np.concatenate([[0.0], np.cumsum(share)])
 
-    def draw(self, uniforms: Tensor, cumulative: Tensor) -> tuple[Tensor, Tensor]:
+    def draw(
+        self, uniforms: Tensor, cumulative: Tensor, line: tuple[Tensor, Tensor] | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Returns tuplets `[batch, n]` and the index of each one's class, `[batch]`.
 
         A tuplet has instance positions: anchor, positive, negatives.
@@ -97,10 +99,13 @@ class TupletIndex:
         Args:
             uniforms: `[batch, n]` float64 in [0, 1).
             cumulative: `[N + 1]` float64, from `cumulative()`.
+            line: `order` and `blocks`, or variables of those of any index with as many instances,
+                classes and negatives.
         """
+        order, blocks = line or (self.order, self.blocks)
         batch = tf.shape(uniforms)[0]
         which = tf.math.floormod(tf.range(batch), len(self.classes))
-        bounds = tf.gather(tf.constant(self.blocks), which)
+        bounds = tf.gather(blocks, which)
         start = tf.gather(cumulative, bounds[:, 0])
         end = tf.gather(cumulative, bounds[:, 1])
         begin = tf.zeros_like(start)
@@ -114,7 +119,7 @@ class TupletIndex:
             rows.append(row)
             if slot + 1 < self.negatives:
                 cuts = _insert(cuts, cut)
-        return tf.gather(tf.constant(self.order), tf.stack(rows, axis=1)), which
+        return tf.gather(order, tf.stack(rows, axis=1)), which
 
     @staticmethod
     def _pick(

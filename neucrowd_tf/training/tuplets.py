@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from neucrowd_tf.declare.types import Array, Floats32, Tensor
@@ -49,12 +50,13 @@ class TupletModel(EncoderModel):
         """
         super().__init__(encoder, features)
         self.index = index
+        self._line = (self.hold(index.order), self.hold(index.blocks))
         self.eta = eta
         self.weight_inside = weight_inside
         self.similarity_name = similarity_name
         self.offset = offset
         self.anchor_in_sum = anchor_in_sum
-        self.confidence = tf.constant(confidence, dtype=tf.float32)
+        self.confidence = self.hold(np.asarray(confidence, np.float32))
         self.cumulative = self.add_weight(
             shape=(len(features) + 1,),
             dtype="float64",
@@ -75,7 +77,18 @@ class TupletModel(EncoderModel):
 
         A class is an index of `index.classes`.
         """
-        return self.index.draw(uniforms, tf.convert_to_tensor(self.cumulative))
+        return self.index.draw(uniforms, tf.convert_to_tensor(self.cumulative), self._line)
+
+    def draw_uniformly(self, size: int, seed: int) -> tuple[Tensor, Tensor]:
+        """Returns `size` tuplets and their classes as `draw`, all instances being as probable."""
+        width = self.index.negatives + 2
+        uniforms = tf.random.stateless_uniform([size, width], seed=[seed, size], dtype=tf.float64)
+        cumulative = tf.constant(self.index.cumulative(None))  # the same for all labels
+        return self.index.draw(uniforms, cumulative, self._line)
+
+    def start_as(self, other: EncoderModel) -> None:
+        super().start_as(other)
+        self.index = other.index
 
     def fixed_loss(self, size: int = 1024, *, as_trained: bool = False) -> float:
         """Returns the mean loss of the same uniformly drawn tuplets.
@@ -91,9 +104,7 @@ class TupletModel(EncoderModel):
 
     @tf.function(reduce_retracing=True, autograph=False)
     def _fixed_loss(self, size: int, as_trained: bool) -> Tensor:
-        width = self.index.negatives + 2
-        uniforms = tf.random.stateless_uniform([size, width], seed=[0, size], dtype=tf.float64)
-        tuplets, classes = self.index.draw(uniforms, tf.constant(self.index.cumulative(None)))
+        tuplets, classes = self.draw_uniformly(size, 0)
         embeddings = self.embed_rows(tuplets, training=False)
         anchors = embeddings[:, 0]
         if as_trained:

@@ -175,8 +175,8 @@ class ReleasedRLL(DroppedEmbedding, RLL):
         positives = int(data.labels.sum())
         return PASSES * max(1, positives * (positives - 1) // self.batch_size)
 
-    def _network(self, data: EmbeddingData) -> tuple[Network, Network]:
-        model, _ = super()._network(data)
+    def _model_and_batches(self, data: EmbeddingData) -> tuple[Network, Network]:
+        model, _ = super()._model_and_batches(data)
         positives = int(data.labels.sum())
         return model, all_pairs(self.seed, positives, self.batch_size, self.k + 2)
 

@@ -109,7 +109,7 @@ def test_merged_by_hand(merge) -> None:
     assert "1 annotator is new: 'w'. Check its spelling." in message
 
 
-def test_labels_that_are_not_filled_in_are_not_merged(tmp_path: Path, cli: Any) -> None:
+def test_labels_that_are_not_filled_in_are_not_merged(tmp_path: Path, cli) -> None:
     (tmp_path / "a.csv").write_text(LABELS)
     new = tmp_path / "relabel.csv"
     new.write_text("task,annotator,priority,gain,reason,label\na,u,1,.1,r,\na,v,2,.2,r,\n")

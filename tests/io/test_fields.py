@@ -170,7 +170,7 @@ CSV = "a CSV with the columns task, annotator and label."
         ({"run": 1, "all": [{"by": "u", "is": "y"}]}, "run, all.by, all.is"),
     ],
 )
-def test_records_of_an_unknown_layout(content: Any, paths: str, tmp_path: Path) -> None:
+def test_records_of_an_unknown_layout(content, paths, tmp_path) -> None:
     shown = message(tmp_path, content, "a.json").split("\n")
     if paths:
         assert shown[1] == f"Its fields by path are {paths}."

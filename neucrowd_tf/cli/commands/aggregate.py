@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from neucrowd_tf.aggregation.base import NOT_CONVERGED
 from neucrowd_tf.aggregation.catalogue import ORDERED, make_aggregator
 from neucrowd_tf.aggregation.crowd_and_classifier import error_matrices
 from neucrowd_tf.aggregation.engine.local import Engine, Local
@@ -142,8 +143,8 @@ def ordered_method(model: OrdinalConsensus, crowd: Annotations) -> str:
 
 def _warning(message: Warning | str, method: str) -> str:
     """Returns a warning's line; for a method that did not converge, with a flag that helps."""
-    if type(message).__name__ == "ConvergenceWarning":
-        return f"warning: {method} did not converge. Use --method=consensus."
+    if NOT_CONVERGED in str(message):
+        return f"warning: {method} {NOT_CONVERGED}. Use --method=consensus."
     return f"warning: {one_line(message)}"  # type: ignore[arg-type]
 
 

@@ -20,7 +20,6 @@ from neucrowd_tf.declare.types import Array, Fields, Floats32, Integers, Network
 from neucrowd_tf.errors import DataError, UsageError, warn
 from neucrowd_tf.methods.crowd_layers.common.network import (
     CompiledNetwork,
-    arguments_of,
     float32_output,
     standardise_layer,
 )
@@ -33,7 +32,7 @@ from neucrowd_tf.training.features import blocks_of, in_blocks
 from neucrowd_tf.training.learner import in_turns
 from neucrowd_tf.training.loop import train
 from neucrowd_tf.training.networks import BASES, Kinds, configuration, network_of
-from neucrowd_tf.training.reuse import NetworkCache
+from neucrowd_tf.training.reuse import NetworkCache, arguments_of
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.state import (
     from_snapshot,

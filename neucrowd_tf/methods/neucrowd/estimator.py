@@ -149,7 +149,7 @@ class NeuCrowd(TupletEstimator):
                 figures[name] = self.history_[name][-1]
         return figures
 
-    def _network(self, data: EmbeddingData) -> tuple[Network, Network]:
+    def _model_and_batches(self, data: EmbeddingData) -> tuple[Network, Network]:
         """Returns the embedding network and the sampling network as one model, and its batches."""
         self.assurance_ = self._assurance(data.annotations.vote_counts())  # definition 2
         self.safe_ = None

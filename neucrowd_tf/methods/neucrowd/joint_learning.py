@@ -52,7 +52,7 @@ class NeuCrowdModel(TupletModel):
         self.warmup_steps = warmup_steps
         # Which instances were safe when an epoch last compared them; at first all count as safe.
         self.safe = self.add_weight(
-            shape=(len(self.instances),),
+            shape=(len(self.index.order),),
             dtype="bool",
             trainable=False,
             name="safe",
@@ -198,10 +198,8 @@ class NeuCrowdModel(TupletModel):
     @tf.function(reduce_retracing=True, autograph=False)
     def _figures(self, batch: int) -> Fields:
         groups = max(2, 1024 // batch)
-        width = self.index.negatives + 2
         size = groups * batch
-        uniforms = tf.random.stateless_uniform([size, width], seed=[1, size], dtype=tf.float64)
-        tuplets, classes = self.index.draw(uniforms, tf.constant(self.index.cumulative(None)))
+        tuplets, classes = self.draw_uniformly(size, 1)
         embeddings = self.embed_rows(tuplets, training=False)
 
         def grouped(values: Tensor) -> Tensor:

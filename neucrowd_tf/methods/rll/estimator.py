@@ -133,7 +133,7 @@ class RLL(TupletEstimator):
                     figures[name] = float(self.confidence_[rows].mean())
         return figures
 
-    def _network(self, data: EmbeddingData) -> tuple[Network, Network]:
+    def _model_and_batches(self, data: EmbeddingData) -> tuple[Network, Network]:
         """Returns the grouping-based network of eq. (3), and batches of groups."""
         self.confidence_ = self._confidence(data.annotations.vote_counts(), data.labels)
         encoder = self._make_encoder(data.features.shape[1:], self.seed)

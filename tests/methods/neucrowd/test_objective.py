@@ -35,7 +35,7 @@ def new(
     labels = consensus_labels(data.annotations, method.seed)
     prepared = EmbeddingData(x, labels, data.annotations, x, labels)
     method.assurance_ = label_assurance(data.annotations.vote_counts())
-    model, make = method._network(prepared)
+    model, make = method._model_and_batches(prepared)
     return model, model.draw(next(iter(make(0)))), method, labels
 
 

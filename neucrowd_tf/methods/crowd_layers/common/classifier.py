@@ -21,11 +21,7 @@ from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.methods.crowd_layers.common import bases
 from neucrowd_tf.methods.crowd_layers.common.mixing import PADDING, crop_and_flip
 from neucrowd_tf.methods.crowd_layers.common.model import TargetModel
-from neucrowd_tf.methods.crowd_layers.common.network import (
-    CompiledNetwork,
-    arguments_of,
-    standardise_layer,
-)
+from neucrowd_tf.methods.crowd_layers.common.network import CompiledNetwork, standardise_layer
 from neucrowd_tf.methods.crowd_layers.common.prediction import compiled_output, rows_at_once
 from neucrowd_tf.nn.embedding_networks import make_optimizer
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
@@ -47,7 +43,7 @@ from neucrowd_tf.training.networks import (
     network_of,
 )
 from neucrowd_tf.training.owner import with_start
-from neucrowd_tf.training.reuse import UNSET, NetworkCache, reused
+from neucrowd_tf.training.reuse import UNSET, NetworkCache, arguments_of, reused
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.state import (
     copy_network,

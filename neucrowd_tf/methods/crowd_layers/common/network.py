@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Hashable, Mapping
 from typing import Any
 
 import keras
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from neucrowd_tf.declare.types import Array, Features, Floats32, Layer, Network, Tensor
 from neucrowd_tf.errors import UsageError
@@ -23,16 +21,6 @@ from neucrowd_tf.training.run import Run
 def standardise_layer(scaling: bool | str) -> Standardise:
     """Returns the layer of an estimator's argument `standardise`; each fit sets its constants."""
     return Standardise(square_root=scaling == "square_root", name="standardise")
-
-
-def arguments_of(estimator: BaseEstimator) -> tuple[Hashable, ...]:
-    """Returns an estimator's arguments without the seed: all that its networks may depend on."""
-    values: list[Hashable] = []
-    for value in (estimator.get_params(deep=False) | {"seed": None}).values():
-        # A configuration by its text, as it may be changed in place; objects by their identity.
-        is_configuration = isinstance(value, (Mapping, list, tuple))
-        values.append(str(value) if is_configuration else value)
-    return tuple(values)
 
 
 def float32_output(name: str, values: Tensor) -> Tensor:

@@ -20,6 +20,9 @@ def compiled_output(model: keras.Model, name: str, shape: Sequence[int]) -> Tens
     """Returns the compiled function from features `[M, *shape]` to an output of the model."""
     output = keras.Model(model.input, model.output[name])
     signature = [tf.TensorSpec([None, *shape], tf.float32)]
-    return tf.function(
+    compiled = tf.function(
         lambda x: output(x, training=False), input_signature=signature, autograph=False
     )
+    concrete = compiled.get_concrete_function()
+    # To look for the signature in each call takes as long as to predict.
+    return lambda x: concrete(tf.convert_to_tensor(x, tf.float32))
