@@ -18,9 +18,9 @@ from neucrowd_tf.annotations.core import Annotations
 from neucrowd_tf.declare.types import Floats, Indices
 from neucrowd_tf.errors import DataError
 
-# Every draw is from the stream (seed, _PACKAGE, kind of draw), so that under one seed no kind repeats
-# another's; `thinning.limit_labels` and `remove_annotations` share REMOVE. Draws by TensorFlow
-# Probability take two numbers: (seed, _MISLABEL or _DIFFICULTY).
+# Every draw is from the stream (seed, _PACKAGE, kind of draw), so that under one seed no kind
+# repeats another's; `thinning.limit_labels` and `remove_annotations` share REMOVE. Draws by
+# TensorFlow Probability take two numbers: (seed, _MISLABEL or _DIFFICULTY).
 _PACKAGE = 0x51A
 _MISLABEL = 0x51A
 _SKILL, _CONFUSION, _SPAM, _ADVERSARY, _ASSIGN, _LABEL, REMOVE, _DIFFICULTY, _SPLIT = range(1, 10)

@@ -42,9 +42,8 @@ def limit_labels(annotations: Annotations, most: int, seed: int) -> Annotations:
         raise DataError(f"labels_per_item: expected a number from 1, received {most}")
     if not annotations.has_identities:
         return _votes_of(limit_labels(_numbered_labels(annotations), most, seed))
-    order = simulation.random_stream(seed, simulation.REMOVE).permutation(
-        annotations.num_annotations
-    )
+    generator = simulation.random_stream(seed, simulation.REMOVE)
+    order = generator.permutation(annotations.num_annotations)
     order = order[np.argsort(annotations.instances[order], kind="stable")]
     instances = annotations.instances[order]
     earlier = np.arange(len(order)) - np.searchsorted(instances, instances)
