@@ -37,8 +37,8 @@ from neucrowd_tf.declare.types import Floats, Indices
 Parameters = TypeVar("Parameters")
 Sums: TypeAlias = "dict[str, Floats]"
 
-# Logarithms are of at least this: a probability of exactly zero would make an instance impossible
-# under every class.
+# Probabilities are raised to this before their logarithm: one of exactly zero would make an
+# instance impossible under every class.
 TINY = 1e-300
 
 
@@ -170,8 +170,9 @@ class Fit(Generic[Parameters]):
         beliefs: `[N, K]` from an E-step of the soft model with `parameters`.
         parameters: of the last M-step.
         history: `[n_iter]` the objective after each iteration.
-        converged: whether the last iteration raised it by less than the tolerance.
-        change: by how much it did, for each unit of weight; infinity after one iteration.
+        converged: whether the last iteration raised it, for each unit of weight, by less than the
+            tolerance.
+        change: by how much it did; infinity after one iteration.
     """
 
     beliefs: Floats
@@ -207,7 +208,7 @@ def run(
         raise ValueError(f"max_iter: expected a whole number from 1, received {max_iter}")
     if beliefs is not None and resume_from is not None:
         raise ValueError("run: expected beliefs or resume_from, received both")
-    scale = max(float(shard.one_hot.data.sum()), TINY)
+    scale = float(shard.one_hot.data.sum()) or 1.0  # without annotations
     parameters: Any = None  # there are some after an iteration, of which there is one at least
     history = []
     change = np.inf

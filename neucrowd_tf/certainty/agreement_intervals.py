@@ -23,6 +23,9 @@ def agreement_intervals(
 ) -> dict[str, Estimate]:
     """Returns the coefficients with 80% intervals from resampled instances.
 
+    If all labels agree, resamples do too, and the intervals have no width: of few instances this is
+    no proof.
+
     Args:
         votes: `[N, C]` vote counts.
         scale, values: see `neucrowd_tf.annotations.agreement.agreement_weights`.

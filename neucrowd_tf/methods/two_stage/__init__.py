@@ -1,4 +1,4 @@
-"""Two stages: labels from the crowd first, then a classifier.
+"""Logistic regressions on inferred labels (`TwoStageClassifier`) or on every vote (`SoftProb`).
 
 `DeepLabels`, which needs TensorFlow, is in `two_stage.deep_labels`.
 """
