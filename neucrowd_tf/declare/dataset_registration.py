@@ -78,8 +78,7 @@ def register_dataset(
         fields: further fields of `Dataset`.
 
     Raises:
-        ValueError: another module has registered this name.
-        TypeError: what is registered is no class or function.
+        ValueError, TypeError: the name of another module's entry, or no class or function.
     """
 
     def decorate(loader: Loader) -> Loader:

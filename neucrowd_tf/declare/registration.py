@@ -69,8 +69,7 @@ def register_method(
         fields: further fields of `Registered`.
 
     Raises:
-        ValueError: another module has registered this name.
-        TypeError: what is registered is no class or function.
+        ValueError, TypeError: the name of another module's entry, or no class or function.
     """
 
     def decorate(factory: Factory) -> Factory:
