@@ -1,7 +1,7 @@
 """Learning from crowd labels: NeuCrowd, RLL, CrowdInG, DASC, ICED and their rivals.
 
 Public names are imported when they are first used. So `import neucrowd_tf` is quick, and only
-methods that train networks import TensorFlow.
+`neucrowd_tf.layers` and methods that train networks import TensorFlow.
 """
 
 from __future__ import annotations

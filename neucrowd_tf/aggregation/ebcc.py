@@ -58,7 +58,7 @@ class Groups:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class EBCCModel(LatentModel[Groups]):
-    """Variational Bayes over sums; the beliefs of an instance are of class and group.
+    """Variational Bayes from sums over shards; an instance's beliefs are of groups of classes.
 
     Attributes:
         prior: `[C observed, C true]` Dirichlet counts.

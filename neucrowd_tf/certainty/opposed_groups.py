@@ -49,7 +49,7 @@ class OpposedGroups(NamedTuple):
     share: float
 
     def majorities(self, crowd: Annotations) -> Indices:
-        """Returns `[2, N]` the class that most of each group named, -1 if there is no such."""
+        """Returns `[2, N]` the class that each group named most often, -1 if none or several."""
         labels = []
         for members in self.members:
             votes = labels_of(crowd, members).vote_counts()
@@ -59,7 +59,7 @@ class OpposedGroups(NamedTuple):
         return np.stack(labels)
 
     def differ(self, crowd: Annotations) -> Mask:
-        """Returns `[N]` whether most of one group named another class than most of the other."""
+        """Returns `[N]` whether the groups named different classes most often."""
         first, second = self.majorities(crowd)
         return (first >= 0) & (second >= 0) & (first != second)
 
@@ -73,7 +73,7 @@ class OpposedGroups(NamedTuple):
         return float((agreed / (majorities >= 0).sum(axis=1)).min()) / crowd.num_classes
 
     def skills(self, crowd: Annotations) -> Floats:
-        """Returns `[2, R]` how often each annotator's label is that of most of each group."""
+        """Returns `[2, R]` how often an annotator's label is the one that a group named most."""
         size = crowd.num_annotators
         shares = []
         for true in self.majorities(crowd)[:, crowd.instances]:

@@ -92,8 +92,9 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path 
     """Checks that a command's output files are not its input files.
 
     Args:
-        outputs: places to write to by the names of their flags; None and `-` are ignored.
-        inputs: places to read from, likewise.
+        outputs: places to write to by the names of their flags; None is ignored, and `-` is only
+            compared with other outputs.
+        inputs: places to read from, by the names of their flags; None is ignored.
 
     Raises:
         UsageError: an output that is an input, lies in one or contains one, or is another output.

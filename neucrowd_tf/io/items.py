@@ -108,7 +108,7 @@ def matched(
         other: what the other file is.
 
     Raises:
-        DataError: a further item, if they are not dropped, or no item of the other file.
+        DataError: an item that the other file lacks, unless `drop`, or no item in common.
     """
     places = match_items(names, items)
     unmatched = np.flatnonzero(places < 0).tolist()

@@ -154,7 +154,7 @@ def split_cell(path: Path, name: str | tuple[str, ...], sign: str, place: str) -
         place: where the cell is.
 
     Raises:
-        DataError: a cell that is not a list.
+        DataError: a nested or broken list, or an object.
     """
     if isinstance(name, tuple):
         return list(name)

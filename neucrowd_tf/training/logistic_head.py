@@ -61,7 +61,7 @@ class LinearHead(Persistent, BaseEstimator):
         return np.asarray(self.standardised(x) @ self.kernel_ + self.bias_)
 
     def standardised(self, x: Features) -> Any:
-        """Returns features `[M, d]` as the weights take them, many of them block by block.
+        """Returns standardised features `[M, d]`; a large array is standardised as it is read.
 
         Sparse ones stay sparse.
         """

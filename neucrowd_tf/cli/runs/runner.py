@@ -261,6 +261,8 @@ class Pace:
                 seconds += count * float(np.mean(self._seconds[kind]))
             else:
                 unknown += count
+        if not seconds and unknown:
+            return "time left not known yet"
         text = f"about {seconds / self._width / 60:.0f} min left"
         if unknown:
             text += f" and {unknown} run{'s' if unknown > 1 else ''} of other methods"

@@ -77,7 +77,7 @@ class AnnotMixModel(AnnotationModel):
         self.alpha = alpha
 
     def batch_loss(self, rows: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the sum of losses and of weights.
+        """Returns two sums: of the weighted losses, and of the weights.
 
         References:
             Herde et al. (2024), section 3.

@@ -61,7 +61,9 @@ class OutlierModel(AnnotationModel):
         self.power = power
 
     def batch_loss(self, rows: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the sum of losses and of weights; the penalty on the shifts is among `losses`.
+        """Returns two sums: of the weighted losses, and of the weights.
+
+        The penalty on the shifts is among `losses`.
 
         References:
             Nguyen, Ibrahim and Fu (2024), the implementation of criterion 10.

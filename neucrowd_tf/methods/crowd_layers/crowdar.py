@@ -109,7 +109,7 @@ class ReliabilityModel(AnnotationModel):
         self.share = share
 
     def batch_loss(self, rows: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the sum of losses and of weights.
+        """Returns two sums: of the weighted losses, and of the weights.
 
         References:
             Cao et al. (2023), eqs. 3 and 5.

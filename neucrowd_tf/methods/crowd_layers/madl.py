@@ -108,7 +108,7 @@ class MaDLModel(AnnotationModel):
     """MaDL: annotations of similar annotators count less."""
 
     def batch_loss(self, rows: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the sum of losses and of weights.
+        """Returns two sums: of the weighted losses, and of the weights.
 
         References:
             Herde et al. (2023), eqs. 25 and 26.

@@ -1,6 +1,6 @@
 """CrowdInG: generative augmentation of missing annotations (Chu and Wang, KDD 2021).
 
-The same in one file, in the paper's order: examples/crowding.py.
+The method in one file: examples/crowding.py.
 """
 
 from neucrowd_tf.methods.crowding import variants

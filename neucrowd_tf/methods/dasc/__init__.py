@@ -1,6 +1,6 @@
 """DASC: confidence and quotas of pseudo-annotations, their selection, and the self-training.
 
-The same in one file, in the paper's order: examples/dasc.py.
+The method in one file: examples/dasc.py.
 """
 
 from neucrowd_tf.methods.dasc.estimator import DASC

@@ -1,6 +1,6 @@
 """ICED: learning from imbalanced crowd labels by label inference and synthetic minority data.
 
-The same in one file, in the paper's order: examples/iced.py.
+The method in one file: examples/iced.py.
 """
 
 from neucrowd_tf.methods.iced.estimator import ICED, score_rounds

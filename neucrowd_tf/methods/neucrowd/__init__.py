@@ -3,7 +3,7 @@
 Assurance, safety, robust anchor, joint learning, sampler and estimator; and the released code's
 settings.
 
-The same in one file, in the paper's order: examples/neucrowd.py.
+The method in one file: examples/neucrowd.py.
 """
 
 from neucrowd_tf.methods.neucrowd.estimator import NeuCrowd

@@ -1,6 +1,6 @@
 """RLL: label confidence (section III-B), the estimator (III-A, III-C) and the released code's.
 
-The same in one file, in the paper's order: examples/rll.py.
+The method in one file: examples/rll.py.
 """
 
 from neucrowd_tf.methods.rll.estimator import RLL

@@ -271,6 +271,9 @@ def test_the_time_left_is_that_of_each_method(tmp_path: Path) -> None:
         return Work(RunKey("tiny", method, seed), {}, Options(output_dir=tmp_path))
 
     works = [work("mean", 0), work("oracle", 0), work("mean", 1), work("oracle", 1)]
+    pace = Pace(works[:2], 2)
+    pace.ended(works[0], Outcome(OK, {"timings": {"fit_seconds": 6.0}}))
+    assert pace.left() == "time left not known yet"
     pace = Pace(works, 2)
     pace.ended(works[0], Outcome(OK, {"timings": {"fit_seconds": 6.0}}))
     assert pace.left() == "about 0 min left and 2 runs of other methods"
