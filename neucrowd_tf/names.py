@@ -34,8 +34,6 @@ _SECOND = (
     " image imageid url urlid document documentid file fileid filename"
 )
 SECOND_ITEM = frozenset(_SECOND.split())
-# Not dates: `item` turns those in nanoseconds into integers.
-_NUMPY_VALUES = (np.number, np.bool_, np.str_)
 # A whole number as Python spells it, of at most 18 digits: all of them are within int64.
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
@@ -105,8 +103,8 @@ def as_name_array(values: Any) -> Array:
             return array.astype(np.int64, copy=False)
     items = _to_list(values)
     kinds = set(map(type, items))
-    if any(issubclass(kind, _NUMPY_VALUES) for kind in kinds):
-        items = [item.item() if isinstance(item, _NUMPY_VALUES) else item for item in items]
+    if any(issubclass(kind, np.generic) for kind in kinds):
+        items = list(map(_plain, items))
         kinds = set(map(type, items))
     if kinds == {int} and min(items) >= -(2**63) and max(items) < 2**63:
         return np.asarray(items)
@@ -115,8 +113,20 @@ def as_name_array(values: Any) -> Array:
     return np.fromiter(items, dtype=object, count=len(items))  # one cell per id, tuples too
 
 
+def _plain(name: object) -> object:
+    """Returns NumPy's numbers and texts as Python's.
+
+    Not dates and durations: `item` turns those in nanoseconds into integers.
+    """
+    if isinstance(name, np.generic) and name.dtype.kind not in "mM":
+        return name.item()
+    return name
+
+
 def _to_list(values: Any) -> list[Any]:
     """Returns values as a list; numbers of arrays and tables are Python's own."""
+    if isinstance(values, np.ndarray) and values.dtype.kind in "mM":
+        return list(values)
     if hasattr(values, "tolist"):  # NumPy, pandas
         return list(values.tolist())
     if hasattr(values, "to_pylist"):  # Arrow
@@ -128,26 +138,27 @@ def _to_list(values: Any) -> list[Any]:
     return [item.decode("utf-8", "replace") if isinstance(item, bytes) else item for item in array]
 
 
-def normal(name: str) -> str:
+def normalised(name: str) -> str:
     """Returns what two spellings of a name have in common: NFKC, no outer spaces, casefolded."""
     return unicodedata.normalize("NFKC", name).strip().casefold()
 
 
 def spelt(name: object) -> str:
-    """Returns how an error message shows an id: a NumPy number as the plain number."""
-    return repr(name.item() if isinstance(name, np.generic) else name)
+    """Returns how an error message shows an id: NumPy's numbers and dates without their type."""
+    plain = _plain(name)
+    return str(name) if isinstance(plain, np.generic) else repr(plain)
 
 
 def plain_integers(values: Sequence[str]) -> bool:
     """Whether every text is how Python spells a whole number of at most 18 digits.
 
-    Then nothing is lost by taking them for numbers. It is true of no texts.
+    Then nothing is lost by taking them for numbers. True if there are no texts.
     """
     return all(map(_WHOLE.fullmatch, values))
 
 
 def typed_names(texts: Sequence[str]) -> Array:
-    """Returns names as int64 if they are `plain_integers` (also without names), else as text."""
+    """Returns names as int64 if they are `plain_integers` or there are none, else as text."""
     if plain_integers(texts):
         return np.array(list(map(int, texts)), dtype=np.int64)
     return as_name_array(list(texts))

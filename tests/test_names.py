@@ -27,6 +27,17 @@ def test_other_ids_keep_their_types() -> None:
     assert names.as_name_array([]).dtype == object
 
 
+@pytest.mark.parametrize("unit", ["D", "ns"])
+def test_dates_and_durations_do_not_become_numbers(unit: str) -> None:
+    day = np.datetime64("2020-01-01", unit)
+    for name in (day, np.timedelta64(1, unit)):
+        for values in ([name], np.array([name])):
+            array = names.as_name_array(values)
+            assert array.dtype == object and type(array[0]) is type(name) and array[0] == name
+    assert names.spelt(day).startswith("2020-01-01") and names.spelt(np.int64(7)) == "7"
+    assert names.spelt(np.str_("a")) == "'a'"
+
+
 def test_texts_that_are_whole_numbers() -> None:
     for text in ("0", "7", "-7", "9" * 18, "-" + "9" * 18):
         assert names.typed_names([text]).tolist() == [int(text)], text

@@ -8,8 +8,8 @@ from neucrowd_tf.aggregation.base import Codes, apply_gold
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.types import Array, Floats, Integers
 
-# An annotator begins with so many labels, of which the share is right that somebody confirms in the
-# whole crowd.
+# Each skill is shrunk by so many pseudo-labels, right as often as labels of the crowd are given by
+# two annotators or more.
 PSEUDO_LABELS = 2.0
 MOST_ITER = 100
 TOLERANCE = 1e-6  # the iterations end when no skill moves by more, or after MOST_ITER
@@ -22,7 +22,7 @@ def sparse_one_coin(crowd: Annotations, gold: Codes | None = None) -> tuple[Floa
     An annotator is right with one probability; wrong labels and true classes are evenly spread. All
     classes that nobody named for an item are then equally probable, and one number stands for them,
     so that an iteration takes the time and memory of the annotations. A cell is an item and a class
-    that somebody named for it.
+    that somebody named for it. An annotator's repeated label counts once.
 
     Args:
         crowd: with identities.
@@ -30,6 +30,10 @@ def sparse_one_coin(crowd: Annotations, gold: Codes | None = None) -> tuple[Floa
     """
     num_classes = crowd.num_classes
     keys = crowd.instances.astype(np.int64) * num_classes + crowd.labels
+    _, first = np.unique(keys * crowd.num_annotators + crowd.annotators, return_index=True)
+    first.sort()  # sums are in the order of the labels
+    crowd = crowd.select(first)
+    keys = keys[first]
     cells, cell_of_label, votes = np.unique(keys, return_inverse=True, return_counts=True)
     items = cells // num_classes
     classes = cells % num_classes

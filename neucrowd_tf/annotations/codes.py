@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from neucrowd_tf.declare.types import Array, Codes32, Frame, Indices, NamedValues
 from neucrowd_tf.errors import DataError, RowError
-from neucrowd_tf.names import as_name_array, listed, normal, roles_of, spelt
+from neucrowd_tf.names import as_name_array, listed, normalised, roles_of, spelt
 
 MISSING = -1
 MOST_VOTES = 1_000_000
@@ -110,9 +110,9 @@ def check_spelling(names: Iterable[Any], title: str) -> None:
     """Raises DataError for names that differ only in case, spaces or Unicode form."""
     seen: dict[str, str] = {}
     for name in names:
-        if isinstance(name, str) and seen.setdefault(normal(name), name) != name:
+        if isinstance(name, str) and seen.setdefault(normalised(name), name) != name:
             raise DataError(
-                f"{title}s {seen[normal(name)]!r} and {name!r} differ only in case, spaces or"
+                f"{title}s {seen[normalised(name)]!r} and {name!r} differ only in case, spaces or"
                 f" Unicode form. Correct one of them, or name both in class_names"
             )
 

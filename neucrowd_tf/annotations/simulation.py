@@ -18,11 +18,13 @@ from neucrowd_tf.annotations.core import Annotations
 from neucrowd_tf.declare.types import Floats, Indices
 from neucrowd_tf.errors import DataError
 
-# Every draw is from the stream (seed, _PACKAGE, kind of draw), so that none repeats another's under
-# the same seed. Draws by TensorFlow Probability take two numbers: (seed, _MISLABEL or _DIFFICULTY).
+# Every draw is from the stream (seed, _PACKAGE, kind of draw), so that under one seed no kind repeats
+# another's; `thinning.limit_labels` and `remove_annotations` share REMOVE. Draws by TensorFlow
+# Probability take two numbers: (seed, _MISLABEL or _DIFFICULTY).
 _PACKAGE = 0x51A
 _MISLABEL = 0x51A
-_SKILL, _CONFUSION, _SPAM, _ADVERSARY, _ASSIGN, _LABEL, _REMOVE, _DIFFICULTY, _SPLIT = range(1, 10)
+_SKILL, _CONFUSION, _SPAM, _ADVERSARY, _ASSIGN, _LABEL, REMOVE, _DIFFICULTY, _SPLIT = range(1, 10)
+FLIP = 10
 
 _MASS = 10.0  # sum of the Dirichlet parameters of a confusion matrix's row
 _LEAST_PARAMETER = 1e-3  # Dirichlet parameters are positive, also where an accuracy is 0 or 1
@@ -109,12 +111,23 @@ def class_skill_annotators(
 ) -> Floats:
     """Draws annotators whose P(correct) differs by class, uniform in `(low, high)`.
 
+    Args:
+        num_annotators, num_classes: R and C.
+        seed: of the draw.
+        low, high: bounds of P(correct), each within 0 and 1.
+
     Returns:
         `[R, C, C]`.
+
+    Raises:
+        DataError: bounds outside 0 to 1 or in the wrong order, or fewer than two classes.
 
     References:
         ICED, section 3.1.1 (its appendix with the details is not published).
     """
+    _check_shares(np.array([low, high]), "low and high")
+    if low > high:
+        raise DataError(f"low: expected at most high ({high}), received {low}")
     return from_skills(
         random_stream(seed, _SKILL).uniform(low, high, size=(num_annotators, num_classes))
     )
@@ -128,8 +141,16 @@ def split_annotators(
     The defaults give nine annotators of two classes the share of certain instances of ICED's table
     3 for USPS-Syn (103 of 734 with at least seven equal labels).
 
+    Args:
+        num_annotators, num_classes: R and C.
+        seed: of the draw.
+        low, high: P(correct) of the others and of the majority, each within 0 and 1.
+
     Returns:
         `[R, C, C]`.
+
+    Raises:
+        DataError: a `low` or `high` outside 0 to 1, or fewer than two classes.
     """
     better = np.tile(np.arange(num_annotators) <= num_annotators // 2, (num_classes, 1))
     drawn = random_stream(seed, _SPLIT).permuted(better, axis=1).T
@@ -146,10 +167,13 @@ def confusion_annotators(
     Args:
         num_annotators, num_classes: R and C.
         seed: of the draw.
-        accuracy: the expected diagonal.
+        accuracy: the expected diagonal, from 0 to 1.
 
     Returns:
         `[R, C, C]`.
+
+    Raises:
+        DataError: an accuracy outside 0 to 1, or fewer than two classes.
     """
     _check_shares(np.array([accuracy], dtype=np.float64), "accuracy")
     centre = from_skills(np.full((1, num_classes), accuracy))[0]
@@ -167,10 +191,17 @@ def spammers(
 ) -> Floats:
     """Draws annotators whose labels do not depend on the true labels.
 
-    They give every class equally often, or always one class.
+    Args:
+        num_annotators, num_classes: R and C.
+        seed: of the draw.
+        kind: "uniform" annotators give every class equally often, "constant" ones always one class,
+            which is drawn for each of them.
 
     Returns:
         `[R, C, C]`, all rows of a matrix alike.
+
+    Raises:
+        DataError: an unknown kind.
     """
     if kind not in ("uniform", "constant"):
         raise DataError(f"spammers: expected kind 'uniform' or 'constant', received {kind!r}")
@@ -188,8 +219,15 @@ def adversaries(num_annotators: int, num_classes: int, seed: int) -> Floats:
     The wrong classes are a cyclic shift drawn for each annotator; the rest of a row is spread
     evenly over all other classes.
 
+    Args:
+        num_annotators, num_classes: R and C.
+        seed: of the draw.
+
     Returns:
         `[R, C, C]`.
+
+    Raises:
+        DataError: fewer than two classes.
     """
     generator = random_stream(seed, _ADVERSARY)
     rates = generator.uniform(0.6, 0.95, size=(num_annotators, 1))
@@ -210,7 +248,7 @@ def assignment(
     Args:
         num_instances, num_annotators: N and R.
         seed: of the draw.
-        rates: the share of instances each annotator labels; a number or `[R]`.
+        rates: the probability that an annotator labels an instance; a number or `[R]`.
 
     Returns:
         instance and annotator codes `[A]`, sorted by instance.
@@ -270,7 +308,8 @@ def simulate(
 
     Raises:
         DataError: truth that is not class codes of these matrices, rows that are no
-            distributions, or a dependence outside its bounds.
+            distributions, a dependence outside its bounds, or rates or names of a wrong shape or
+            range (see `assignment` and `Annotations`).
     """
     if not 0 <= dependence < 1:
         raise DataError(f"dependence: expected 0 to less than 1, received {dependence}")
@@ -327,7 +366,7 @@ def _dependent(
 
 
 def remove_annotations(
-    annotations: Annotations, keep: float, seed: int, at_least_one: bool = True
+    annotations: Annotations, keep: float, seed: int, *, at_least_one: bool = True
 ) -> Annotations:
     """Keeps a random share of the annotations, for studies of sparsity.
 
@@ -342,6 +381,10 @@ def remove_annotations(
     Returns:
         annotations of the same instances, annotators and classes.
 
+    Raises:
+        DataError: a share outside its bounds.
+        IdentitiesError: vote counts (`thinning.keep_share` takes them too).
+
     References:
         DASC, section 4.3 (figure 6).
     """
@@ -349,7 +392,7 @@ def remove_annotations(
         raise DataError(f"keep: expected a share above 0 and at most 1, received {keep}")
     annotations.require_identities("remove_annotations")
     total = annotations.num_annotations
-    order = random_stream(seed, _REMOVE).permutation(total)
+    order = random_stream(seed, REMOVE).permutation(total)
     size = round(keep * total)
     if at_least_one:
         # One label of each instance comes first, so the cut keeps it.

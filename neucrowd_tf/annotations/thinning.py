@@ -11,13 +11,9 @@ from neucrowd_tf.annotations import simulation
 from neucrowd_tf.annotations.core import Annotations
 from neucrowd_tf.errors import DataError
 
-# Streams of random numbers: that of `simulation` which takes labels away, and a further one.
-_LIMIT = 7
-_FLIP = 10
-
 
 def keep_share(
-    annotations: Annotations, share: float, seed: int, at_least_one: bool = True
+    annotations: Annotations, share: float, seed: int, *, at_least_one: bool = True
 ) -> Annotations:
     """Keeps a random share of the labels; see `simulation.remove_annotations`.
 
@@ -28,8 +24,9 @@ def keep_share(
         at_least_one: whether every instance that has a label keeps one.
     """
     if annotations.has_identities:
-        return simulation.remove_annotations(annotations, share, seed, at_least_one)
-    return _votes_of(keep_share(_numbered_labels(annotations), share, seed, at_least_one))
+        return simulation.remove_annotations(annotations, share, seed, at_least_one=at_least_one)
+    numbered = _numbered_labels(annotations)
+    return _votes_of(keep_share(numbered, share, seed, at_least_one=at_least_one))
 
 
 def limit_labels(annotations: Annotations, most: int, seed: int) -> Annotations:
@@ -45,7 +42,9 @@ def limit_labels(annotations: Annotations, most: int, seed: int) -> Annotations:
         raise DataError(f"labels_per_item: expected a number from 1, received {most}")
     if not annotations.has_identities:
         return _votes_of(limit_labels(_numbered_labels(annotations), most, seed))
-    order = simulation.random_stream(seed, _LIMIT).permutation(annotations.num_annotations)
+    order = simulation.random_stream(seed, simulation.REMOVE).permutation(
+        annotations.num_annotations
+    )
     order = order[np.argsort(annotations.instances[order], kind="stable")]
     instances = annotations.instances[order]
     earlier = np.arange(len(order)) - np.searchsorted(instances, instances)
@@ -66,7 +65,7 @@ def flip_labels(annotations: Annotations, share: float, seed: int) -> Annotation
         raise DataError(f"flip_labels: expected a share from 0 to 1, received {share}")
     if not annotations.has_identities:
         return _votes_of(flip_labels(_numbered_labels(annotations), share, seed))
-    generator = simulation.random_stream(seed, _FLIP)
+    generator = simulation.random_stream(seed, simulation.FLIP)
     flipped = generator.random(annotations.num_annotations) < share
     steps = generator.integers(1, annotations.num_classes, size=annotations.num_annotations)
     labels = (annotations.labels + flipped * steps) % annotations.num_classes

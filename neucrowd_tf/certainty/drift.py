@@ -17,8 +17,8 @@ LEAST_SIDE = 10  # labels before a change, and after it
 LEAST_OTHERS = 2  # if only one other labelled an item, either of the two may have changed
 LEAST_CHANGE = 0.1  # of accuracy: smaller changes are no reason to look
 FALSE_ALARMS = 0.05  # probability of one in a crowd without changes
-LEVELS = 5  # steps of the share of others against the winner, by which items are grouped
-LEAST_SKILL = 0.05  # skills are clipped to this and 1 less this, so that log odds are finite
+LEVELS = 5  # bins of the others' dissent; items in one bin are comparable
+MOST_SKILL = 0.95  # higher skills weigh as this one, so that log odds are finite
 CLEAR = 1e-9  # a lead in summed weights below this is rounding: a tie
 
 
@@ -53,7 +53,7 @@ class Change:
 
     @property
     def date(self) -> str:
-        """The day, UTC, from which on the accuracy is another one."""
+        """The first day, UTC, of the changed accuracy."""
         start = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
         return (start + datetime.timedelta(seconds=self.time)).date().isoformat()
 
@@ -70,14 +70,14 @@ class Change:
 def changes(inference: Inference, times: Floats | None) -> list[Change]:
     """Returns the annotators whose accuracy changes, by their codes.
 
-    Labels are compared with the class for which the others' labels, weighted by skill, speak, or
+    Labels are compared with the class that has most of the others' votes, weighted by skill, or
     with the gold label. The change is at the most likely point of two Bernoulli rates, and is
     tested exactly. Null hypothesis: among all orders of the annotator's labels, each is equally
     probable. Strata: orders are permuted within groups of items on which the others say the same
     class and agree as much, so that harder items or other classes at another time are no change.
     Correction: Bonferroni's, for all points and annotators. If the others' agreement changes half
-    as much on the same items, the change is everybody's. Annotators who have changed do not count
-    for others, the clearest one first.
+    as much on the same items, the change is everybody's. Changes are found one at a time, the
+    clearest first; then the annotator's votes no longer count.
 
     Args:
         inference: of the crowd.
@@ -93,10 +93,11 @@ def changes(inference: Inference, times: Floats | None) -> list[Change]:
     classes = crowd.num_classes
     if classes < 2:
         return []
-    # An annotator without a skill (NaN) weighs nothing; the others weigh the log odds of a vote for
-    # the true class against one for a given other class.
-    skill = np.clip(np.nan_to_num(inference.skills.skill), LEAST_SKILL, 1 - LEAST_SKILL)
-    weights = np.maximum(np.log((classes - 1) * skill / (1 - skill)), 0.0)
+    # An annotator at chance or without a skill (NaN) weighs nothing; the others weigh the log odds
+    # of a vote for the true class against one for a given other class.
+    skill = np.minimum(np.nan_to_num(inference.skills.skill), MOST_SKILL)
+    odds = (classes - 1) * skill / (1 - skill)
+    weights = np.log(np.maximum(odds, 1.0))
     order = np.lexsort((times, crowd.annotators))
     rows_of = np.split(order, np.cumsum(crowd.labels_per_annotator())[:-1])
     timed_of = [rows[np.isfinite(times[rows])] for rows in rows_of]

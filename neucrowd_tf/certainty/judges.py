@@ -10,6 +10,7 @@ from scipy.stats import beta
 
 from neucrowd_tf.aggregation.families import labels_of, named_models
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.annotations.agreement import chance_corrected
 from neucrowd_tf.certainty.alternative_test import labels_by
 from neucrowd_tf.certainty.estimate import LEVEL, NOTHING, RESAMPLES, Estimate
 from neucrowd_tf.certainty.prediction_powered import prediction_powered_share
@@ -17,7 +18,7 @@ from neucrowd_tf.declare.types import Floats, Indices
 
 
 class Judge(NamedTuple):
-    """A model beside a reference: gold labels, and the labels of people.
+    """How well a model's labels agree with a reference: gold labels, and people's labels.
 
     Attributes:
         annotator: its code.
@@ -44,20 +45,19 @@ class Judge(NamedTuple):
     model_shares: Floats
 
 
-def judge(crowd: Annotations, annotator: int, reference: Floats, *, seed: int = 0) -> Judge:
+def judge(crowd: Annotations, annotator: int, reference: Floats) -> Judge:
     """Returns how one model compares with a reference.
 
-    Intervals of shares of items are Jeffreys's, so that few items without an error are no proof.
-    For the same reason kappa's is of a mixture: one half are the kappas of resampled items, the
-    other half those of the ends of the agreement's interval. With one reference or none, there are
-    no figures but counts.
+    Intervals of the agreement and of `right` are Jeffreys's, so that few items without an error are
+    no proof. For the same reason kappa's is of a mixture: one half are the kappas of resampled
+    items, the other half those of the ends of the agreement's interval. With fewer than two
+    references only counts and `model_shares` are given.
 
     Args:
         crowd: with identities.
         annotator: the model's code.
         reference: `[N, C]` probabilities of each class, such as by people's labels alone; NaN
             without one. With one person an item these are that person's labels.
-        seed: of the resamples.
 
     Example:
         >>> from neucrowd_tf.annotations import Annotations
@@ -87,19 +87,24 @@ def judge(crowd: Annotations, annotator: int, reference: Floats, *, seed: int = 
     )
     if total < 2:  # resamples of one item are all alike
         return result
-    drawn = np.random.default_rng(seed).multinomial(total, np.full(total, 1 / total), RESAMPLES)
-    weights = np.vstack([np.ones(total), drawn]) / total  # the first row is of all items
-    agreed = weights @ (true * named)  # [1 + RESAMPLES, C]
+    # Equal items are drawn together, as most references have few different rows.
+    rows, times = np.unique(np.hstack([true, named]), axis=0, return_counts=True)
+    drawn = np.random.default_rng(0).multinomial(total, times / total, RESAMPLES)
+    weights = np.vstack([times, drawn])  # the first row is of all items
+    true_rows = rows[:, :size]
+    named_rows = rows[:, size:]
+    agreed = weights @ (true_rows * named_rows)  # [1 + RESAMPLES, C]
     all_agreed = agreed.sum(axis=1)
-    agreement = jeffreys(all_agreed[0] * total, total)
-    chance = ((weights @ true) * (weights @ named)).sum(axis=1)
+    agreement = jeffreys(all_agreed[0], total)
+    # Sums of whole numbers are divided last: chance is then exactly 1 if all say one class.
+    chance = ((weights @ true_rows / total) * (weights @ named_rows / total)).sum(axis=1)
     right = []
     shares = []
     for code in range(size):
-        right.append(jeffreys(agreed[0, code] * total, counts[code]))
+        right.append(jeffreys(agreed[0, code], counts[code]))
         others = (rest == code).astype(float)
         shares.append(prediction_powered_share(true[:, code], named[:, code], others))
-    kappa = _kappa(all_agreed, chance, agreement)
+    kappa = _kappa(all_agreed / total, chance, agreement)
     return result._replace(agreement=agreement, kappa=kappa, right=right, shares=shares)
 
 
@@ -111,12 +116,11 @@ def _kappa(agreed: Floats, chance: Floats, agreement: Estimate) -> Estimate:
             items, and of resampled ones.
         agreement: the share of all items with its interval.
     """
-    ends = np.repeat([agreement.low, agreement.high], len(agreed) - 1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        kappas = (agreed - chance) / (1.0 - chance)
-        ends = (ends - chance[0]) / (1.0 - chance[0])
-    if not np.isfinite(kappas[0]):
+    kappas = chance_corrected(agreed, chance)
+    if np.isnan(kappas[0]):
         return NOTHING
+    ends = chance_corrected([agreement.low, agreement.high], chance[0])
+    ends = np.repeat(np.clip(ends, -1.0, 1.0), RESAMPLES)
     return Estimate.of(float(kappas[0]), np.concatenate([kappas[1:], ends]))
 
 
@@ -133,13 +137,13 @@ def jeffreys(hits: float, total: float) -> Estimate:
 def judges(
     crowd: Annotations, models: Sequence[str], people: Floats | None, gold: Indices | None = None
 ) -> list[Judge]:
-    """Returns each model beside people and gold labels.
+    """Returns how well each model agrees with people's labels and gold labels.
 
     Args:
         crowd: with identities.
         models: names of the annotators that are models, or patterns of names.
-        people: `[N, C]` probabilities inferred from people's labels alone; None for the shares of
-            their votes, which are also taken if no item has two labels by people.
+        people: `[N, C]` probabilities from people's labels. Shares of votes are used if None, or if
+            no item has two of people's labels.
         gold: `[N]` class codes, -1 if unknown: the reference where they are known.
 
     Raises:

@@ -59,7 +59,7 @@ class Scarcity:
             dataset = _of_rows(dataset, stratified_sample(labels, self.keep_items, seed))
         crowd = dataset.annotations
         if self.keep_annotations is not None:
-            crowd = keep_share(crowd, self.keep_annotations, seed, self.keep_one)
+            crowd = keep_share(crowd, self.keep_annotations, seed, at_least_one=self.keep_one)
         if self.labels_per_item is not None:
             crowd = limit_labels(crowd, self.labels_per_item, seed)
         if self.flip_labels is not None:

@@ -15,7 +15,7 @@ from neucrowd_tf.declare.types import Array, Texts
 from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_values import MOST_ANSWERS, check_free_text
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.names import natural_key, normal, plain_integers
+from neucrowd_tf.names import natural_key, normalised, plain_integers
 
 ALL = ("all",)  # of --classes: any number of classes
 FEW = 10  # different numbers without a line
@@ -46,7 +46,7 @@ def check_names(path: Path, kind: str, names: Texts, place: Place, options: Tabl
     """
     seen: dict[str, str] = {}
     for at, name in enumerate(() if options.exact_names else names):
-        other = seen.setdefault(normal(name), name)
+        other = seen.setdefault(normalised(name), name)
         if other != name:
             raise error("similar_names", path, place(at), kind=kind + "s", first=other, second=name)
     check_characters(path, kind, names, place)

@@ -188,6 +188,21 @@ def test_one_coin_over_named_classes_agrees_with_loops(
     assert_allclose(skills, expected[1])
 
 
+def test_an_annotators_repeated_labels_do_not_confirm_each_other() -> None:
+    items = np.repeat(np.arange(50), 2)
+    annotators = np.arange(100) % 2
+    labels = 2 * items + annotators
+    labels[0] = 2  # both labels of one annotator for one item are different
+    items[1] = annotators[1] = 0
+    triples = np.stack([items, annotators, labels])
+    once = Annotations(*triples, duplicates="all")
+    twice = Annotations(*np.repeat(triples, 2, axis=1), duplicates="all")
+    assert twice.num_annotations == 2 * once.num_annotations
+    probas, skills = many_classes.sparse_one_coin(twice)
+    assert_allclose(probas, many_classes.sparse_one_coin(once)[0])
+    assert (skills < 0.05).all()
+
+
 def test_many_classes_beat_the_vote_by_annotators_skills() -> None:
     rng = np.random.default_rng(0)
     truth = rng.integers(1000, size=400)

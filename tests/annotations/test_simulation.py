@@ -129,7 +129,7 @@ def test_remove_annotations(at_least_one: bool) -> None:
     whole = Annotations.from_dense(dense, num_classes=3)
     total = whole.num_annotations
     remaining = {
-        share: simulation.remove_annotations(whole, share, 5, at_least_one)
+        share: simulation.remove_annotations(whole, share, 5, at_least_one=at_least_one)
         for share in (0.1, 0.4, 0.8, 1.0)
     }
     for share, crowd in remaining.items():
@@ -142,7 +142,7 @@ def test_remove_annotations(at_least_one: bool) -> None:
     ).all()  # a smaller share is a part of a larger one
     assert np.array_equal(remaining[1.0].vote_counts(), whole.vote_counts())
     assert remaining[1.0] == whole
-    other = simulation.remove_annotations(whole, 0.4, 6, at_least_one)
+    other = simulation.remove_annotations(whole, 0.4, 6, at_least_one=at_least_one)
     assert not np.array_equal(other.vote_counts(), remaining[0.4].vote_counts())
 
 
@@ -164,6 +164,14 @@ def test_remove_annotations(at_least_one: bool) -> None:
         (
             lambda: simulation.class_skill_annotators(2, 1, 0),
             r"at least two classes\], received shape \(2, 1\)",
+        ),
+        (
+            lambda: simulation.class_skill_annotators(3, 2, 0, low=0.9, high=0.4),
+            r"low: expected at most high \(0.4\), received 0.9",
+        ),
+        (
+            lambda: simulation.class_skill_annotators(3, 2, 0, high=np.inf),
+            "low and high: expected probabilities from 0 to 1, received inf",
         ),
         (lambda: simulation.assignment(3, 2, 0, rates=[0.5, 1.5]), "from 0 to 1, received 1.5$"),
         (lambda: simulation.assignment(3, 2, 0, rates=0.0), "rates: expected one above 0"),

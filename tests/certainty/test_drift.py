@@ -66,6 +66,18 @@ def test_harder_items_at_the_end_are_no_change_of_everybody() -> None:
     assert not changes(infer(crowd, "majority_vote"), 1.7e9 + crowd.instances)
 
 
+def test_spammers_are_no_others_with_many_classes() -> None:
+    items = np.arange(80)
+    labels = np.column_stack([(items + (items >= 40)) % 3, items % 3, np.full(80, 5)])
+    crowd = Annotations.from_dense(labels, num_classes=100)
+    inference = infer(crowd, "majority_vote")
+    assert inference.skills is not None
+    inference.skills.skill[:] = 0.7, 0.9, 0.009
+    assert not changes(inference, 1.7e9 + 60.0 * crowd.instances)
+    inference.skills.skill[2] = 0.2
+    assert changes(inference, 1.7e9 + 60.0 * crowd.instances)
+
+
 def test_an_annotators_other_labels_of_an_item_are_no_votes_of_others() -> None:
     # Annotator 0 labels item 0 three times and item 1 once, annotators 1 and 2 each item once.
     triples = [(0, 0, 0), (0, 0, 1), (0, 0, 1), (1, 0, 1)]

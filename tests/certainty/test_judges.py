@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -54,6 +56,29 @@ def test_a_model_without_shared_items_has_no_figures() -> None:
     assert row.items == 0 and np.isnan(row.kappa.value) and np.isnan(row.shares[0].value)
     row = judge(crowd, 0, np.array([[0.25, 0.75], [np.nan, np.nan], [0, 1]]))
     assert row.items == 1 and row.counts.tolist() == [0.25, 0.75]
+
+
+def test_one_class_alone_has_no_kappa() -> None:
+    for size in range(2, 200):
+        crowd = Annotations.from_dense(np.zeros((size, 1), int), num_classes=2)
+        kappa = judge(crowd, 0, np.tile([1.0, 0.0], (size, 1))).kappa
+        assert np.isnan([*kappa]).all(), size
+
+
+def test_kappas_interval_is_within_its_bounds() -> None:
+    reference = np.eye(2)[(np.arange(40) == 0).astype(int)]
+    kappa = judge(Annotations.from_dense(np.zeros((40, 1), int), num_classes=2), 0, reference).kappa
+    assert -1 <= kappa.low < kappa.value == 0 < kappa.high <= 1
+
+
+def test_resamples_take_the_memory_of_different_rows() -> None:
+    crowd = Annotations.from_dense(np.zeros((20_000, 1), int), num_classes=2)
+    reference = np.eye(2)[np.arange(20_000) % 2]
+    tracemalloc.start()
+    judge(crowd, 0, reference)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20e6  # one number for each item and resample takes 64 MB
 
 
 def test_a_model_that_is_no_annotator_is_one_error() -> None:
