@@ -52,11 +52,6 @@ class MissingPackageError(ImportError, UsageError):
         )
 
 
-def install(packages: str, extra: str) -> str:
-    """Returns how packages are installed, alone or as one of the project's extras."""
-    return f"Run pip install {packages} (in a clone: pip install '.[{extra}]')."
-
-
 _quiet = contextvars.ContextVar("quiet", default=False)
 
 

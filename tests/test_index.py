@@ -53,7 +53,7 @@ def test_the_name_of_another_module_cannot_be_taken(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("register", [registry.register_method, registry.register_dataset])
 def test_what_is_no_class_or_function_is_not_registered(register: Any) -> None:
-    with pytest.raises(UsageError, match=r"\('mine'\): expected a class or .*, received 'my:Mine'"):
+    with pytest.raises(TypeError, match=r"'mine': expected a class or .*, received 'my:Mine'"):
         register("mine", summary="by its name", module="my")("my:Mine")
 
 

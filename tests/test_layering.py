@@ -157,8 +157,8 @@ def test_no_file_imports_itself_around_a_corner(repository: Path) -> None:
 # Lines, neither blank nor comments, of the modules that an estimator's module reaches by imports at
 # the top and inside functions. What makes one longer has to be worth reading for that method.
 REACH = {
-    "methods.rll.estimator": 6_890,
-    "methods.neucrowd.estimator": 7_230,
+    "methods.rll.estimator": 6_920,
+    "methods.neucrowd.estimator": 7_260,
     "methods.iced.estimator": 7_770,
     "methods.dasc.estimator": 8_190,
     "methods.crowding.estimator": 8_990,

@@ -43,6 +43,9 @@ def main() -> None:
         options.kept.mkdir(parents=True, exist_ok=True)
     every = list(dict.fromkeys(goal.part for goal in goals.GOALS))
     parts = options.parts.split(",") if options.parts else every
+    if unknown := set(parts) - {*every, CALIBRATE, GRID}:
+        names = ", ".join([*every, CALIBRATE, GRID])
+        raise SystemExit(f"--parts: no part {', '.join(sorted(unknown))}; there are {names}.")
     if CALIBRATE in parts:
         rows = calibrate(list(fitted_crowds(options)))
         rows.round(3).to_csv(RESULTS / "calibration.csv", index=False)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from neucrowd_tf.datasets.core import CrowdDataset
-from neucrowd_tf.declare.registration import add, module_of
+from neucrowd_tf.declare.registration import add
 from neucrowd_tf.declare.types import Texts
 
 Loader = TypeVar("Loader", bound=Callable[..., CrowdDataset])
@@ -78,13 +78,14 @@ def register_dataset(
         fields: further fields of `Dataset`.
 
     Raises:
-        ValueError: another module has registered this name.
-        UsageError: what is registered is no class or function.
+        ValueError, TypeError: the name of another module's entry, or no class or function.
     """
 
     def decorate(loader: Loader) -> Loader:
-        where = module_of(loader, f"register_dataset({name!r})")
-        add(DATASETS, Dataset(name, loader, summary, module=module or where, **fields), "dataset")
+        if not callable(loader):
+            raise TypeError(f"{name!r}: expected a class or function, received {loader!r}")
+        place = module or loader.__module__
+        add(DATASETS, Dataset(name, loader, summary, module=place, **fields), "dataset")
         return loader
 
     return decorate

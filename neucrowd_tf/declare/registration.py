@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar
 
 from neucrowd_tf.declare.types import NamedValues
-from neucrowd_tf.errors import UsageError
 
 Factory = TypeVar("Factory", bound=Callable[..., Any])
 
@@ -71,38 +69,19 @@ def register_method(
         fields: further fields of `Registered`.
 
     Raises:
-        ValueError: another module has registered this name.
-        UsageError: what is registered is no class or function.
+        ValueError, TypeError: the name of another module's entry, or no class or function.
     """
 
     def decorate(factory: Factory) -> Factory:
-        where = module_of(factory, f"register_method({name!r})")
+        if not callable(factory):
+            raise TypeError(f"{name!r}: expected a class or function, received {factory!r}")
         fields.setdefault("requires_identities", getattr(factory, "requires_identities", False))
         fields.setdefault("trains_network", getattr(factory, "trains_network", True))
-        add(METHODS, Registered(name, factory, summary, module=module or where, **fields), "method")
+        place = module or factory.__module__
+        add(METHODS, Registered(name, factory, summary, module=place, **fields), "method")
         return factory
 
     return decorate
-
-
-def module_of(factory: object, place: str) -> str:
-    """Returns the module of a class or function, or of the one whose arguments are fixed.
-
-    Args:
-        factory: the class or function.
-        place: what an error begins with.
-
-    Raises:
-        UsageError: it is no class or function.
-    """
-    if isinstance(factory, functools.partial):
-        factory = factory.func
-    if not callable(factory):
-        raise UsageError(
-            f"{place}: expected a class or function, received {factory!r}. Import it and register"
-            " the class."
-        )
-    return factory.__module__
 
 
 class _Named(Protocol):

@@ -19,7 +19,8 @@ from neucrowd_tf.annotations.tables import check_texts
 from neucrowd_tf.declare.declarations import check_arguments, estimator, fitted, text
 from neucrowd_tf.declare.types import Array, Fields, Floats32
 from neucrowd_tf.encoders.base import Encoder
-from neucrowd_tf.errors import DataError, UsageError, install, one_line
+from neucrowd_tf.errors import DataError, UsageError, one_line
+from neucrowd_tf.io.checks import install
 from neucrowd_tf.io.files.reading import digest
 from neucrowd_tf.saving.transaction import transaction
 

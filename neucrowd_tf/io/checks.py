@@ -73,3 +73,8 @@ def broken(path: str | Path, problem: str, place: str = "") -> Rejection:
 def unreadable(path: str | Path, problem: str, advice: str) -> Rejection:
     """Returns the error of a file that cannot be opened."""
     return error("unreadable", path, problem=problem, advice=advice)
+
+
+def install(packages: str, extra: str) -> str:
+    """Returns how packages are installed, alone or as one of the project's extras."""
+    return f"Run pip install {packages} (in a clone: pip install '.[{extra}]')."

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from neucrowd_tf.declare.types import Array, Floats32
-from neucrowd_tf.errors import DataError, UsageError, install
-from neucrowd_tf.io.checks import broken, unreadable
+from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.io.checks import broken, install, unreadable
 from neucrowd_tf.io.files.reading import check_regular, of_kinds
 from neucrowd_tf.names import as_name_array
 

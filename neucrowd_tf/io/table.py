@@ -18,8 +18,8 @@ from typing import Any, TextIO
 import numpy as np
 
 from neucrowd_tf.declare.types import Fields, Indices, Records, Texts
-from neucrowd_tf.errors import DataError, UsageError, install
-from neucrowd_tf.io.checks import broken, error
+from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.io.checks import broken, error, install
 from neucrowd_tf.io.files.reading import (
     LONGEST_SIGN,
     UNPACK,

@@ -94,7 +94,9 @@ def _check_target(folder: Path) -> None:
 
 def _names(estimator: Estimator, text_layer: Layer, columns: Sequence[str] | None) -> Fields:
     """Returns what is written to `NAMES`: classes, columns, the scale and the encoder."""
-    names = {"classes": estimator.classes_.tolist(), "features": columns}
+    names = {"classes": estimator.classes_.tolist(), "features": None}
+    if columns is not None:
+        names["features"] = list(columns)
     if scale_of(estimator) == "ordinal":
         names["scale"] = "ordinal"
     if text_layer is None and hasattr(estimator, "encoder_"):

@@ -4,19 +4,21 @@ package.
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.methods.two_stage.labels_first import TwoStageClassifier
-from neucrowd_tf.saving.saved_model import export_saved_model
+from neucrowd_tf.saving.saved_model import NAMES, export_saved_model
 
 # The serving example of the README: TensorFlow alone, any batch size.
 SERVE = """
@@ -64,9 +66,10 @@ def test_another_process_gets_the_same_numbers(fitted: TwoStageClassifier, tmp_p
 def test_one_input_of_the_features_shape(fitted: TwoStageClassifier, tmp_path: Path) -> None:
     import tensorflow as tf
 
-    serve = tf.saved_model.load(
-        str(export_saved_model(fitted, tmp_path / "saved_model"))
-    ).signatures["serving_default"]
+    columns = pd.Index(["a", "b"])
+    folder = export_saved_model(fitted, tmp_path / "saved_model", columns)
+    assert json.loads((folder / NAMES).read_text("utf-8"))["features"] == ["a", "b"]
+    serve = tf.saved_model.load(str(folder)).signatures["serving_default"]
     (), inputs = serve.structured_input_signature
     assert inputs == {"features": tf.TensorSpec((None, 2, 4), tf.float32, name="features")}
 

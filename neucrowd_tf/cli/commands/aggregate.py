@@ -31,9 +31,9 @@ from neucrowd_tf.errors import (
     IdentitiesError,
     UnsupportedDataError,
     UsageError,
-    install,
     one_line,
 )
+from neucrowd_tf.io.checks import install
 from neucrowd_tf.io.files.atomic import atomic_path
 from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.folders import tables_in

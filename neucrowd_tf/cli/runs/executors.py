@@ -21,7 +21,8 @@ from typing import Any
 
 from neucrowd_tf.declare.types import Texts
 from neucrowd_tf.cli.quiet import quiet
-from neucrowd_tf.errors import UsageError, install
+from neucrowd_tf.errors import UsageError
+from neucrowd_tf.io.checks import install
 from neucrowd_tf.cli.runs import plugins, process
 
 # A new process begins after this many runs: TensorFlow keeps 2 to 3 MB per run.

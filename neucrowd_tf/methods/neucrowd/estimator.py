@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
-
 from neucrowd_tf.declare.declarations import estimator, fitted, number, one_of, whole
 from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.declare.settings import settings_in
@@ -121,7 +119,7 @@ class NeuCrowd(TupletEstimator):
         rows = compared_instances(len(data.labels), self.seed, epoch)
         embeddings = model.embed_instances(rows)
         assurance = self.assurance_[rows]
-        self.safe_ = np.array(model.safe)
+        self.safe_ = model.safe.numpy().copy()
         self.safe_[rows] = self._safe_examples(embeddings, data.labels[rows], assurance)
         model.safe.assign(self.safe_)
         model.set_probabilities(sampling_probabilities(self.safe_, self.unsafe_weight))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from neucrowd_tf import layers
 from tests.methods.crowd_layers.heads import HEADS, PAIRS, model_with_head
 
 RNG = np.random.default_rng(0)
@@ -271,3 +272,11 @@ def test_class_weight_of_fit_and_true_labels_are_refused(parts) -> None:
     model.fit(x, labels, sample_weight=np.ones((4, 1)), verbose=0)
     with pytest.raises(ValueError, match=r"need codes of shape.*second output"):
         model.fit(x, labels, validation_data=(x, labels[:, 0]), verbose=0)
+
+
+def test_a_head_that_keras_cannot_save_by_name_is_an_error() -> None:
+    with pytest.raises(TypeError, match=r"Own.__init__: write \*\*kwargs, not \*\*options"):
+
+        class Own(layers.ConfusionHead):
+            def __init__(self, num_annotators: int, **options: object) -> None:
+                super().__init__(num_annotators, **options)

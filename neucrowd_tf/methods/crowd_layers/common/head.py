@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, ClassVar, TypedDict, Unpack, get_args
 
 import keras
@@ -48,6 +49,15 @@ class AnnotatorHead(keras.layers.Layer):
 
     log_probabilities: ClassVar[bool] = False
     takes_probabilities: ClassVar[bool] = True
+
+    def __init_subclass__(cls, **options: object) -> None:
+        super().__init_subclass__(**options)
+        rest = inspect.getfullargspec(cls.__init__).varkw
+        if rest not in (None, "kwargs") and "get_config" not in vars(cls):
+            raise TypeError(
+                f"{cls.__name__}.__init__: write **kwargs, not **{rest}, or define get_config."
+                " Keras saves no arguments otherwise, not even the layer's name."
+            )
 
     def __init__(self, num_annotators: int, **kwargs: Unpack[LayerOptions]) -> None:
         check_int("num_annotators", num_annotators)
