@@ -158,7 +158,7 @@ def plain_integers(values: Sequence[str]) -> bool:
 
 
 def typed_names(texts: Sequence[str]) -> Array:
-    """Returns names as int64 if they are `plain_integers` or there are none, else as text."""
+    """Returns names as int64 if they are `plain_integers` (also an empty list), else as text."""
     if plain_integers(texts):
         return np.array(list(map(int, texts)), dtype=np.int64)
     return as_name_array(list(texts))
