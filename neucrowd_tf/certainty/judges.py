@@ -89,15 +89,15 @@ def judge(crowd: Annotations, annotator: int, reference: Floats) -> Judge:
         return result
     # Equal items are drawn together, as most references have few different rows.
     rows, times = np.unique(np.hstack([true, named]), axis=0, return_counts=True)
-    drawn = np.random.default_rng(0).multinomial(total, times / total, RESAMPLES)
-    weights = np.vstack([times, drawn])  # the first row is of all items
-    true_rows = rows[:, :size]
-    named_rows = rows[:, size:]
-    agreed = weights @ (true_rows * named_rows)  # [1 + RESAMPLES, C]
+    rows = np.hstack([rows, rows[:, :size] * rows[:, size:]])
+    rng = np.random.default_rng(0)
+    drawn = [rng.multinomial(total, times / total) @ rows for _ in range(RESAMPLES)]
+    # Of all items, and of each resample.
+    num_true, num_named, agreed = np.hsplit(np.vstack([times @ rows, *drawn]), 3)
     all_agreed = agreed.sum(axis=1)
     agreement = jeffreys(all_agreed[0], total)
     # Sums of whole numbers are divided last: chance is then exactly 1 if all say one class.
-    chance = ((weights @ true_rows / total) * (weights @ named_rows / total)).sum(axis=1)
+    chance = ((num_true / total) * (num_named / total)).sum(axis=1)
     right = []
     shares = []
     for code in range(size):
