@@ -1,7 +1,7 @@
 """Maps of where a method pays: its gain over the best simple rival in each cell of a grid.
 
-`python -m reproduction.maps OUT/results results` adds finished cells to the stored maps and draws
-them anew.
+`python -m reproduction.maps OUT results` adds the cells of finished runs to the stored maps, also
+those of a suite that was stopped, and draws the maps anew.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import operator
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from neucrowd_tf.cli.runs.options import Options
@@ -38,13 +38,13 @@ def store(suite: Suite, table: Sequence[Row], folder: Path) -> list[Path]:
     return [path, *draw(path.with_suffix(".png"), {suite.title: (suite, table)})]
 
 
-def merge(source: Path, target: Path, suites: Iterable[Suite]) -> list[Path]:
-    """Adds the cells of one folder to those of another; of one cell, that of more runs stays."""
+def merge(new: Mapping[str, Sequence[Row]], target: Path, suites: Iterable[Suite]) -> list[Path]:
+    """Adds cells by their map's name to those of a folder; of one cell, that of more runs stays."""
     written = []
     maps = {}
     for suite in maps_of(suites):
         cells: dict[tuple[str, ...], Row] = {}
-        for row in read_rows(target, suite.name) + read_rows(source, suite.name):
+        for row in [*read_rows(target, suite.name), *new.get(suite.name, ())]:
             key = (*place_of(row).values(), row["method"])
             if key not in cells or int(cells[key]["runs"]) <= int(row["runs"]):
                 cells[key] = row
@@ -67,10 +67,12 @@ if __name__ == "__main__":
     from reproduction.catalogue import SUITES
 
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("source", type=Path, help="results folder of the runs")
+    parser.add_argument("source", type=Path, help="output folder of the runs")
     parser.add_argument("target", type=Path, help="folder of the stored tables")
+    options = parser.parse_args()
     try:
-        for path in merge(**vars(parser.parse_args()), suites=SUITES):
+        new = {suite.name: list(rows(suite, options.source)) for suite in maps_of(SUITES)}
+        for path in merge(new, options.target, SUITES):
             print(path)
     except (DataError, OSError) as error:
         sys.exit(f"error: {one_line(error)}")

@@ -108,15 +108,13 @@ def test_cells_are_compared_with_the_best_rival_and_merged(
     control = by_name["10", "0", "ours, one step"]
     assert control["rival"] == "ours" and Cell.of(control).outcome == -1
     assert not Cell.of(by_name["10", "0.3", "ours"]).is_complete  # three of five runs
-    source, target = tmp_path / "source", tmp_path / "target"
+    target = tmp_path / "target"
+    target.mkdir()
     fewer = [{**row, "runs": "2", "gain": "9"} for row in table[:1]]
-    for folder, cells in ((source, fewer), (target, table[:4])):
-        folder.mkdir()
-        maps.store(suite, cells, folder)
-    maps.merge(source, target, [suite])
+    maps.store(suite, table[:4], target)
+    maps.merge({"map_small": fewer}, target, [suite])
     assert map_cells.read_rows(target, "map_small") == table[:4]
-    maps.store(suite, table, source)
-    maps.merge(source, target, [suite])
+    maps.merge({"map_small": table}, target, [suite])
     merged = map_cells.read_rows(target, "map_small")
     assert sorted(map(str, merged)) == sorted(map(str, table))
     sentence = " ".join(line.strip() for line in map_sentences.sentences(target, [suite], "Small"))
@@ -136,9 +134,8 @@ def test_a_map_and_the_overview_are_drawn(suite: Suite, tmp_path: Path) -> None:
     numbers = dict.fromkeys(map_cells.COLUMNS, "0.05")
     cell = {"dataset": "d", "items": "10", "noise": "0", **numbers, "method": "ours"}
     row = {**cell, "rival": "plain", "runs": "3", "asked": "3", "auc_gain": ""}
-    (tmp_path / "new").mkdir()
-    maps.store(suite, [row, {**row, "noise": "0.3", "asked": "5"}], tmp_path / "new")
-    written = maps.merge(tmp_path / "new", tmp_path, [suite])
+    new = [row, {**row, "noise": "0.3", "asked": "5"}]
+    written = maps.merge({"map_small": new}, tmp_path, [suite])
     names = ["map_small.csv", "map_small.png", "maps.png"]
     assert [path.name for path in written] == names
     assert all(path.stat().st_size > 100 for path in written)
