@@ -54,8 +54,8 @@ CALIBRATION = "calibration.csv"
 CARDS = "dataset_cards.csv"
 # What a page says without a row of gains, or of none.
 NO_GAINS = {
-    True: "No stored table shows a gain over a simpler method.",
-    False: "Each stored comparison shows a gain.",
+    True: "None of the compared pairs shows a gain.",
+    False: "Each of the compared pairs shows a gain.",
 }
 
 

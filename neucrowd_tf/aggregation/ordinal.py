@@ -153,9 +153,9 @@ def unbiased_means(crowd: Annotations, values: Floats) -> Floats:
 class OrdinalConsensus(Aggregator):
     """Infers ordered classes by the median of labels, latent scores, or the nominal consensus.
 
-    Annotations are held out in turn. The method whose labels are nearest to them is chosen. Instead
-    of the median only if it is nearer by `SURE` standard errors, as held-out labels show what
-    annotators say, not what is true.
+    Annotations are held out in turn. The method whose labels are nearest to them is chosen, but
+    another one than the median only if it is nearer by `SURE` standard errors: held-out labels show
+    what annotators say, not what is true. `fit` does not choose by gold labels; the command does.
 
     Attributes: see `Aggregator`, and
         chosen_: one of `MEMBERS`.
@@ -237,7 +237,7 @@ class OrdinalConsensus(Aggregator):
 def nearest_to_gold(crowd: Annotations, gold: Codes, seed: int = 0) -> str:
     """Returns the method of `BY_GOLD` whose labels, inferred without gold, are nearest to gold.
 
-    Instead of the method that `OrdinalConsensus` chooses only if it is nearer by `SURE_BY_GOLD`
+    The method that `OrdinalConsensus` chooses stays unless another is nearer by `SURE_BY_GOLD`
     standard errors.
 
     Args:

@@ -41,7 +41,7 @@ Encode = Callable[[str], "Floats32"]
 
 @estimator
 class SentenceEncoder(Encoder):
-    """A trained network from texts to vectors of length 1.
+    """A trained network from texts to unit vectors.
 
     Texts are encoded one at a time. A vector then does not depend on other texts, which it would
     with 8-bit weights. Vectors are kept in memory, and on disk in the cache folder
@@ -101,7 +101,7 @@ class SentenceEncoder(Encoder):
         """Returns the vectors of texts `[M]`, from the cache if they are there.
 
         Returns:
-            `[M, d]`, each of length 1.
+            `[M, d]` unit vectors.
 
         Raises:
             DataError: not texts, or the network cannot be read or is another one than before.
@@ -124,7 +124,7 @@ class SentenceEncoder(Encoder):
 
 
 def _unit(vector: Array) -> Floats32:
-    """Returns a vector of length 1 in the same direction."""
+    """Returns the unit vector in the same direction."""
     return np.asarray(vector / max(float(np.linalg.norm(vector)), 1e-12), np.float32)
 
 

@@ -104,7 +104,7 @@ def _vectoriser(kind: str, **options: object) -> TfidfVectorizer:
 
 @one_at_a_time()
 def _weighted(results: NamedValues, texts: Sequence[str]) -> csr_matrix:
-    """Returns TF-IDF `[N, V + W]`, both halves of length 1, by the results of a fit."""
+    """Returns TF-IDF `[N, V + W]`, both halves of norm 1, by the results of a fit."""
     blocks = []
     for kind in NGRAMS:
         vectoriser = _vectoriser(kind, vocabulary=results[f"{kind}_terms_"].tolist())
@@ -118,7 +118,7 @@ class TextFeatures(Persistent, BaseEstimator):
     """TF-IDF of words and characters, reduced by a truncated singular value decomposition.
 
     Terms are one or two words, and three to five characters within words. Each kind is scaled to
-    length 1. Linear models take it without the reduction (`size=None`), as a sparse matrix.
+    norm 1. Linear models take it without the reduction (`size=None`), as a sparse matrix.
 
     Example:
         >>> features = TextFeatures(size=2).fit(texts).transform(texts)  # doctest: +SKIP

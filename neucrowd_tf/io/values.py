@@ -1,4 +1,4 @@
-"""What labels and names are: missing, several in a cell, ratings, free text, and their spelling."""
+"""Tests of labels and names (missing, several, rating, free text), and one spelling for each."""
 
 from __future__ import annotations
 

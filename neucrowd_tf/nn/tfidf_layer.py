@@ -19,7 +19,7 @@ class TextVectors(keras.layers.Layer):
     A table folds letters, and texts are split at spaces into words. The layer counts the n-grams of
     words, and of the characters of each word with a space on both sides. A count c of an n-gram
     with inverse document frequency w has weight (1 + log c) w. The weights of each kind are scaled
-    to length 1 and multiplied by its rows of `components`.
+    to norm 1 and multiplied by its rows of `components`.
     """
 
     def __init__(

@@ -328,13 +328,13 @@ def test_advice_follows_from_the_verdict() -> None:
     yes = dataclasses.replace(claim, verdict="ahead")
     shown = "+2.0 [+1.0, +3.0] points (10)"
     assert page.gains_of([yes], True)[-1] == f"| `a` | `b` | `d`, x | {shown} |"
-    assert page.gains_of([yes], False) == ["Each stored comparison shows a gain."]
+    assert page.gains_of([yes], False) == ["Each of the compared pairs shows a gain."]
     # Fewer than five runs have no verdict, and are no advice.
     few = dataclasses.replace(claim, verdict="too few runs")
     assert page.gains_of([few], False) == page.gains_of([yes], False)
     no = dataclasses.replace(claim, verdict="undecided")
     assert page.gains_of([no], False)[0].startswith("| instead of | use |")
-    assert page.gains_of([no], True) == ["No stored table shows a gain over a simpler method."]
+    assert page.gains_of([no], True) == ["None of the compared pairs shows a gain."]
 
 
 def test_main_page_is_short_and_types_no_figure(repository: Path) -> None:

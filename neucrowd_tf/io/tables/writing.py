@@ -48,7 +48,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def name_of(cell: str, names: Container[str]) -> str:
-    """Returns the known name that a cell means, by `text_cell` or as 3.0 for 3; or the cell."""
+    """Returns the known name that a cell stands for (3.0 for 3), or the cell as it is."""
     bare = cell.removeprefix("'")
     forms = [cell, bare, re.sub(r"\.0+$", "", cell)]
     if text_cell(bare) == cell:

@@ -35,7 +35,7 @@ class Outliers(keras.layers.Layer):
         self.built = True
 
     def call(self, annotations: Tensor) -> Tensor:
-        """Returns `[K, C]` of these annotations; each sums to 0."""
+        """Returns their shifts `[K, C]`; a row sums to 0."""
         shifts = tf.gather(self.shift, annotations)
         return shifts - tf.reduce_mean(shifts, axis=1, keepdims=True)
 

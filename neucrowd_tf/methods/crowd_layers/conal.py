@@ -25,7 +25,7 @@ from neucrowd_tf.methods.crowd_layers.common.presets import layer_fields
 
 
 def unit(rows: Tensor) -> Tensor:
-    """Returns rows of length one."""
+    """Returns rows of norm 1."""
     return rows / ops.sqrt(ops.maximum(ops.sum(ops.square(rows), axis=-1, keepdims=True), 1e-12))
 
 

@@ -40,7 +40,7 @@ def negative_log_determinant(gram: Tensor) -> Tensor:
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
 class GeoCrowdNetHead(ConfusionHead):
-    """Row-stochastic confusion matrices A_k with a penalty on their volume.
+    """Row-stochastic confusion matrices A_k; a small volume is penalised.
 
     Annotator k answers with `p A_k`. The penalty is `-weight * log det` of a Gram matrix.
 
