@@ -69,13 +69,13 @@ def _sentence(suite: Suite, method: str, cells: Sequence[Cell]) -> str:
     """Returns the sentence of one method."""
     asked = _cells_asked(suite, method)
     measured = [cell for cell in cells if cell.is_complete]
-    over = " or ".join(f"`{name}`" for name in suite.rivals[method])
+    over = ", ".join(f"`{name}`" for name in suite.rivals[method])
     missing = asked - len(measured)
     still = f" {missing} of {asked} cells still lack runs." * bool(missing)
     gaining = [cell for cell in measured if cell.outcome > 0]
     losing = [cell for cell in measured if cell.outcome < 0]
-    text = f"`{method}` pays, compared with the best of {over}, {_where(measured, gaining)}."
-    text += f" It does not pay (it is less accurate) {_where(measured, losing)}."
+    text = f"`{method}` is more accurate than the best of {over} {_where(measured, gaining)}."
+    text += f" It is less accurate {_where(measured, losing)}."
     undecided = len(measured) - len(gaining) - len(losing)
     if undecided:
         text += f" In {undecided} of {len(measured)} cells the interval includes 0."
@@ -135,8 +135,8 @@ def _change(measured: Sequence[Cell]) -> str:
     if size <= stats.norm.ppf(1 - (1 - CONFIDENCE) / 2 / len(pairs)):
         widest = 2 * max(map(_error, measured))
         return (
-            f"No axis along which the gain changes beyond its interval was found among"
-            f" {len(measured)} cells, whose intervals are up to {widest:.3f} to either side."
+            f"Along no axis does the gain change beyond its interval (+-{widest:.3f} or less) among"
+            f" {len(measured)} cells."
         )
     same = ", ".join(f"{name} {value}" for name, value in first.place.items() if name != axis)
     return (

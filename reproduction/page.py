@@ -138,7 +138,8 @@ def page(results: Path) -> str:
     if not any(stored):
         raise DataError(f"{results}: expected tables that --suite wrote, received none")
     text = "\n".join(_wrapped(_with_figures(TEMPLATE.read_text(encoding="utf-8"), read())))
-    return f"# Do the papers reproduce, and what should I use?\n\n{text.strip()}\n"
+    maps = map_sentences.section(results, SUITES)
+    return f"# Do the papers reproduce, and what should I use?\n\n{text.strip()}\n{maps}"
 
 
 def minute(claims: Sequence[Claim]) -> list[str]:
@@ -287,7 +288,7 @@ def main(results: Path, target: Path) -> None:
     """Writes the pages from the tables in `results`; `target` is RESULTS.md."""
     docs = target.parent / "docs"
     collect_runs(results)
-    write_text(target, page(results) + map_sentences.section(results, SUITES))
+    write_text(target, page(results))
     forest.draw(read(), results / "claims.png")
     write_text(results / "README.md", readme(results))
     write_text(results / CLAIMS, claims_csv(read()))
