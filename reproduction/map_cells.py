@@ -97,7 +97,7 @@ def maps_of(suites: Iterable[Suite]) -> list[Suite]:
 
 
 def places(suite: Suite) -> list[dict[str, str]]:
-    """Returns the dataset and the axes' values of each cell, in the order of the axes."""
+    """Returns the dataset and the axes' values of each cell: numbers rise, texts come last."""
     distinct: list[dict[str, str]] = []
     for case in suite.cases:
         axes, _ = split_setting(case.setting)
@@ -105,7 +105,13 @@ def places(suite: Suite) -> list[dict[str, str]]:
             place = {"dataset": dataset, **axes}
             if place not in distinct:
                 distinct.append(place)
-    return distinct
+    datasets = list(dict.fromkeys(place["dataset"] for place in distinct))
+
+    def rank(place: dict[str, str]) -> list[float]:
+        values = [float(x) if x[0].isdigit() else math.inf for x in list(place.values())[1:]]
+        return [datasets.index(place["dataset"]), *values]
+
+    return sorted(distinct, key=rank)
 
 
 def read_rows(folder: Path, name: str) -> list[Row]:
