@@ -106,10 +106,16 @@ def places(suite: Suite) -> list[dict[str, str]]:
             if place not in distinct:
                 distinct.append(place)
     datasets = list(dict.fromkeys(place["dataset"] for place in distinct))
+    distinct = in_order(distinct, list(distinct[0])[1:])
+    return sorted(distinct, key=lambda place: datasets.index(place["dataset"]))
+
+
+def in_order(distinct: Iterable[dict[str, str]], axes: Sequence[str]) -> list[dict[str, str]]:
+    """Returns places sorted by their values on some axes: numbers rise, texts come last."""
 
     def rank(place: dict[str, str]) -> list[float]:
-        values = [float(x) if x[0].isdigit() else math.inf for x in list(place.values())[1:]]
-        return [datasets.index(place["dataset"]), *values]
+        texts = [place[name] for name in axes]
+        return [float(text) if text[0].isdigit() else math.inf for text in texts]
 
     return sorted(distinct, key=rank)
 

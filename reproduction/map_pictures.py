@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from neucrowd_tf.declare.types import Axes
-from reproduction.map_cells import Cell, Row, places
+from reproduction.map_cells import Cell, Row, in_order, places
 from reproduction.panels import Figure, save
 from reproduction.suite import Suite
 
@@ -68,7 +68,9 @@ class _Grid:
         dataset = cells[0].place["dataset"]
         here = [place for place in places(suite) if place["dataset"] == dataset]
         self.columns = list(dict.fromkeys(_title(place, self._across) for place in here))
-        down = list(dict.fromkeys(_title(place, self._down) for place in here))
+        down = list(
+            dict.fromkeys(_title(place, self._down) for place in in_order(here, self._down))
+        )
         self.lines = []
         for method in dict.fromkeys(cell.method for cell in cells):
             self.lines += [f"{method} {title}".rstrip() for title in down]
