@@ -119,7 +119,7 @@ class MaceModel(ConfusionModel[Habits]):
 
 
 def shares_of_habits(parameters: Habits) -> tuple[Floats, Floats]:
-    """Returns theta `[R]` and the shares `[R, C]` of the labels that are guessed."""
+    """Returns theta `[R]` and `[R, C]` shares of the classes among guesses."""
     theta = normalise_counts(parameters.knowing)[:, 1]
     return theta, normalise_counts(parameters.saying)
 
@@ -139,7 +139,7 @@ class Mace(IterativeAggregator):
     Attributes: see `IterativeAggregator` (`history_` is the best start's: the evidence lower bound,
     or EM's log posterior), and
         competences_: `[R]` theta, the probability of knowing.
-        habits_: `[R, C]` shares of the labels that are guessed.
+        habits_: `[R, C]` shares of the classes among guesses.
 
     References:
         Hovy et al. (2013), "Learning whom to trust with MACE", sections 2 and 3.

@@ -158,7 +158,7 @@ class OrdinalConsensus(Aggregator):
     what annotators say, not what is true. `fit` does not choose by gold labels; the command does.
 
     Attributes: see `Aggregator`, and
-        chosen_: one of `MEMBERS`.
+        chosen_: one of `BY_GOLD`.
         distances_: by method, the mean distance in classes of a held-out annotation; empty if
             `only` names the method.
     """

@@ -46,7 +46,7 @@ class ModelAnnotator:
 
     @property
     def may_replace(self) -> bool | None:
-        """Whether it may replace people; None if test and the worth's interval do not agree."""
+        """False if the test fails, True if it passes and worth.low is 1 or more, else None."""
         if self.test is None:
             return None
         if not self.test.passed:

@@ -111,8 +111,8 @@ def teach(
 def gold_votes(crowd: Annotations, gold: Codes, records: Annotations | None = None) -> Floats:
     """Returns `[N, C]` log likelihoods of each item's labels by annotators' labels of gold items.
 
-    An annotator's confusion matrix is counted on gold items, and drawn towards that of one who errs
-    evenly, whose accuracy is drawn towards chance. An item's own gold label does not count for it.
+    An annotator's confusion matrix is counted on gold items, and drawn towards even mistakes at its
+    accuracy, which is drawn towards chance. An item's own gold label does not count for it.
 
     Args:
         crowd: with identities.

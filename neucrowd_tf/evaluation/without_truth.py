@@ -263,8 +263,8 @@ def score_without_truth(
     """Scores predictions of instances whose labels the predictor has not seen.
 
     Args:
-        crowd: with identities, all N instances with labels: those of other instances show how
-            reliable each annotator is.
+        crowd: with identities. Labels of instances outside `rows` show how reliable each
+            annotator is, too.
         rows: `[M]` the predicted instances; each needs a label.
         probabilities: `[M, C]`.
         gold: `[N]` class codes, -1 if unknown.
