@@ -134,7 +134,7 @@ LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s#:]*)(#[^)]*)?\)")
 CODE = re.compile(r"(^```.*?^```|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
 MARKS = re.compile(r"^(```\w+) [^\n]*$", re.MULTILINE)  # of the tests: "ci", "file=x.py"
 FUNCTION = r"\\(?:arg|det|exp|log|max|min)(?![a-z])"
-AROUND = (  # TeX's space beside a function's name, which MathML has not, and primes in the line
+AROUND = (  # the MathML would lack TeX's space beside a function's name, and raise primes twice
     (re.compile(rf"(?<=[\w)\]}}])\s*({FUNCTION})"), r"\\,\1"),
     (re.compile(rf"({FUNCTION})(?=\s*[A-Za-z0-9|\\{{])(?!\s*\\[,;])"), r"\1\\,"),
     (re.compile(r"((?:\\[a-z]+ )?[A-Za-z]|\\[a-z]+)'"), r"{\1\\prime}"),

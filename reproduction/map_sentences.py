@@ -26,7 +26,7 @@ OVERVIEW = "maps.png"
 
 
 def sentences(results: Path, suites: Iterable[Suite], paper: str | None = None) -> list[str]:
-    """Returns when each method with complete cells of a map pays and when not.
+    """Returns where each method is more and less accurate; one without complete cells is left out.
 
     Args:
         results: folder of the stored tables.
@@ -56,7 +56,7 @@ def section(results: Path, suites: Iterable[Suite]) -> str:
         "",
         "## Where each method pays",
         "",
-        "Maps of the gain over the best simple rival; [maps](docs/research/maps.md) has the axes.",
+        'Maps of the gain over the best simple rival; [maps](docs/research/maps.md) has the axes. Share "one" is one label per item.',
         "",
         *sentences(results, stored),
     ]
@@ -91,9 +91,9 @@ def _cells_asked(suite: Suite, method: str) -> int:
 
 
 def _where(measured: Sequence[Cell], chosen: Sequence[Cell]) -> str:
-    """Returns "in no cell", the cells if they are few, or the values that they are limited to."""
+    """Returns "in no cell of 4", the cells if they are few, or the values that limit them."""
     if not chosen:
-        return f"in none of {len(measured)} cells"
+        return f"in no cell of {len(measured)}"
     if len(chosen) <= 3:
         return "in " + "; ".join(map(_cell_text, chosen))
     limits = []
@@ -133,11 +133,7 @@ def _change(measured: Sequence[Cell]) -> str:
         return "No two cells that differ in one axis have all their runs."
     size, axis, first, second = max(pairs, key=lambda pair: pair[0])
     if size <= stats.norm.ppf(1 - (1 - CONFIDENCE) / 2 / len(pairs)):
-        widest = 2 * max(map(_error, measured))
-        return (
-            f"Along no axis does the gain change beyond its interval (+-{widest:.3f} or less) among"
-            f" {len(measured)} cells."
-        )
+        return f"The gain differs significantly along no axis, among {len(measured)} cells."
     same = ", ".join(f"{name} {value}" for name, value in first.place.items() if name != axis)
     return (
         f"The gain changes most clearly along {axis} ({same}): {first.gain.estimate:+.3f}"

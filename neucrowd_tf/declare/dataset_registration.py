@@ -78,7 +78,8 @@ def register_dataset(
         fields: further fields of `Dataset`.
 
     Raises:
-        ValueError, TypeError: the name of another module's entry, or no class or function.
+        ValueError: another module has registered this name.
+        TypeError: what is decorated is no class or function.
     """
 
     def decorate(loader: Loader) -> Loader:

@@ -69,7 +69,8 @@ def register_method(
         fields: further fields of `Registered`.
 
     Raises:
-        ValueError, TypeError: the name of another module's entry, or no class or function.
+        ValueError: another module has registered this name.
+        TypeError: what is decorated is no class or function.
     """
 
     def decorate(factory: Factory) -> Factory:

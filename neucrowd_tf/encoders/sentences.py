@@ -139,7 +139,7 @@ def _of_folder(folder: Path) -> Encode:
         import onnxruntime
         import tokenizers
     except ImportError as error:
-        how = install("onnxruntime tokenizers", "encoder")
+        how = install("encoder")
         raise UsageError(f"--encoder={folder}: needs {error.name}. {how}") from None
     config: Fields = {}
     try:

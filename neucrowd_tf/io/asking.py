@@ -26,7 +26,8 @@ class Asked(Rejection):
         proposals: what may answer it, the likely ones first. Each is read before it is printed.
         alternatives: further ones by what they are for, printed if they can be read.
         open_roles: roles that the user has to fill in if no proposal can be read.
-        known: flags of the other roles that are missing.
+        known: flags of missing roles whose columns are likely; the command with open roles has
+            them.
     """
 
     def __init__(

@@ -10,6 +10,14 @@ from typing import Any
 
 from neucrowd_tf.errors import DataError
 
+# The packages of each of the project's extras.
+EXTRAS = {
+    "dask": "distributed pyarrow",
+    "encoder": "onnxruntime tokenizers",
+    "images": "pillow",
+    "parquet": "pyarrow",
+}
+
 
 @dataclasses.dataclass(frozen=True)
 class Check:
@@ -75,6 +83,6 @@ def unreadable(path: str | Path, problem: str, advice: str) -> Rejection:
     return error("unreadable", path, problem=problem, advice=advice)
 
 
-def install(packages: str, extra: str) -> str:
-    """Returns how packages are installed, alone or as one of the project's extras."""
-    return f"Run pip install {packages} (in a clone: pip install '.[{extra}]')."
+def install(extra: str) -> str:
+    """Returns how to install what one of the project's extras needs."""
+    return f"Run pip install {EXTRAS[extra]} (in a clone: pip install '.[{extra}]')."

@@ -75,7 +75,7 @@ def read_image(path: Path, size: int | None = None) -> Floats32:
     try:
         from PIL import Image, ImageOps
     except ImportError:
-        how = install("pillow", "images")
+        how = install("images")
         raise UsageError(f"{path.parent}: images need Pillow. {how}") from None
     check_regular(path, folders=False)
     try:

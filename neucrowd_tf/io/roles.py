@@ -867,7 +867,7 @@ class _Decision:
         return column not in self.unique and self._of_one_judge() is None
 
     def _check_votes(self) -> None:
-        """Raises DataError if columns sum to another one in every row, or are named as votes."""
+        """Asks if columns are votes: they sum to another in every row, or have such names."""
         total, names = sums_of(self.table)
         if not names:
             if self.votes:

@@ -452,10 +452,10 @@ def _arrow_table(path: Path, options: TableOptions) -> Table | None:
     if "" in cells[0][0]:
         return None
     first = 1 + int(head.header)
-    last = first + arrow.num_rows
+    end = first + arrow.num_rows
     del arrow
     pa.default_memory_pool().release_unused()  # it would keep more than the table takes
-    return Table(path, head.columns, cells, range(first, last), head.header)
+    return Table(path, head.columns, cells, range(first, end), head.header)
 
 
 def _values_and_codes(column: Any) -> tuple[list[Any], Indices]:
@@ -498,7 +498,7 @@ def _parquet(path: Path) -> Any:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ModuleNotFoundError:
-        how = install("pyarrow", "parquet")
+        how = install("parquet")
         raise UsageError(f"{path}: Parquet needs pyarrow. {how}") from None
     try:
         file = pq.ParquetFile(path, memory_map=True)

@@ -227,9 +227,9 @@ def _fit(flags: Aggregate, output: Path) -> None:
         else:
             engine = Local(flags.workers)
     except ModuleNotFoundError as error:
-        how = install("pyarrow", "parquet")
+        how = install("parquet")
         if flags.engine == "dask":
-            how = install("pyarrow distributed", "dask")
+            how = install("dask")
         raise UsageError(f"--engine: {error.name} is not installed. {how}") from None
     method = flags.method or "dawid_skene"
     if flags.method is None:

@@ -119,7 +119,7 @@ class Cluster:
         try:
             from neucrowd_tf.aggregation.engine.dask import connect
         except ModuleNotFoundError as error:
-            how = install("distributed pyarrow", "dask")
+            how = install("dask")
             raise UsageError(f"--scheduler: {error.name} is not installed. {how}") from None
         self._client = connect(scheduler)
         threads = self._client.nthreads()

@@ -1,8 +1,9 @@
 """peerannot's `answers.json`: `{"item": {"annotator": label}}`.
 
-Objects of annotators with items, and of items with numbers of votes by class, look alike: which of
-them it is is asked, unless names or numbers tell. A file with peerannot's name and numbers as keys,
-as it writes them, is read as it is unless its labels contradict.
+Objects of annotators with items, and of items with numbers of votes by class, look alike. The
+reader asks which of them a file is, unless names or numbers tell. A file with peerannot's name and
+numbers as keys, as peerannot writes them, has items, unless labels of one key within agree more
+often.
 
 References:
     peerannot.github.io, "Datasets": answers.json.
@@ -16,8 +17,6 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable
-
-import numpy as np
 
 from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.io.annotator_columns import are_persons, exclude_each_other, vary_together
@@ -103,7 +102,8 @@ def _ask(head: Head, outer: list[str], inner: list[str]) -> None:
     are_items = _are_items(outer) and not _are_items(inner)
     if are_items or len(inner) <= max(2 * len(outer), FEWEST_ITEMS):
         return
-    of_key = _agreement(np.repeat(outer, list(map(len, objects))).tolist(), labels)
+    keys = map(itertools.repeat, outer, map(len, objects))
+    of_key = _agreement(itertools.chain.from_iterable(keys), labels)
     of_within = _agreement(itertools.chain.from_iterable(objects), labels)
     is_theirs = head.path.name == NAME and all(map(str.isdecimal, outer + inner))
     if of_key < of_within or not is_theirs:
