@@ -56,7 +56,8 @@ def section(results: Path, suites: Iterable[Suite]) -> str:
         "",
         "## Where each method pays",
         "",
-        'Maps of the gain over the best simple rival; [maps](docs/research/maps.md) has the axes. Share "one" is one label per item.',
+        "Maps of the gain over the best simple rival; [maps](docs/research/maps.md) has the axes."
+        ' Share "one" is one label per item.',
         "",
         *sentences(results, stored),
     ]

@@ -20,6 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from neucrowd_tf.aggregation.families import labels_of
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.inference import Inference, infer
 
@@ -81,7 +82,7 @@ def measured(
 ) -> dict[str, float]:
     """Returns the figures of one crowd, over items that a person labelled."""
     people = ~np.isin(crowd.annotator_names.astype(str), models)
-    alone = crowd.select(people[crowd.annotators])
+    alone = labels_of(crowd, people)
     rows = np.flatnonzero(alone.annotated & (truth >= 0))
     known = crowd.select(np.isin(crowd.instances, rows))
     total = np.maximum(known.labels_per_annotator(), 1)

@@ -32,7 +32,7 @@ from neucrowd_tf.aggregation.sums import TINY, Shard, keep_gold_only
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.types import Codes32, Floats, Indices, Integers, Mask
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.names import did_you_mean
+from neucrowd_tf.names import did_you_mean, listed
 
 SHARES = (0.5001, 0.67, 0.8, 0.9999)  # of votes, between the levels of a symbol
 LEVELS = len(SHARES) + 2  # the last is a single label
@@ -102,9 +102,9 @@ def labels_of(crowd: Annotations, members: Mask) -> Annotations:
     return crowd.select(members[crowd.annotators])
 
 
-def _inside(families: Sequence[Family]) -> Mask:
-    """Returns `[R]` which annotators are in a family."""
-    return np.any([family.members for family in families], axis=0)
+def in_families(members: Iterable[Mask], num_annotators: int) -> Mask:
+    """Returns `[R]` which annotators are in a family, by the members `[R]` of each."""
+    return np.any([np.zeros(num_annotators, dtype=bool), *members], axis=0)
 
 
 def chance_corrected(agreeing: Floats, pairs: Floats, size: int) -> float:
@@ -201,8 +201,8 @@ def named_models(patterns: Iterable[object], annotators: Iterable[object]) -> tu
         if pattern not in names:
             matching = [name for name in names if fnmatchcase(name, pattern)]
         if not matching:
-            several = ", ".join(names[:MOST_NAMED]) + ", ..." * (len(names) > MOST_NAMED)
-            advice = did_you_mean(pattern, names) or f"The annotators are {several}."
+            every = listed(names, MOST_NAMED)
+            advice = did_you_mean(pattern, names) or f"The annotators are {every}."
             if "," in "".join(names):
                 advice += " Quote a name that contains a comma."
             raise UsageError(f"--model_annotator: no annotator is named {pattern!r}. {advice}")
@@ -250,7 +250,7 @@ def related(crowd: Annotations, probas: Floats) -> list[Indices]:
 
 
 def shared_labels(crowd: Annotations) -> tuple[sparse.csr_matrix, Floats, Floats]:
-    """Returns `[N, R]` who labelled which item, and `[R, R]` pairs' shared items and agreements."""
+    """Returns `[N, R]` numbers of labels, and `[R, R]` pairs of an item's labels and equal ones."""
     size = crowd.num_classes
     items = crowd.instances.astype(np.int64)
     labelled = _table(items, crowd.annotators, crowd.shape)
@@ -378,7 +378,8 @@ def fit_with_families(
     """
     if not families:
         return method().fit(crowd, gold)
-    people = labels_of(crowd, ~_inside(families))
+    inside = in_families([family.members for family in families], crowd.num_annotators)
+    people = labels_of(crowd, ~inside)
     if len(families) == 1 and not people.num_annotations:
         return method().fit(crowd, gold)
     signals = [symbols(crowd, family.members) for family in families]
@@ -459,7 +460,8 @@ def effective_votes(crowd: Annotations, families: Sequence[Family]) -> Codes32:
     """Returns `[N, C]` vote counts in which each family has one vote, for its commonest class."""
     if not families:
         return crowd.vote_counts()
-    votes = labels_of(crowd, ~_inside(families)).vote_counts()
+    inside = in_families([family.members for family in families], crowd.num_annotators)
+    votes = labels_of(crowd, ~inside).vote_counts()
     for family in families:
         symbol = symbols(crowd, family.members)
         rows = np.flatnonzero(symbol >= 0)

@@ -8,8 +8,8 @@ from neucrowd_tf.aggregation.base import Codes, apply_gold
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.types import Array, Floats, Integers
 
-# Each skill is shrunk by so many pseudo-labels, right as often as labels of the crowd are given by
-# two annotators or more.
+# Pseudo-labels that shrink each annotator's skill. They are right as often as a label of the crowd
+# is confirmed by a second annotator.
 PSEUDO_LABELS = 2.0
 MOST_ITER = 100
 TOLERANCE = 1e-6  # the iterations end when no skill moves by more, or after MOST_ITER

@@ -209,7 +209,7 @@ def run(
     if beliefs is not None and resume_from is not None:
         raise ValueError("run: expected beliefs or resume_from, received both")
     scale = float(shard.one_hot.data.sum()) or 1.0  # without annotations
-    parameters: Any = None  # there are some after an iteration, of which there is one at least
+    parameters: Any = None  # set by the first iteration, or by `resume_from`
     history = []
     change = np.inf
     if resume_from is not None:

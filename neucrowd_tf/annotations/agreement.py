@@ -57,7 +57,7 @@ def agreement_weights(
 
 
 def _alpha(counts: Floats, times: Floats, scale: Scale, values: ArrayLike | None) -> float:
-    """Returns Krippendorff's alpha of `[N, C]` counts, each row with two labels or more."""
+    """Returns Krippendorff's alpha of `[N, C]` counts of two labels or more, each `times` times."""
     used = times @ counts
     size = counts.sum(axis=1)
     if scale == "ordinal":  # by the labels between two classes, which Gwet's weights do not count

@@ -93,7 +93,7 @@ def mislabelling_annotators(
     References:
         NeuCrowd, section 4.1 (synthetic data).
     """
-    import tensorflow_probability as tfp  # published results are of its random numbers
+    import tensorflow_probability as tfp  # stored results were made with its random numbers
 
     if mean_rate is not None and not 0 < mean_rate < 1:
         raise DataError(f"mean_rate: expected a share above 0 and below 1, received {mean_rate}")

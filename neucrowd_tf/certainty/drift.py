@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -135,12 +136,12 @@ class _Votes(NamedTuple):
     def of(cls, crowd: Annotations, weights: Floats) -> _Votes:
         """Returns the votes of annotators with these weights `[R]`, which are at least 0."""
         of_label = weights[crowd.annotators]
-        cells = crowd.instances, crowd.labels
-        sums = np.zeros((crowd.num_instances, crowd.num_classes))
-        np.add.at(sums, cells, of_label)
-        counts = np.zeros(sums.shape, np.int64)
-        np.add.at(counts, cells, of_label > 0)
-        return cls(weights.copy(), sums, counts)
+        shape = (crowd.num_instances, crowd.num_classes)
+        cells = np.ravel_multi_index((crowd.instances, crowd.labels), shape)
+        size = math.prod(shape)
+        sums = np.asarray(np.bincount(cells, of_label, size), dtype=float)
+        counts = np.bincount(cells[of_label > 0], minlength=size)
+        return cls(weights.copy(), sums.reshape(shape), counts.reshape(shape))
 
     def of_others(
         self, crowd: Annotations, every: Indices, rows: Indices, gold: Indices

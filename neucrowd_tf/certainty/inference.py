@@ -29,6 +29,7 @@ from neucrowd_tf.aggregation.families import (
     dependent_families,
     effective_votes,
     fit_with_families,
+    in_families,
     labels_of,
     named_families,
     named_models,
@@ -159,11 +160,9 @@ class Inference(Labelled):
         crowd = self.crowd
         if not crowd.has_identities or self.opposed is not None:
             return []
-        in_family = np.zeros(crowd.num_annotators, dtype=bool)
-        for family in self.families:
-            in_family |= family.members
+        inside = in_families([family.members for family in self.families], crowd.num_annotators)
         groups = []
-        for members in related(labels_of(crowd, ~in_family), self.model.probas_):
+        for members in related(labels_of(crowd, ~inside), self.model.probas_):
             if once_is_as_good(crowd, members, self.gold):
                 groups.append(self._names(members))
         return groups
@@ -435,7 +434,10 @@ def _with_gold(
         model = with_probas(base, crowd, apply_gold(base.probas_.copy(), gold), gold)
         labelled = Labelled(model, base, agreement, left_out=comparable.left_out, unlike=True)
         return labelled, calibration
-    every = evidence(comparable.crowd, base)
+    # If gold items have no more labels than others, the crowd itself is the only draw.
+    every = draws[0]
+    if comparable.draws[0] is not comparable.crowd:
+        every = evidence(comparable.crowd, base)
     lesson = teach(every, gold, members, draws)
     model = with_probas(base, crowd, lesson.probas, gold)
     estimates = before = None
@@ -455,7 +457,7 @@ def _with_gold(
     return labelled, calibration.of_taught(lesson.blind, gold)
 
 
-def drawn_by_groups(crowd: Annotations, gold: Indices, families: Collection[Mask] = ()) -> bool:
+def drawn_by_groups(crowd: Annotations, gold: Indices, families: Collection[Mask]) -> bool:
     """Returns whether opposed groups differ on gold items more often than on others, surely.
 
     Args:

@@ -148,8 +148,8 @@ def label_worth(votes: Floats, labels: Indices) -> Estimate:
         return NOTHING
     used = pairs[pairs[:, 1::2].any(axis=1)]
     rng = np.random.default_rng(0)
-    weights = rng.multinomial(len(used), np.full(len(used), 1 / len(used)), RESAMPLES)
-    drawn = [_worth(resampled, size) for resampled in weights @ used]
+    chances = np.full(len(used), 1 / len(used))
+    drawn = [_worth(rng.multinomial(len(used), chances) @ used, size) for _ in range(RESAMPLES)]
     sums = used.sum(axis=0)
     named = np.bincount(labels[answered], minlength=size) / answered.sum()
     by_people = votes[answered].sum(axis=0) / max(votes[answered].sum(), 1.0)

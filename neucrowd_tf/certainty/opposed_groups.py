@@ -20,9 +20,9 @@ from neucrowd_tf.declare.types import Floats, Indices, Mask
 
 MOST_CELLS = 50_000_000  # annotators x annotators, or items x annotators
 FEWEST_ITEMS = 40
-# Of the labels, if copies count once, the smaller group has more than this share: votes decide
-# against fewer, who may be friends who err alike. Where one truth explains both groups, if one of
-# them swaps classes, votes also decide against more.
+# The smaller group must have more than this share of the labels, with copies counted once. Votes
+# decide against a smaller group: it may be friends who err alike. If one group only swaps classes,
+# it must have more than LEAST_CONTRARY.
 LEAST_SHARE = 0.25
 LEAST_CONTRARY = 0.45
 # Copies differ in less than this part of the labels in which annotators of one group usually do.
@@ -117,8 +117,9 @@ def opposed_groups(crowd: Annotations, families: Collection[Mask] = ()) -> Oppos
     agreements = agreements[agreements.any(axis=1)]
     share = _figures(agreements.sum(axis=0))[2]
     size = len(agreements)
-    weights = rng.multinomial(size, np.full(size, 1 / size), RESAMPLES)
-    drawn = np.array(list(map(_figures, weights @ agreements)))
+    chances = np.full(size, 1 / size)
+    resamples = (rng.multinomial(size, chances) @ agreements for _ in range(RESAMPLES))
+    drawn = np.array(list(map(_figures, resamples)))
     lowest = np.quantile(drawn[:, :2], TAIL, axis=0).min()
     if lowest < LEAST_WITHIN or np.quantile(drawn[:, 2], 1.0 - TAIL) > MOST_BETWEEN:
         return None
@@ -139,7 +140,7 @@ def _smaller(crowd: Annotations, side: Mask) -> float:
 
 
 def _sources(crowd: Annotations, families: Collection[Mask], within: float) -> Indices:
-    """Returns `[R]` the first annotator of each one's family, or of those with the same labels.
+    """Returns `[R]` the first annotator of the same family, or with nearly the same labels.
 
     Args:
         crowd: with identities.

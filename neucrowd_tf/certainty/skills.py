@@ -210,9 +210,17 @@ def notes(crowd: Annotations, certainty: Certainty, unreliable: Floats) -> Array
     return np.select(list(reasons.values()), list(reasons), "").astype(object)
 
 
+def _pairs(crowd: Annotations) -> tuple[Indices, Indices]:
+    """Returns each label's pair of item and annotator, and how many labels each pair has."""
+    pairs = crowd.instances.astype(np.int64) * crowd.num_annotators + crowd.annotators
+    _, pair_of_label, repeats = np.unique(pairs, return_inverse=True, return_counts=True)
+    return pair_of_label, repeats
+
+
 def _shared_labels(crowd: Annotations, certainty: Certainty) -> Indices:
-    """Returns `[R]` numbers of labels of items that have other labels."""
-    is_shared = certainty.votes.sum(axis=1)[crowd.instances] > 1
+    """Returns `[R]` numbers of labels of items that others labelled too."""
+    pair_of_label, repeats = _pairs(crowd)
+    is_shared = certainty.votes.sum(axis=1)[crowd.instances] > repeats[pair_of_label]
     return np.bincount(crowd.annotators, is_shared, minlength=crowd.num_annotators)
 
 
@@ -308,8 +316,7 @@ def agreement_beyond_chance(crowd: Annotations, weights: Floats) -> tuple[Floats
     votes = np.zeros((crowd.num_instances, classes))
     np.add.at(votes, (crowd.instances, labels), weights[annotators])
     # An annotator's other labels of an item are no votes of others.
-    pairs = crowd.instances.astype(np.int64) * size + annotators
-    _, pair_of_label, repeats = np.unique(pairs, return_inverse=True, return_counts=True)
+    pair_of_label, repeats = _pairs(crowd)
     votes_of_pair = np.zeros((len(repeats), classes))
     np.add.at(votes_of_pair, (pair_of_label, labels), weights[annotators])
     others = votes[crowd.instances] - votes_of_pair[pair_of_label]

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import log_softmax, softmax
 
 from neucrowd_tf.aggregation.base import Codes, apply_gold
-from neucrowd_tf.aggregation.families import labels_of
+from neucrowd_tf.aggregation.families import in_families, labels_of
 from neucrowd_tf.aggregation.optimisation import minimize
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.types import Floats, Integers, Mask
@@ -165,7 +165,7 @@ def _families(crowd: Annotations, groups: Sequence[Mask]) -> list[Mask]:
     """Returns `[R]` members of groups whose votes have a weight of their own."""
     if not crowd.has_identities:
         return []
-    rest = ~np.any([np.zeros(crowd.num_annotators, dtype=bool), *groups], axis=0)
+    rest = ~in_families(groups, crowd.num_annotators)
     return [members for members in (rest, *groups) if members.any()]
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix
 
+from neucrowd_tf.aggregation.families import labels_of
 from neucrowd_tf.annotations import Annotations, agreement
 from neucrowd_tf.certainty.agreement_intervals import agreement_intervals, titles
 from neucrowd_tf.declare.types import Array
@@ -75,7 +76,7 @@ def people_only(annotations: Annotations, models: Collection[str]) -> Annotation
     if not models:
         return annotations
     of_people = ~np.isin(annotations.annotator_names.astype(str), list(models))
-    return annotations.select(of_people[annotations.annotators])
+    return labels_of(annotations, of_people)
 
 
 def agreement_csvs(annotations: Annotations, scale: agreement.Scale = "nominal") -> dict[str, str]:

@@ -183,8 +183,10 @@ def test_remove_annotations(at_least_one: bool) -> None:
             lambda: simulation.simulate([0, 2], np.ones((1, 2, 2)) / 2, 0),
             "truth: expected class codes from 0 to 1, received 2 for instance 1",
         ),
-        (lambda: simulation.simulate([[0, 1]], np.ones((1, 2, 2)) / 2, 0), "of shape"),
-        (lambda: simulation.simulate([True, False], np.ones((1, 2, 2)) / 2, 0), "of shape"),
+        *(
+            (lambda truth=truth: simulation.simulate(truth, np.ones((1, 2, 2)) / 2, 0), "of shape")
+            for truth in ([0.0, 1.0], [[0, 1]], [], [True, False])
+        ),
         (lambda: simulation.simulate([0, 1], np.ones((1, 2, 3)) / 3, 0), "confusions: expected"),
         (lambda: simulation.spammers(2, 2, 0, kind="typo"), "spammers: expected kind 'uniform'"),
         (

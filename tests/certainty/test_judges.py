@@ -9,6 +9,7 @@ import pytest
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.judges import judge, judges
+from neucrowd_tf.certainty.models import label_worth
 from neucrowd_tf.errors import UsageError
 
 
@@ -76,6 +77,7 @@ def test_resamples_take_the_memory_of_different_rows() -> None:
     reference = np.eye(2)[np.arange(20_000) % 2]
     tracemalloc.start()
     judge(crowd, 0, reference)
+    label_worth(np.eye(2)[np.zeros(20_000, int)] * 2, crowd.labels)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 20e6  # one number for each item and resample takes 64 MB

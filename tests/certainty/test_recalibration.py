@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import expit, logit
 
@@ -162,6 +163,17 @@ def test_annotators_without_comparison_get_no_verdict() -> None:
         labels, Calibration.learned().apply(model.probas_, labels.vote_counts())
     )
     assert skills.note.tolist() == ["", "", "no shared items", "few labels", "one class only"]
+
+
+def test_an_annotators_repeated_labels_are_compared_with_nobody() -> None:
+    rows = [(i, r, i % 2) for i in range(12) for r in (0, 1)]
+    rows += [(12 + i, 2, i % 2) for i in range(12)] * 2
+    frame = pd.DataFrame(rows, columns=["task", "worker", "label"])
+    labels = Annotations.from_frame(frame, duplicates="all")
+    certainty = Calibration.learned().apply(
+        ShrunkDawidSkene().fit(labels).probas_, labels.vote_counts()
+    )
+    assert annotator_skills(labels, certainty).note.tolist() == ["", "", "no shared items"]
 
 
 def test_evidence_of_sure_posteriors_keeps_their_order() -> None:

@@ -158,8 +158,7 @@ class _Offers:
 
     def __init__(self, crowd: Annotations, belief: Belief, costs: Floats) -> None:
         self.heap: list[Bid] = []
-        self.open_to = np.ones(crowd.shape, dtype=bool)
-        self.open_to[crowd.instances, crowd.annotators] = False
+        self.open_to = ~crowd.cells()
         self._costs = costs
         self._answers = Answers.of(belief.errors)
         self._errors = belief.errors
