@@ -45,14 +45,14 @@ class MarginModel(EncoderModel):
     ) -> None:
         super().__init__(encoder, features)
         self.index = index
-        self._line = (self.hold(index.order), self.hold(index.blocks))
+        self._arrays = (self.hold(index.order), self.hold(index.blocks))
         self.objective = objective
         self.margin = margin
         self._cumulative = tf.constant(index.cumulative())  # the same for all labels
         self.built = True
 
     def batch_losses(self, data: Tensor) -> Tensor:
-        rows = share_of(self.index.draw(data, self._cumulative, self._line)[0])
+        rows = share_of(self.index.draw(data, self._cumulative, self._arrays)[0])
         embeddings = self.embed_rows(rows, training=True)
         squared = tf.reduce_sum(tf.square(embeddings[:, 1:] - embeddings[:, :1]), axis=-1)
         if self.objective == "triplet":

@@ -157,7 +157,11 @@ def _of_folder(folder: Path) -> Encode:
         if tokenizer.truncation is None or "max_seq_length" in config:
             most = config.get("max_seq_length") or config.get("max_position_embeddings") or LONGEST
             tokenizer.enable_truncation(int(most))
-        fields = {node.name: TOKEN_FIELDS[node.name] for node in session.get_inputs()}
+        fields = {}
+        for node in session.get_inputs():
+            if node.name not in TOKEN_FIELDS:
+                raise ValueError(f"its input {node.name} is not among {', '.join(TOKEN_FIELDS)}")
+            fields[node.name] = TOKEN_FIELDS[node.name]
     except Exception as error:  # of the tokenizer, JSON and ONNX, or of an input that is no token's
         raise DataError(
             f"{folder}: not an encoder ({one_line(error)[:200]}). Export it again."

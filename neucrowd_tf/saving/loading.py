@@ -36,8 +36,11 @@ _MOVED = {
     "training.text_features": "encoders.tfidf",
     "two_stage": "methods.two_stage",
 }
-_LAYERS = "anno_reg annot_mix ccc coinnet conal crowd_layer crowdar doctor_net geocrowdnet madl"
-for _layer in f"{_LAYERS} trace_reg unionnet".split():
+_LAYERS = (
+    "anno_reg annot_mix ccc coinnet conal crowd_layer"
+    " crowdar doctor_net geocrowdnet madl trace_reg unionnet"
+)
+for _layer in _LAYERS.split():
     _MOVED[f"methods.{_layer}"] = f"methods.crowd_layers.{_layer}"
 
 

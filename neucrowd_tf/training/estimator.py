@@ -339,8 +339,8 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         """Raises UsageError if the method needs all features in memory."""
         if not self.reads_batches and not self.takes_rows:
             raise UsageError(
-                f"features: {type(self).__name__} needs all features in memory. Pass an array that"
-                " is not read by batches."
+                f"features: {type(self).__name__} needs all features in memory. Pass a NumPy array,"
+                " not an np.memmap or a tf.data.Dataset."
             )
 
     def text_layer(self) -> Layer:
@@ -400,14 +400,13 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
             is_crowd = np.shape(labels)[1] > 1
             if not is_crowd:
                 labels = np.squeeze(labels, axis=1)  # type: ignore[arg-type]
+        inputs = self._inputs(features, labels if is_crowd else None)
+        sample_weight = inputs.of_rows(sample_weight, "sample_weight")
         if is_crowd:
-            inputs = self._inputs(features, labels)
             codes, weights = self._majority(inputs.annotations)
             sample_weight = np.multiply(weights, 1.0 if sample_weight is None else sample_weight)
         else:
-            inputs = self._inputs(features)
             codes = encode_labels(inputs.of_rows(labels), self.classes_)
-            sample_weight = inputs.of_rows(sample_weight, "sample_weight")
         predicted = self._decide(self._probabilities(inputs))
         with one_at_a_time():
             return float(accuracy_score(codes, predicted, sample_weight=sample_weight))

@@ -90,7 +90,7 @@ class TupletIndex:
         return np.concatenate([[0.0], np.cumsum(share)])
 
     def draw(
-        self, uniforms: Tensor, cumulative: Tensor, line: tuple[Tensor, Tensor] | None = None
+        self, uniforms: Tensor, cumulative: Tensor, arrays: tuple[Tensor, Tensor] | None = None
     ) -> tuple[Tensor, Tensor]:
         """Returns tuplets `[batch, n]` and the index of each one's class, `[batch]`.
 
@@ -99,10 +99,10 @@ class TupletIndex:
         Args:
             uniforms: `[batch, n]` float64 in [0, 1).
             cumulative: `[N + 1]` float64, from `cumulative()`.
-            line: `order` and `blocks`, or variables of those of any index with as many instances,
-                classes and negatives.
+            arrays: `order` and `blocks` of this index (None), or variables that hold those of an
+                index with as many instances, classes and negatives.
         """
-        order, blocks = line or (self.order, self.blocks)
+        order, blocks = arrays or (self.order, self.blocks)
         batch = tf.shape(uniforms)[0]
         which = tf.math.floormod(tf.range(batch), len(self.classes))
         bounds = tf.gather(blocks, which)

@@ -50,7 +50,7 @@ class TupletModel(EncoderModel):
         """
         super().__init__(encoder, features)
         self.index = index
-        self._line = (self.hold(index.order), self.hold(index.blocks))
+        self._arrays = (self.hold(index.order), self.hold(index.blocks))
         self.eta = eta
         self.weight_inside = weight_inside
         self.similarity_name = similarity_name
@@ -77,14 +77,14 @@ class TupletModel(EncoderModel):
 
         A class is an index of `index.classes`.
         """
-        return self.index.draw(uniforms, tf.convert_to_tensor(self.cumulative), self._line)
+        return self.index.draw(uniforms, tf.convert_to_tensor(self.cumulative), self._arrays)
 
     def draw_uniformly(self, size: int, seed: int) -> tuple[Tensor, Tensor]:
         """Returns `size` tuplets and their classes as `draw`, all instances being as probable."""
         width = self.index.negatives + 2
         uniforms = tf.random.stateless_uniform([size, width], seed=[seed, size], dtype=tf.float64)
         cumulative = tf.constant(self.index.cumulative(None))  # the same for all labels
-        return self.index.draw(uniforms, cumulative, self._line)
+        return self.index.draw(uniforms, cumulative, self._arrays)
 
     def start_as(self, other: EncoderModel) -> None:
         super().start_as(other)

@@ -147,7 +147,7 @@ def _crowd() -> tuple[np.ndarray, np.ndarray, Annotations]:
 
 
 @pytest.mark.filterwarnings("ignore:base")
-@pytest.mark.filterwarnings("ignore:CrowdLayer predicts hardly")
+@pytest.mark.filterwarnings("ignore:CrowdLayer hardly predicts")
 def test_state_and_frozen_weights_of_a_base_start_every_fit() -> None:
     x, _, crowd = _crowd()
     hidden = keras.layers.Dense(4, trainable=False)

@@ -44,6 +44,9 @@ def test_score_knows_classes_by_name_and_weights_by_index() -> None:
     score = fitted(frame, named).score(frame, truth, sample_weight=weights)
     shuffled = weights.sample(frac=1, random_state=2)
     assert fitted(frame, named).score(frame, truth, sample_weight=shuffled) == score
+    crowd = Annotations.from_dense(LABELS, class_names=["n", "y"], instance_names=NAMES)
+    by_crowd = fitted(frame, named).score(frame, crowd, sample_weight=weights)
+    assert fitted(frame, named).score(frame, crowd, sample_weight=shuffled) == by_crowd < 1
 
 
 def test_names_of_rows_and_columns_are_kept() -> None:

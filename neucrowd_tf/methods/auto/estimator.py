@@ -401,7 +401,12 @@ class Auto(CrowdEstimator):
             )
 
     def _copy_results(self, num_annotators: int) -> None:
-        """Takes over the first results of members about annotators, without validation's own."""
+        """Copies each result about annotators from the first member that has it.
+
+        Args:
+            num_annotators: of the crowd; the one after them stands for the validation labels and is
+                left out.
+        """
         for name in ("confusion_matrices_", "annotator_accuracy_"):
             self.__dict__.pop(name, None)  # of an earlier fit
             for member in reversed(self.estimator_.members_):

@@ -185,7 +185,7 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
             warn(problem, UserWarning, stacklevel=4)
 
     def _choose_and_refit(self, data: TrainingData, run: Run) -> None:
-        """Chooses the epoch on held-out instances, then trains on all; the history is the first."""
+        """Chooses the epoch on held-out instances and trains on all; keeps the choice's history."""
         self._train(hold_out(data, self.seed)[0], run.stage("choice"), self.epochs)
         choice = {name: getattr(self, name) for name in _CHOICE}
         epochs = 0

@@ -88,7 +88,7 @@ def test_a_fit_that_loses_a_class_starts_again(skilled):
         assert model.fits == 2 and (model.predict(features) == 3).any()
         again = model.fit(features, annotations).predict_proba(features)
         np.testing.assert_array_equal(again, first)
-        message = "hardly any training instance as 3, or predicts another class"
+        message = "hardly predicts the class 3, or mistakes it for another"
         with pytest.warns(UserWarning, match=message):
             model.set_params(restarts=0).fit(features, annotations)
         assert model.fits == 1 and not (model.predict(features) == 3).any()

@@ -280,3 +280,15 @@ def test_a_head_that_keras_cannot_save_by_name_is_an_error() -> None:
         class Own(layers.ConfusionHead):
             def __init__(self, num_annotators: int, **options: object) -> None:
                 super().__init__(num_annotators, **options)
+
+    class Saved(layers.ConfusionHead):
+        def __init__(self, num_annotators: int, **options: object) -> None:
+            super().__init__(num_annotators, **options)
+
+        def get_config(self) -> dict[str, object]:
+            return {"num_annotators": self.num_annotators, "name": self.name}
+
+    class Derived(Saved):
+        """Its constructor and configuration are inherited together."""
+
+    assert Derived.from_config(Derived(3, name="a").get_config()).name == "a"

@@ -218,20 +218,21 @@ class CrowdLayerBase(NetworkClassifier):
         fails = bool((named[lost] >= enough).any())
         if len(lost) and (last or not fails):
             warn(
-                f"{type(self).__name__} predicts hardly any training instance as"
-                f" {', '.join(map(repr, self.classes_[lost].tolist()))}, or predicts another class"
-                f" instead. Annotators agree on it for {int(named[lost].sum())} of {len(predicted)}"
-                ' instances. Train longer, or with imbalance="reweighting".',
+                f"{type(self).__name__} hardly predicts the class"
+                f" {', '.join(map(repr, self.classes_[lost].tolist()))}, or mistakes it for another"
+                f" one. Annotators agree on such a class for {int(named[lost].sum())} of"
+                f" {len(predicted)} training instances. Train longer, or with"
+                ' imbalance="reweighting".',
                 UserWarning,
                 stacklevel=2,
             )
         return fails
 
     def _few_cells(self, data: TrainingData) -> bool:
-        """Returns whether weights are gathered for each annotation, which few cells have.
+        """Returns whether a step gathers the head's weights for each annotation.
 
-        Otherwise a product with all annotators' weights costs less. It has room for one label of an
-        instance by an annotator.
+        It does if few cells have a label, or if a cell has several labels. Otherwise one product
+        with all annotators' weights costs less; that product has room for one label per cell.
         """
         crowd = data.annotations
         most = max(crowd.num_annotations, self.annotations_expected)

@@ -79,10 +79,10 @@ def _label_weights(user: str, sample_weight: Tensor, shape: tf.TensorShape, dtyp
     received = weights.shape
     if received.rank < shape.rank:
         weights = weights[(..., *[None] * (shape.rank - received.rank))]
-    fits = weights.shape.rank == shape.rank
+    is_compatible = weights.shape.rank == shape.rank
     for size, expected in zip(weights.shape, shape, strict=False):
-        fits = fits and (size in (None, 1) or expected in (None, size))
-    if not fits:
+        is_compatible = is_compatible and (size in (None, 1) or expected in (None, size))
+    if not is_compatible:
         raise ValueError(
             f"{user}: sample_weight has the shape {received} where labels have {shape}. Give a"
             " weight to each label, in the labels' shape, or to each item, [B, 1]; for weights of"
@@ -171,11 +171,11 @@ class AnnotationLoss(keras.losses.Loss):
         """Returns the weight of each label's class."""
         if isinstance(self.class_weight, Mapping):
             weights = [self.class_weight.get(code, 1.0) for code in range(num_classes)]
-            fits = max(self.class_weight, default=0) < num_classes
+            is_complete = max(self.class_weight, default=0) < num_classes
         else:
             weights = list(self.class_weight or ())
-            fits = len(weights) == num_classes
-        if not fits:
+            is_complete = len(weights) == num_classes
+        if not is_complete:
             raise ValueError(
                 f"class_weight: there are {num_classes} classes, received {self.class_weight}. Give"
                 " a list with a weight for each class, or a mapping from some class codes."

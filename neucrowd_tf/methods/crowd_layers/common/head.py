@@ -53,7 +53,7 @@ class AnnotatorHead(keras.layers.Layer):
     def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         rest = inspect.getfullargspec(cls.__init__).varkw
-        if rest not in (None, "kwargs") and "get_config" not in vars(cls):
+        if rest not in (None, "kwargs") and cls.get_config is AnnotatorHead.get_config:
             raise TypeError(
                 f"{cls.__name__}.__init__: write **kwargs, not **{rest}, or define get_config."
                 " Keras saves no arguments otherwise, not even the layer's name."
