@@ -277,3 +277,12 @@ def test_ids_with_apostrophes_stay_different(tmp_path: Path, cli) -> None:
     path.write_text("task,annotator,label\n=x,a,no\n=x,b,no\n'=x,a,yes\n'=x,b,yes\ny,a,no\n")
     shown = cli("aggregate", [f"--annotations={path}", "--method=majority_vote"]).out
     assert [row.split(",")[0] for row in shown.splitlines()[1:]] == ["'=x", "''=x", "y"]
+
+
+def test_many_classes_are_stated_before_the_work(tmp_path: Path, cli, monkeypatch) -> None:
+    monkeypatch.setattr("neucrowd_tf.cli.commands.reading.MOST_CELLS", 10_000)
+    path = tmp_path / "many.csv"
+    cells = [f"t{n},a{by},c{n // 2}" for n in range(120) for by in range(3)]
+    path.write_text("\n".join(["task,annotator,label", *cells]) + "\n")
+    shown = cli("aggregate", [f"--annotations={path}"], 2).err
+    assert "60 classes x 60 x 3 annotators: confusion matrices of 10,800 cells" in shown

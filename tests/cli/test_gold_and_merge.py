@@ -113,7 +113,9 @@ def test_labels_that_are_not_filled_in_are_not_merged(tmp_path: Path, cli) -> No
     (tmp_path / "a.csv").write_text(LABELS)
     new = tmp_path / "relabel.csv"
     new.write_text("task,annotator,priority,gain,reason,label\na,u,1,.1,r,\na,v,2,.2,r,\n")
-    message = cli("merge", [f"--annotations={tmp_path}/a.csv", f"--labels={new}"], 2).err
+    flags = [f"--annotations={tmp_path}/a.csv", f"--labels={new}"]
+    assert "would overwrite --labels" in cli("merge", [*flags, f"--output={new}"], 2).err
+    message = cli("merge", flags, 2).err
     assert f"{new}: there are no labels; fill in the column 'label', it is empty" in message
 
 

@@ -13,18 +13,19 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from neucrowd_tf.declare.types import Fields, Indices
-from neucrowd_tf.declare import registry
 from neucrowd_tf.aggregation.families import Sources, named_families, named_models
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.tables import is_text
 from neucrowd_tf.annotations.votes import Scale, scale_of
-from neucrowd_tf.methods.auto.data import gold_codes
-from neucrowd_tf.io import run_files
-from neucrowd_tf.io.predictions import LIKELY, TRUE, predictions_csv
+from neucrowd_tf.cli.runs import process
+from neucrowd_tf.cli.runs.curves import CurveRecorder, RecordedRun
+from neucrowd_tf.cli.runs.results import FAILED, OK, SKIPPED
+from neucrowd_tf.cli.runs.tuning import Search, candidates
+from neucrowd_tf.cli.runs.work import TRAIN_ACCURACY, Work, locked, preset_name
 from neucrowd_tf.datasets import CrowdDataset
+from neucrowd_tf.declare import registry
+from neucrowd_tf.declare.types import Fields, Indices
 from neucrowd_tf.encoders import make_encoder
 from neucrowd_tf.errors import (
     DENIED,
@@ -38,21 +39,19 @@ from neucrowd_tf.evaluation.annotators import annotators_csv
 from neucrowd_tf.evaluation.cached_consensus import inferred
 from neucrowd_tf.evaluation.cross_validation import whole_crowd
 from neucrowd_tf.evaluation.inferred_labels import infer_labels
+from neucrowd_tf.evaluation.report.build import write_report
+from neucrowd_tf.evaluation.report.training import by_step
 from neucrowd_tf.evaluation.scoring import evaluate, score_split, score_test
-from neucrowd_tf.saving.saved_model import export_saved_model
-from neucrowd_tf.cli.runs import process
-from neucrowd_tf.cli.runs.curves import CurveRecorder, RecordedRun
-from neucrowd_tf.cli.runs.results import FAILED, OK, SKIPPED
-from neucrowd_tf.cli.runs.tuning import Search, candidates
-from neucrowd_tf.cli.runs.work import TRAIN_ACCURACY, Work, locked, preset_name
+from neucrowd_tf.io import run_files
 from neucrowd_tf.io.files.arrays import array_digest
 from neucrowd_tf.io.files.atomic import FULL, write_text
 from neucrowd_tf.io.files.json import read_json
 from neucrowd_tf.io.files.json_text import write_json
 from neucrowd_tf.io.gold import read_gold
-from neucrowd_tf.evaluation.report.build import write_report
-from neucrowd_tf.evaluation.report.training import by_step
+from neucrowd_tf.io.predictions import LIKELY, TRUE, predictions_csv
+from neucrowd_tf.methods.auto.data import gold_codes
 from neucrowd_tf.methods.texts import TextClassifier
+from neucrowd_tf.saving.saved_model import export_saved_model
 from neucrowd_tf.training.reuse import NetworkCache
 from neucrowd_tf.training.run import Run
 

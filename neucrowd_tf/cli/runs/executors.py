@@ -13,17 +13,17 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
-from neucrowd_tf.declare.types import Texts
 from neucrowd_tf.cli.quiet import quiet
+from neucrowd_tf.cli.runs import plugins, process
+from neucrowd_tf.declare.types import Texts
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.checks import install
-from neucrowd_tf.cli.runs import plugins, process
 
 # A new process begins after this many runs: TensorFlow keeps 2 to 3 MB per run.
 RUNS_PER_PROCESS = 60

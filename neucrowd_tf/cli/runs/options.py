@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from neucrowd_tf.declare.types import Entries, Fields, Pairs, Texts
 from neucrowd_tf.cli.command_line import LabelFlags
 from neucrowd_tf.datasets.files import TableFiles
 from neucrowd_tf.datasets.scarcity import Scarcity
 from neucrowd_tf.declare.declarations import declared, number, whole
-from neucrowd_tf.errors import UsageError
 from neucrowd_tf.declare.flag_parsing import pair, parse_value
 from neucrowd_tf.declare.flag_parsing import parse as parse_flags
+from neucrowd_tf.declare.types import Entries, Fields, Pairs, Texts
+from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.column_names import without
 from neucrowd_tf.io.schema import FLAGS
 
@@ -30,10 +30,26 @@ LAYOUT = tuple(field.name for field in _FILES if field.name not in TABLES)
 SCARCITY = tuple(field.name for field in dataclasses.fields(Scarcity))
 # A suite sets these itself; with other values its table would not be what its title says.
 SET_BY_SUITE = (
-    "dataset", "method", "seed", "hparam", *SCARCITY,
-    "gold", "dataset_option", "curves", "evaluation", "folds", "repeats",
-    "tune", "tune_by", "space", "baseline", *TABLES, *LAYOUT, *NAMES,
-    "encoder", "bases",
+    "dataset",
+    "method",
+    "seed",
+    "hparam",
+    *SCARCITY,
+    "gold",
+    "dataset_option",
+    "curves",
+    "evaluation",
+    "folds",
+    "repeats",
+    "tune",
+    "tune_by",
+    "space",
+    "baseline",
+    *TABLES,
+    *LAYOUT,
+    *NAMES,
+    "encoder",
+    "bases",
 )
 
 

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from neucrowd_tf.declare.types import Fields
-from neucrowd_tf.declare import registry
 from neucrowd_tf.datasets import CrowdDataset
+from neucrowd_tf.declare import registry
+from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.errors import DataError, UsageError, one_line
 
 KINDS: tuple[registry.Kind, ...] = ("method", "dataset", "suite")

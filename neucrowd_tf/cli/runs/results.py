@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from neucrowd_tf.cli.runs.work import METRICS, TRAIN_ACCURACY, RunKey, locked
 from neucrowd_tf.declare.types import Fields, NamedValues, Texts
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.influence import VALUES
 from neucrowd_tf.evaluation.intervals import LEAST_RUNS, Interval, mean_interval, paired_interval
 from neucrowd_tf.evaluation.shared_test import shared_test_interval
-from neucrowd_tf.cli.runs.work import METRICS, TRAIN_ACCURACY, RunKey, locked
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.files.reading import read_text
 from neucrowd_tf.io.tables.writing import number_cell, to_csv
@@ -254,9 +254,7 @@ def _beats(interval: Interval, pairs: int) -> str:
     return "undecided"
 
 
-def summary_csv(
-    rows: Sequence[Row], output_dir: Path | None = None, baselines: Texts = ()
-) -> str:
+def summary_csv(rows: Sequence[Row], output_dir: Path | None = None, baselines: Texts = ()) -> str:
     """Returns summary.csv.
 
     It has the mean, standard deviation and 95% interval over runs, and paired differences from

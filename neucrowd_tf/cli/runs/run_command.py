@@ -7,17 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from neucrowd_tf.declare.types import Texts
-from neucrowd_tf.declare import registry
 from neucrowd_tf.cli.command_line import run as run_to_exit_code
 from neucrowd_tf.cli.command_line import say
-from neucrowd_tf.errors import UsageError, printable
 from neucrowd_tf.cli.runs import plugins, process
-from neucrowd_tf.cli.runs.options import Options, parse
 from neucrowd_tf.cli.runs.executors import ready
+from neucrowd_tf.cli.runs.options import Options, parse
+from neucrowd_tf.cli.signals import RESUME, end_at_signals, hinted
+from neucrowd_tf.declare import registry
+from neucrowd_tf.declare.types import Texts
+from neucrowd_tf.errors import UsageError, printable
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.roles import RUNNING
-from neucrowd_tf.cli.signals import RESUME, end_at_signals, hinted
 
 if TYPE_CHECKING:  # `--list` imports nothing that runs need
     from neucrowd_tf.cli.runs.execute import Outcome

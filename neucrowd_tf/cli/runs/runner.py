@@ -13,12 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from neucrowd_tf.declare.types import Fields, Texts
-from neucrowd_tf.declare import registry
-from neucrowd_tf.io.run_files import FINISHED, Config, read_config
-from neucrowd_tf.datasets import CrowdDataset
-from neucrowd_tf.errors import DataError, UsageError, one_line
-from neucrowd_tf.evaluation.cross_validation import fold_dataset
 from neucrowd_tf.cli.runs import executors, plugins, process
 from neucrowd_tf.cli.runs.execute import FATAL, Outcome, accompany, execute
 from neucrowd_tf.cli.runs.options import Options
@@ -33,6 +27,12 @@ from neucrowd_tf.cli.runs.results import (
     read_results,
 )
 from neucrowd_tf.cli.runs.work import RunKey, Work
+from neucrowd_tf.datasets import CrowdDataset
+from neucrowd_tf.declare import registry
+from neucrowd_tf.declare.types import Fields, Texts
+from neucrowd_tf.errors import DataError, UsageError, one_line
+from neucrowd_tf.evaluation.cross_validation import fold_dataset
+from neucrowd_tf.io.run_files import FINISHED, Config, read_config
 
 Report = Callable[[str], None]
 

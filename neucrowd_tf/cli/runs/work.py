@@ -12,24 +12,21 @@ from typing import Any
 
 from filelock import FileLock
 
-from neucrowd_tf.declare.types import Fields, NamedValues
-from neucrowd_tf.declare import registry
 from neucrowd_tf.annotations import statistics
-from neucrowd_tf.io import run_files
-from neucrowd_tf.io.run_files import CONFIG, FINISHED, Config, Metrics
-from neucrowd_tf.datasets import CrowdDataset
-from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.cli.runs import process
 from neucrowd_tf.cli.runs.options import SCARCITY, Options
+from neucrowd_tf.datasets import CrowdDataset
+from neucrowd_tf.declare import registry
+from neucrowd_tf.declare.types import Fields, NamedValues
+from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.io import run_files
 from neucrowd_tf.io.files.json_text import jsonable
+from neucrowd_tf.io.run_files import CONFIG, FINISHED, Config, Metrics
 
 METRICS = ("accuracy", "balanced_accuracy", "f1", "auc", "log_loss")
 TRAIN_ACCURACY = "train_accuracy"  # of metrics.json: the share of right training predictions
 # Flags that change a result, by their names in config.json's settings.
-SETTINGS = (
-    *SCARCITY, "tune", "threads", "device", "mixed_precision",
-    "distribute", "evaluation",
-)
+SETTINGS = (*SCARCITY, "tune", "threads", "device", "mixed_precision", "distribute", "evaluation")
 # What runs of one method may differ in.
 PER_RUN = ("data_seed", "digests", "workers", "threads", "device", "mixed_precision", "distribute")
 OTHER_FOLDER = "Choose another --output_dir, or remove this folder."

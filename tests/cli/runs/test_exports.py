@@ -55,9 +55,7 @@ def test_auto(auto: Command, tmp_path: Path) -> None:
     assert scored == {"mv_lr", "ds_lr", "softprob", "average"}
 
 
-def test_one_question_of_several(
-    auto: Command, tmp_path: Path, capsys: Printed
-) -> None:
+def test_one_question_of_several(auto: Command, tmp_path: Path, capsys: Printed) -> None:
     path = label_studio(tmp_path)
     tasks = json.loads(path.read_text())
     for task in tasks:
@@ -71,9 +69,7 @@ def test_one_question_of_several(
 
 
 @pytest.mark.parametrize("write", [row[1] for row in EXPORTS], ids=IDS)
-def test_truncated(
-    write: Writer, auto: Command, tmp_path: Path, capsys: Printed
-) -> None:
+def test_truncated(write: Writer, auto: Command, tmp_path: Path, capsys: Printed) -> None:
     path = write(tmp_path)
     piece = next(path.rglob("*.json")) if path.is_dir() else path
     piece.write_bytes(piece.read_bytes()[: int(piece.stat().st_size * 0.75)])
@@ -82,9 +78,7 @@ def test_truncated(
     assert "error: " in message and str(path) in message
 
 
-def test_gold_is_written_as_the_labels(
-    auto: Command, tmp_path: Path, capsys: Printed
-) -> None:
+def test_gold_is_written_as_the_labels(auto: Command, tmp_path: Path, capsys: Printed) -> None:
     rows = [f"t{i};w{w};{['no', 'yes'][i % 2]}" for i in range(12) for w in range(3)]
     path, gold = tmp_path / "a.csv", tmp_path / "gold.csv"
     path.write_text("\n".join(["img;who;rating", *rows]) + "\n")

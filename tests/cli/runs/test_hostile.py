@@ -14,8 +14,6 @@ import pandas as pd
 import pytest
 
 import neucrowd_tf.methods.two_stage.labels_first  # noqa: F401 - registers ds_lr
-from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.io.labels import read_annotations
 
 NAMES = (
     "<script>alert(1)</script>",
@@ -129,5 +127,3 @@ def test_what_goes_out_is_safe(
     assert "<img src=x" not in page
     assert "<b>bold" not in page
     assert "\u202e" not in page and "x" * 1000 not in page and "{{ 7*7 }}" in page
-
-

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.testing import assert_allclose
 import pandas as pd
+from numpy.testing import assert_allclose
 
 from tests.processes import python
 

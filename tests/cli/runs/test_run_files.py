@@ -6,9 +6,9 @@ import io
 import types
 
 import numpy as np
-from numpy.testing import assert_allclose, assert_array_equal
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.evaluation.annotators import annotators_csv

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -69,9 +68,7 @@ def test_tree_and_columns(whole_command: Command, tmp_path: Path) -> None:
 # --------------------------------------------------------------------- resuming
 
 
-def test_a_finished_run_is_untouched(
-    run: Command, tmp_path: Path, capsys: Printed
-) -> None:
+def test_a_finished_run_is_untouched(run: Command, tmp_path: Path, capsys: Printed) -> None:
     assert run() == 0
     before = files(tmp_path)
     for items, message in (
@@ -83,9 +80,7 @@ def test_a_finished_run_is_untouched(
         assert message in capsys.readouterr().err.splitlines()[-1]
 
 
-def test_resume_skips_finished_runs_and_adds_the_others(
-    run: Command, tiny, tmp_path: Path
-) -> None:
+def test_resume_skips_finished_runs_and_adds_the_others(run: Command, tiny, tmp_path: Path) -> None:
     assert run("--resume") == 0 and tiny.calls == 1
     before = files(tmp_path / "tiny")
     (tmp_path / "results.csv").unlink()  # a killed command may not have written it
@@ -196,11 +191,7 @@ def test_flags_that_cannot_be_used_leave_no_results(
 
 
 def test_a_failing_run_does_not_stop_the_others_and_is_tried_again(
-    run: Command,
-    tiny,
-    tmp_path: Path,
-    capsys: Printed,
-    monkeypatch: pytest.MonkeyPatch,
+    run: Command, tiny, tmp_path: Path, capsys: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert run("--method=broken,mean", "--num_runs=2") == 1
     rows = pd.read_csv(tmp_path / "results.csv")
@@ -214,9 +205,7 @@ def test_a_failing_run_does_not_stop_the_others_and_is_tried_again(
     assert list(pd.read_csv(tmp_path / "results.csv")["status"]) == ["ok", "failed", "ok", "ok"]
 
 
-def test_an_output_folder_that_is_a_file(
-    run: Command, tmp_path: Path, capsys: Printed
-) -> None:
+def test_an_output_folder_that_is_a_file(run: Command, tmp_path: Path, capsys: Printed) -> None:
     (tmp_path / "file").write_text("mine")
     assert run(f"--output_dir={tmp_path / 'file' / 'out'}") == 2
     error = capsys.readouterr().err
@@ -226,9 +215,7 @@ def test_an_output_folder_that_is_a_file(
 # --------------------------------------------------------------------- flags that change the data
 
 
-def test_hyper_parameters_reach_the_methods_that_have_them(
-    run: Command, tmp_path: Path
-) -> None:
+def test_hyper_parameters_reach_the_methods_that_have_them(run: Command, tmp_path: Path) -> None:
     assert run("--method=mean,oracle", "--hparam=shift=0.7", "--hparam=oracle.shift=0.2") == 0
     folders = [tmp_path / "tiny" / method / "seed-0" for method in ("mean", "oracle")]
     parameters = [json_of(folder / "config.json")["parameters"] for folder in folders]

@@ -86,9 +86,7 @@ def test_by_crowd_the_validation_split_plays_no_part(tiny, tmp_path: Path) -> No
     assert remaining.read_bytes() == none.read_bytes()
 
 
-def test_a_failing_trial_is_recorded(
-    tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failing_trial_is_recorded(tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     method = registry.Method("mean", tiny, "", space={"fail": ("error",), "shift": (0.2,)})
     monkeypatch.setitem(registration.METHODS, "mean", method)
     assert tuned(tiny, tmp_path) == {}

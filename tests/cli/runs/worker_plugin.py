@@ -8,7 +8,6 @@ import contextlib
 import os
 import signal
 from pathlib import Path
-from typing import Any
 
 from neucrowd_tf.cli.runs import process
 from neucrowd_tf.cli.runs.options import Options

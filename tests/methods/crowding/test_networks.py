@@ -53,6 +53,15 @@ def test_variants_ignore_what_they_leave_out() -> None:
     assert not np.allclose(logits(both, X, E), logits(both, X, E[::-1]))
 
 
+def test_some_pairs_are_those_of_all_pairs() -> None:
+    generator = make_generator()
+    rows, codes = np.array([3, 0, 3]), np.array([2, 1, 0])
+    hidden = generator.hidden_of_pairs(X[rows], E, NOISE[rows, codes], codes)
+    expected = tf.nn.log_softmax(np.asarray(logits(generator, X, E))[rows, codes])
+    some = generator.log_probabilities(hidden, Z[rows])
+    np.testing.assert_allclose(some, expected, rtol=1e-4, atol=1e-5)
+
+
 def test_labels_are_drawn_from_the_distribution_and_by_the_seed() -> None:
     p = np.array([0.1, 0.6, 0.3])
     logits = np.tile(np.log(p), (4000, 5, 1)).astype(np.float32)
