@@ -7,8 +7,8 @@ import itertools
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,9 @@ _EXACT = {
     " selectedanswer taskanswer",
 }
 ROLES = ("task", "worker", "label")
+Name = TypeVar("Name")
+Entry = TypeVar("Entry")
+Result = TypeVar("Result")
 # Names that may mean an item.
 _SECOND = (
     "id index row key text textid sentence sentenceid tweet tweetid comment commentid post postid"
@@ -45,7 +48,44 @@ def _aliases(role: str) -> frozenset[str]:
     return frozenset(names)
 
 
-ALIASES = {role: _aliases(role) for role in ROLES}
+ALIASES = dict(zip(ROLES, map(_aliases, ROLES), strict=True))
+
+
+def without(names: Iterable[Name], others: Container[object]) -> list[Name]:
+    """Returns the names that are not among others."""
+    return [name for name in names if name not in others]
+
+
+def among(names: Iterable[Name], others: Container[object]) -> list[Name]:
+    """Returns the names that are among others, too."""
+    return [name for name in names if name in others]
+
+
+def starting_with(names: Iterable[str], start: str | tuple[str, ...]) -> list[str]:
+    """Returns the names that begin with a text, or one of several."""
+    return [name for name in names if name.startswith(start)]
+
+
+def entries_of(entries: Mapping[Name, Entry], names: Iterable[Name]) -> dict[Name, Entry]:
+    """Returns the entries of those names that a mapping has, in the order of the names."""
+    return {name: entries[name] for name in names if name in entries}
+
+
+def mapped(
+    function: Callable[[Entry], Result], entries: Mapping[Name, Entry]
+) -> dict[Name, Result]:
+    """Returns what a function makes of each entry of a mapping."""
+    return {name: function(entry) for name, entry in entries.items()}
+
+
+def by_name(values: Iterable[Entry]) -> dict[str, Entry]:
+    """Returns objects by their attribute `name`."""
+    return {value.name: value for value in values}  # type: ignore[attr-defined]
+
+
+def attributes_of(value: object, names: Iterable[str]) -> dict[str, Any]:
+    """Returns an object's attributes of some names by name."""
+    return {name: getattr(value, name) for name in names}
 
 
 def close_names(name: str, names: Iterable[str]) -> list[str]:
@@ -81,6 +121,11 @@ def roles_of(columns: Iterable[object]) -> dict[str, list[Any]]:
     return hits
 
 
+def called(columns: Iterable[str], *names: str) -> list[str]:
+    """Returns the columns that are called one of some names as they are `folded`."""
+    return [column for column in columns if folded(column) in names]
+
+
 def num_roles(columns: Iterable[object]) -> int:
     """Returns how many of task, worker and label have a column with an alias."""
     return sum(map(bool, roles_of(columns).values()))
@@ -103,7 +148,7 @@ def as_name_array(values: Any) -> Array:
             return array.astype(np.int64, copy=False)
     items = _to_list(values)
     kinds = set(map(type, items))
-    if any(issubclass(kind, np.generic) for kind in kinds):
+    if np.generic in itertools.chain.from_iterable(map(type.mro, kinds)):
         items = list(map(_plain, items))
         kinds = set(map(type, items))
     if kinds == {int} and min(items) >= -(2**63) and max(items) < 2**63:
@@ -173,20 +218,25 @@ def natural_key(text: str) -> list[Any]:
 
 def listed(names: Sequence[object], most: int, show: Callable[[Any], str] = str) -> str:
     """Returns the first of some names for a message, with "..." if there are more."""
-    shown = [show(name) for name in names[:most]]
+    shown = list(map(show, names[:most]))
     if len(names) > most:
         shown.append("...")
     return ", ".join(shown)
 
 
-def positions(names: Iterable[str]) -> dict[str, int]:
+def positions(names: Iterable[Name]) -> dict[Name, int]:
     """Returns the place of each name, the last one of a name that occurs twice."""
-    return {name: place for place, name in enumerate(names)}
+    return dict(zip(names, itertools.count(), strict=False))
 
 
-def encode(texts: Iterable[str]) -> tuple[list[str], Indices]:
+def places_of(names: Iterable[Name], places: Mapping[Name, int]) -> Indices:
+    """Returns the place of each name by a mapping, -1 of those without one."""
+    return np.array([places.get(name, -1) for name in names], dtype=np.int64)
+
+
+def encode(texts: Iterable[Name]) -> tuple[list[Name], Indices]:
     """Returns the distinct texts in order of appearance, and the code of each text among them."""
     # A text that is not in the dictionary gets the next number.
-    index: defaultdict[str, int] = defaultdict(itertools.count().__next__)
+    index: defaultdict[Name, int] = defaultdict(itertools.count().__next__)
     codes = np.fromiter(map(index.__getitem__, texts), dtype=np.int64)
     return list(index), codes

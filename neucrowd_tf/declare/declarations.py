@@ -200,6 +200,11 @@ def declared(kind: object) -> list[Declaration]:
     return list(_declared(kind if isinstance(kind, type) else type(kind)))
 
 
+def declared_by_name(kind: object) -> dict[str, Declaration]:
+    """Returns what `declared` returns by name."""
+    return {declaration.name: declaration for declaration in declared(kind)}
+
+
 @functools.cache
 def _declared(kind: type) -> tuple[Declaration, ...]:
     depth: dict[str, int] = {}

@@ -179,7 +179,8 @@ class CodedLabels:
         if options.missing is None and not options.bins:
             self.notes += nothing_said(labels.names, labels.counts(), list(filter(None, texts)))
         for side, word in ((self.items, "item"), (self.annotators, "annotator")):
-            named = np.array([bool(name.strip()) for name in side.names], dtype=bool)[side.codes]
+            names = np.array(list(map(str.strip, side.names)), dtype=object)
+            named = names.astype(bool)[side.codes]
             if nameless := int((used & ~named).sum()):
                 self.notes.append(f"{nameless:,} labels without {word} are left out.")
                 used &= named

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import csv
 import json
+import operator
 import zipfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -35,7 +36,7 @@ from neucrowd_tf.io.table import (
     separator_of,
     table_of_records,
 )
-from neucrowd_tf.names import num_roles
+from neucrowd_tf.names import num_roles, starting_with
 
 SAMPLE = 1 << 20  # bytes that are looked at
 LINES = (".jsonl", ".ndjson")  # endings of JSON line by line, if there is one line only
@@ -90,7 +91,7 @@ class Head:
                 self.names = visible(archive.namelist())
         except (zipfile.BadZipFile, OSError):
             return False  # if it is damaged, opening it gives the reason
-        if any(name.startswith("xl/") for name in self.names):
+        if starting_with(self.names, "xl/"):
             raise unreadable(self.path, "this is a spreadsheet", "Save it as CSV")
         if len(self.names) > 1:
             self.kind = "zip"
@@ -165,7 +166,7 @@ class Head:
     def table(self, *, strict: bool = True) -> Table:
         """Returns the table; flat records of JSON are one too. See `read_table`."""
         if self.has_records:
-            return table_of_records(self.path, [record for _, record in self.records()])
+            return table_of_records(self.path, list(map(operator.itemgetter(1), self.records())))
         return read_table(self.path, self.options, strict=strict)
 
     def records(self) -> Records:
@@ -266,17 +267,20 @@ def unwrapped(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     if value.keys() in ({"columns", "index", "data"}, {"columns", "data"}):
-        return [dict(zip(value["columns"], row, strict=False)) for row in value["data"]]
+        return _as_records(value["columns"], value["data"])
     lists = [key for key, entries in value.items() if isinstance(entries, list) and entries]
     if len(lists) == 1 and lists[0] in WRAPPERS and isinstance(value[lists[0]][0], dict):
         return value[lists[0]]
     columns = list(value.values())
     if num_roles(value) < 2 or {*map(type, columns)} != {dict}:
         return value
-    if any(column.keys() != columns[0].keys() for column in columns):
+    if set(map(frozenset, columns)) != {frozenset(columns[0])}:
         return value
-    rows = zip(*map(dict.values, columns), strict=True)
-    return [dict(zip(value, row, strict=True)) for row in rows]
+    return _as_records(value, zip(*map(dict.values, columns), strict=True))
+
+
+def _as_records(names: Iterable[str], rows: Iterable[Any]) -> list[Fields]:
+    return [dict(zip(names, row, strict=False)) for row in rows]
 
 
 def unknown_keys(head: Head) -> str:

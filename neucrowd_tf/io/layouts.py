@@ -19,7 +19,7 @@ from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.asking import Asked, Proposal, as_list
 from neucrowd_tf.io.checks import Rejection, broken, error
 from neucrowd_tf.io.coding import CodedLabels
-from neucrowd_tf.io.column_names import few, is_part, is_text, is_total, without
+from neucrowd_tf.io.column_names import few, is_part, is_text, is_total
 from neucrowd_tf.io.column_values import are_many, further_annotators, is_fact, split_items
 from neucrowd_tf.io.columns import Column, LabelColumns
 from neucrowd_tf.io.roles import Roles, ask_about_questions, ask_about_repeats, decide
@@ -27,6 +27,7 @@ from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table, check_header_again
 from neucrowd_tf.io.times import time_column
 from neucrowd_tf.io.values import numbers_of
+from neucrowd_tf.names import without
 
 ONES = ("1", "1.0", "true", "yes", "x")  # cells of a one-hot column that name the class
 LONG_TEXT = 20  # characters of a column of texts with another name, on average

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from neucrowd_tf.declare.types import Floats, Texts
-from neucrowd_tf.io.column_names import MISSING, time_columns, without
+from neucrowd_tf.io.column_names import MISSING, time_columns
 from neucrowd_tf.io.column_values import is_constant, is_fact
 from neucrowd_tf.io.table import Table
+from neucrowd_tf.names import without
 
 FIRST = 1e8  # seconds from 1970 to 1973: smaller numbers are durations or count rows
 UNITS = (1e17, 1e14, 1e11)  # least numbers of nanoseconds, microseconds and milliseconds

@@ -16,8 +16,8 @@ from neucrowd_tf.declare.flag_parsing import pair, parse_value
 from neucrowd_tf.declare.flag_parsing import parse as parse_flags
 from neucrowd_tf.declare.types import Entries, Fields, Pairs, Texts
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.io.column_names import without
 from neucrowd_tf.io.schema import FLAGS
+from neucrowd_tf.names import among, without
 
 __all__ = ["Options", "check", "parse", "parse_value"]
 
@@ -183,9 +183,9 @@ def check(options: Options) -> Options:
 def _problems(o: Options) -> Iterator[str]:
     """Yields what is wrong with the flags, in the order of importance."""
     changed = o.changed_among(DEFAULTS)
-    tables = list(filter(TABLES.__contains__, changed))
+    tables = among(changed, TABLES)
     if o.suite:
-        for name in filter(SET_BY_SUITE.__contains__, changed):
+        for name in among(changed, SET_BY_SUITE):
             yield f"--{name}: not with --suite, which sets it. Leave it out."
     else:
         for name in without(("dataset", "method"), changed):
@@ -197,7 +197,7 @@ def _problems(o: Options) -> Iterator[str]:
         yield f"--num_runs: seeds go up to {MAX_SEED}. Choose a smaller --seed or --num_runs."
     if o.distribute == "multi_worker":
         others = ("jobs", "scheduler", "suite", "tune", "curves", "export")
-        for name in filter(changed.__contains__, others):
+        for name in among(others, changed):
             yield f"--{name}: not with --distribute=multi_worker."
     if not re.fullmatch(r"auto|(cpu|gpu)(:\d+)?", o.device):
         yield f"--device={o.device}: must be auto, cpu, gpu, cpu:N or gpu:N"

@@ -22,6 +22,7 @@ from neucrowd_tf.evaluation.shared_test import shared_test_interval
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.files.reading import read_text
 from neucrowd_tf.io.tables.writing import number_cell, to_csv
+from neucrowd_tf.names import among
 
 COLUMNS = ("dataset", "method", "seed", *METRICS, "fit_seconds", "peak_memory_mb", "status")
 FURTHER_COLUMNS = (TRAIN_ACCURACY, "fold", "repeat")  # each only if a run has it
@@ -205,7 +206,7 @@ def compare(ours: Runs, theirs: Runs, metric: str, ratio: float) -> tuple[Interv
         metric: its name.
         ratio: test over training instances of cross-validated runs, 0 for a split's.
     """
-    both = list(filter(theirs.__contains__, ours))
+    both = among(ours, theirs)
     if not both:
         return NO_INTERVAL, NO_INTERVAL
     first, one = zip(*map(ours.__getitem__, both), strict=True)

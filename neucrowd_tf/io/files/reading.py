@@ -8,6 +8,7 @@ import contextlib
 import gzip
 import hashlib
 import io
+import itertools
 import lzma
 import os
 import re
@@ -172,7 +173,7 @@ def open_bytes(
             elif start.startswith(ZIP) and unzip:
                 archive = opened.enter_context(zipfile.ZipFile(stream))
                 names = archive.namelist()
-                members = visible(names) or tuple(name for name in names if name[-1] != "/")
+                members = visible(names) or tuple(filter(re.compile(r"[^/]\Z").search, names))
                 if len(members) != 1:
                     problem = f"the archive has {len(members)} files"
                     raise unreadable(path, problem, "Unpack it and name one of them")
@@ -187,9 +188,12 @@ def open_bytes(
         raise unreadable(path, "the archive needs a password", "Unpack it first") from None
 
 
+_UNSEEN = re.compile(r"^__MACOSX/|(^|/)\.[^/]*$|/$")
+
+
 def visible(names: Iterable[str]) -> tuple[str, ...]:
     """Returns the names of files that are neither folders, hidden nor a system's own."""
-    return tuple(n for n in names if not re.search(r"^__MACOSX/|(^|/)\.[^/]*$|/$", n))
+    return tuple(itertools.filterfalse(_UNSEEN.search, names))
 
 
 def read_bytes(path: str | Path, kind: str = "a file") -> bytes:

@@ -25,12 +25,12 @@ from typing import Any
 
 from neucrowd_tf.declare.flag_parsing import parse_value
 from neucrowd_tf.declare.types import Fields, NamedValues
-from neucrowd_tf.io.column_names import without
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import OF_PARTS, TEXT_FIELDS, Answers, as_text, choices_of
 from neucrowd_tf.io.importers.tables import rows
 from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.names import without
 
 NAME = "Label Studio"
 MIN = ("id", "annotator", "annotation_id")  # other tables have an id of the annotation too

@@ -15,11 +15,11 @@ import functools
 from collections import defaultdict
 
 from neucrowd_tf.declare.types import Fields
-from neucrowd_tf.io.column_names import without
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
 from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.names import without
 
 NAME = "Prodigy"
 MARKS = {"_input_hash", "_task_hash", "cats", "spans", "options"}
