@@ -24,7 +24,7 @@ from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_names import few, is_id, is_person, is_second
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.io.table import JOINT, Table, cell_text, table_of_records
+from neucrowd_tf.io.table import JOINT, Table, as_records, cell_text, table_of_records
 from neucrowd_tf.names import ROLES, attributes_of, entries_of, roles_of, without
 
 ANY = "*"
@@ -148,14 +148,14 @@ def _side_by_side(groups: Sequence[list[Row]]) -> list[Row]:
     columns: Row = {}  # a list of values, one for each row
     for rows in groups:
         for field in rows[0] if rows else ():
-            values = [row[field] for row in rows]
+            values = list(map(operator.itemgetter(field), rows))
             if len(rows) == 1:
                 parallel = isinstance(values[0], list) and size > 1
                 values = values[0] if parallel else values * size
             if len(values) != size:
                 raise ValueError("lists of different lengths")
             columns[field] = values
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return as_records(columns, zip(*columns.values(), strict=True))
 
 
 def columns_of_fields(

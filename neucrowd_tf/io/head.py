@@ -7,7 +7,7 @@ import csv
 import json
 import operator
 import zipfile
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -29,6 +29,7 @@ from neucrowd_tf.io.schema import DEFAULTS, TableOptions
 from neucrowd_tf.io.table import (
     PARQUET,
     Table,
+    as_records,
     column_names,
     first_record,
     parquet_records,
@@ -267,7 +268,7 @@ def unwrapped(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     if value.keys() in ({"columns", "index", "data"}, {"columns", "data"}):
-        return _as_records(value["columns"], value["data"])
+        return as_records(value["columns"], value["data"])
     lists = [key for key, entries in value.items() if isinstance(entries, list) and entries]
     if len(lists) == 1 and lists[0] in WRAPPERS and isinstance(value[lists[0]][0], dict):
         return value[lists[0]]
@@ -276,11 +277,7 @@ def unwrapped(value: Any) -> Any:
         return value
     if set(map(frozenset, columns)) != {frozenset(columns[0])}:
         return value
-    return _as_records(value, zip(*map(dict.values, columns), strict=True))
-
-
-def _as_records(names: Iterable[str], rows: Iterable[Any]) -> list[Fields]:
-    return [dict(zip(names, row, strict=False)) for row in rows]
+    return as_records(value, zip(*map(dict.values, columns), strict=True))
 
 
 def unknown_keys(head: Head) -> str:

@@ -130,7 +130,7 @@ def _seconds(text: str) -> float | None:
     except ValueError:
         value = 0.0
     if FIRST <= value < math.inf:
-        factor = sum(value >= unit for unit in UNITS)
+        factor = sum(map(value.__ge__, UNITS))
         return value / 1000.0**factor
     try:
         time = datetime.datetime.fromisoformat(text.removesuffix(" UTC"))

@@ -25,6 +25,7 @@ from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
 from neucrowd_tf.io.importers.tables import after, joined, matching, named_columns, rows
 from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.names import starting_with
 
 NAME = "Mechanical Turk"
 INPUT = "Input."
@@ -35,8 +36,7 @@ NUMBERED = re.compile(r"(.*?)\d+")
 
 def matches(head: Head) -> bool:
     """Whether a file looks like a batch's results."""
-    answers = any(name.startswith(ANSWER) for name in head.columns)
-    return answers and {"HITId", "WorkerId"} <= set(head.columns)
+    return {"HITId", "WorkerId"} <= {*head.columns} and bool(starting_with(head.columns, ANSWER))
 
 
 def read(head: Head, options: TableOptions) -> LabelColumns:

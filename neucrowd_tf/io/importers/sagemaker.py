@@ -23,6 +23,7 @@ from neucrowd_tf.io.files.json import parse_json
 from neucrowd_tf.io.head import Head, records_of
 from neucrowd_tf.io.importers.answers import Answers
 from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.names import starting_with
 
 NAME = "SageMaker Ground Truth"
 RESPONSES = "worker-response"
@@ -36,7 +37,7 @@ def matches(head: Head) -> bool:
         for name in head.names:
             if name.endswith(".json"):
                 folders.update(PurePosixPath(name).parts)
-        return RESPONSES in folders or any(name.startswith("iteration-") for name in folders)
+        return RESPONSES in folders or bool(starting_with(folders, "iteration-"))
     values = (head.first or {}).values()
     return any(isinstance(value, dict) and ALL_WORKERS in value for value in values)
 

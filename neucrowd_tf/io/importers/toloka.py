@@ -16,6 +16,7 @@ from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
 from neucrowd_tf.io.importers.tables import after, joined, matching, named_columns, rows
 from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.names import starting_with
 
 NAME = "Toloka"
 WORKER = "ASSIGNMENT:worker_id"
@@ -29,7 +30,7 @@ COUNTED = ("", "APPROVED", "ACCEPTED", "SUBMITTED")
 
 def matches(head: Head) -> bool:
     """Whether a file looks like Toloka's."""
-    return WORKER in head.columns and any(name.startswith(OUTPUT) for name in head.columns)
+    return WORKER in head.columns and bool(starting_with(head.columns, OUTPUT))
 
 
 def read(head: Head, options: TableOptions) -> LabelColumns:
