@@ -83,6 +83,12 @@ def by_name(values: Iterable[Entry]) -> dict[str, Entry]:
     return {value.name: value for value in values}  # type: ignore[attr-defined]
 
 
+def having(values: Iterable[Entry], **attributes: object) -> list[Entry]:
+    """Returns the objects of which some attributes have these values."""
+    chosen = list(attributes.items())
+    return [x for x in values if all(getattr(x, name) == value for name, value in chosen)]
+
+
 def attributes_of(value: object, names: Iterable[str]) -> dict[str, Any]:
     """Returns an object's attributes of some names by name."""
     return {name: getattr(value, name) for name in names}

@@ -13,6 +13,7 @@ from neucrowd_tf.declare import registry
 from neucrowd_tf.io.files.json import read_json
 from neucrowd_tf.io.files.json_text import write_json
 from neucrowd_tf.io.tables.writing import to_csv
+from neucrowd_tf.names import mapped
 from reproduction.catalogue import SUITES
 from reproduction.table import stored_table
 
@@ -74,7 +75,7 @@ def tolerances(results: Path) -> list[str]:
             if len(measured):
                 words.insert(0, f"{measured.max():.1f}")
             groups.setdefault("; ".join(words), []).append(f"`{suite.name}`")
-    rows = [[words, ", ".join(names)] for words, names in sorted(groups.items())]
+    rows = sorted(mapped(", ".join, groups).items())
     return aligned([["points", "tables"], *rows], "md", "")
 
 

@@ -10,6 +10,7 @@ from neucrowd_tf.cli.runs.runner import Report
 from neucrowd_tf.declare import registry
 from neucrowd_tf.declare.settings import settings_in
 from neucrowd_tf.declare.types import Fields
+from neucrowd_tf.names import among, entries_of
 from reproduction.run import run_suite
 from reproduction.suite import Case, Suite
 
@@ -20,7 +21,7 @@ TINY: Fields = settings_in(Path(__file__).with_suffix(".toml"))
 
 def tiny_arguments(method: registry.Method) -> Fields:
     """Returns those of TINY's settings that a method has."""
-    return {name: TINY[name] for name in TINY if name in (method.parameter_names or ())}
+    return entries_of(TINY, among(TINY, method.parameter_names or ()))
 
 
 def suite(methods: Sequence[registry.Method]) -> Suite:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -17,6 +18,7 @@ from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
 from neucrowd_tf.methods.crowding.estimator import CrowdInG
 from neucrowd_tf.methods.crowding.game import Game
 from neucrowd_tf.methods.crowding.variants import COMMON
+from neucrowd_tf.names import entries_of, mapped
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
 from reproduction.controls import crowding_controls, crowding_released
@@ -75,7 +77,7 @@ class ControlledCrowdInG(CrowdInG):
         if not self.generator_weights_:
             return {}
         names = ("held_out_auc", "cell_auc", "repeated_negatives", "discriminator_training_auc")
-        figures = {name: self.history_[name][-1] for name in names if name in self.history_}
+        figures = mapped(operator.itemgetter(-1), entries_of(self.history_, names))
         figures |= super().evaluation(dataset)
         return figures
 
