@@ -25,6 +25,7 @@ from neucrowd_tf.evaluation.metrics import (
     check_predictions,
     classification_metrics,
 )
+from neucrowd_tf.names import mapped
 
 BASIS = "expected by the crowd"
 NO_TRUTH = "No true labels are available."
@@ -190,7 +191,7 @@ class Judgement:
                 return prediction_powered_share(*parts, level=level)
             if np.ptp(right[checked]) > 0:  # otherwise the estimate's variance would be 0
                 estimate = prediction_powered_mean(*parts, level=level)
-                return Estimate(*(float(np.clip(x, -1.0, 1.0)) for x in estimate))
+                return Estimate(*np.clip(estimate, -1.0, 1.0).tolist())
         return Estimate.of(float(draws.mean()), draws, level)
 
 
@@ -229,8 +230,7 @@ def judge(
         for name, codes in predicted.items():
             drawn[name].append(float((scale[codes] * (codes[places] == true)).mean()))
     posterior = np.where((gold >= 0)[:, None], np.eye(blind.shape[1])[gold], blind)
-    draws = {name: np.array(values) for name, values in drawn.items()}
-    return Judgement(posterior, gold, predicted, draws, blind, balanced)
+    return Judgement(posterior, gold, predicted, mapped(np.array, drawn), blind, balanced)
 
 
 def joint_probas(certainty: Certainty, rows: Codes, probabilities: Array) -> Floats:

@@ -160,9 +160,8 @@ def run(flags: Predict) -> list[str]:
     Raises:
         UsageError, DataError: flags or data that cannot be used.
     """
-    sources = {name: getattr(flags, name) for name in ("features", "texts", "images")}
-    inputs = {f"--{name}": path for name, path in sources.items() if path is not None}
-    if len(inputs) != 1:
+    inputs = {f"--{name}": getattr(flags, name) for name in ("features", "texts", "images")}
+    if list(inputs.values()).count(None) != 2:
         raise UsageError("--features, --texts or --images: name one of them.")
     output = flags.output
     check_outputs({"--output": output}, inputs)

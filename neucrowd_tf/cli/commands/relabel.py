@@ -29,6 +29,7 @@ from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.run_files import CONFIG, OUT_OF_FOLD, read_config
 from neucrowd_tf.io.schema import FLAGS, TableOptions
 from neucrowd_tf.io.tables.writing import cell, to_csv
+from neucrowd_tf.names import entries_of
 
 NO_GAIN = 5e-4  # is shown as 0.000
 NOTHING_TO_GAIN = (
@@ -147,7 +148,7 @@ def _source(flags: Relabel) -> tuple[Path, TableOptions, Sources]:
         raise DataError(
             f"{flags.run}: not a run with --dataset=table. Name a file with --annotations instead."
         )
-    options = TableOptions.of(**{name: settings[name] for name in FLAGS.keys() & settings.keys()})
+    options = TableOptions.of(**entries_of(settings, FLAGS))
     return Path(path), options, Sources(flags.model_annotator or models, flags.family or families)
 
 

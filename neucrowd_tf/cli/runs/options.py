@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from neucrowd_tf.cli.command_line import LabelFlags
 from neucrowd_tf.datasets.files import TableFiles
 from neucrowd_tf.datasets.scarcity import Scarcity
-from neucrowd_tf.declare.declarations import declared, number, whole
+from neucrowd_tf.declare.declarations import declared, declared_by_name, number, whole
 from neucrowd_tf.declare.flag_parsing import pair, parse_value
 from neucrowd_tf.declare.flag_parsing import parse as parse_flags
 from neucrowd_tf.declare.types import Entries, Fields, Pairs, Texts
@@ -26,8 +26,8 @@ NAMES = tuple(FLAGS)
 # Files of --dataset=table, and further arguments of its loader.
 _FILES = declared(TableFiles)
 TABLES = tuple(field.name for field in _FILES if Path in field.kinds)
-LAYOUT = tuple(field.name for field in _FILES if field.name not in TABLES)
-SCARCITY = tuple(field.name for field in dataclasses.fields(Scarcity))
+LAYOUT = tuple(without(declared_by_name(TableFiles), TABLES))
+SCARCITY = tuple(declared_by_name(Scarcity))
 # A suite sets these itself; with other values its table would not be what its title says.
 SET_BY_SUITE = (
     "dataset",

@@ -22,6 +22,7 @@ from neucrowd_tf.cli.quiet import import_tensorflow
 from neucrowd_tf.cli.runs.options import Options
 from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.errors import UsageError, one_line
+from neucrowd_tf.names import attributes_of
 
 try:
     import resource
@@ -38,7 +39,7 @@ def start_without_tensorflow(options: Options) -> None:
     Raises:
         UsageError: an earlier call had other settings.
     """
-    settings = {name: getattr(options, name) for name in SETTINGS}
+    settings = attributes_of(options, SETTINGS)
     if _started.setdefault("settings", settings) != settings:
         flags = ", ".join(f"--{name}" for name in SETTINGS)
         raise UsageError(f"{flags}: differ from those of this process. Start another process.")

@@ -6,6 +6,7 @@ import csv
 import io
 import itertools
 import math
+import operator
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -22,7 +23,7 @@ from neucrowd_tf.evaluation.shared_test import shared_test_interval
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.files.reading import read_text
 from neucrowd_tf.io.tables.writing import number_cell, to_csv
-from neucrowd_tf.names import among
+from neucrowd_tf.names import among, mapped
 
 COLUMNS = ("dataset", "method", "seed", *METRICS, "fit_seconds", "peak_memory_mb", "status")
 FURTHER_COLUMNS = (TRAIN_ACCURACY, "fold", "repeat")  # each only if a run has it
@@ -42,7 +43,7 @@ def make_row(key: RunKey, status: str, metrics: NamedValues | None = None) -> Ro
     metrics = metrics or {}
     test = metrics.get("test") or {}
     timings = metrics.get("timings") or {}
-    row = {name: str(value) for name, value in key.record().items()} | {"status": status}
+    row = mapped(str, key.record()) | {"status": status}
     for name in METRICS:
         row[name] = number_cell(test.get(name))
     row[TRAIN_ACCURACY] = number_cell(metrics.get(TRAIN_ACCURACY))
@@ -108,12 +109,14 @@ def add_rows(output_dir: Path, new: Iterable[Row], baselines: Texts = ()) -> lis
     """
     with locked(output_dir):
         rows = {_order(row): row for row in (*check_tables(output_dir), *new)}
-        ordered = [rows[key] for key in sorted(rows)]
+        ordered = list(dict(sorted(rows.items())).values())
         header = list(COLUMNS)
         for name in FURTHER_COLUMNS:
             if any(row.get(name) for row in ordered):
                 header.append(name)
-        cells = ([row.get(name, "") for name in header] for row in ordered)
+        cells = []
+        for row in ordered:
+            cells.append([row.get(name, "") for name in header])
         write_text(output_dir / "results.csv", to_csv(header, cells))
         write_text(output_dir / "summary.csv", summary_csv(ordered, output_dir, baselines))
     return ordered
@@ -152,7 +155,7 @@ def summarise(
     records = []
     for (dataset, method, evaluation), mine in groups.items():
         record: Fields = {"dataset": dataset, "method": method, "evaluation": evaluation}
-        record["runs"] = sum(row["status"] == OK for row in mine)
+        record["runs"] = list(map(operator.itemgetter("status"), mine)).count(OK)
         record["not_run"] = len(mine) - record["runs"]
         for metric in (*METRICS, TRAIN_ACCURACY):
             record |= _spread(mine, metric)
@@ -304,11 +307,11 @@ def summary_table(
             columns.append(column)
     lines = list(zip(*columns, strict=True))
     notes = []
-    if "[" in "".join(itertools.chain.from_iterable(line[3:7] for line in lines)):
+    if "[" in "".join(itertools.chain.from_iterable(columns[3:7])):
         notes.append("[]: 95% interval of the mean over runs, within the metric's range")
     if "beats" in " ".join(lines[0]):
         notes.append("beats: whether the interval of the paired difference is above or below 0")
-    if any("[" in cell for line in lines for cell in line):
+    if "[" in "".join(itertools.chain.from_iterable(columns)):
         notes.append(
             "minus: paired difference [95% interval; over instances too if runs share them]"
         )

@@ -22,6 +22,7 @@ from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io import run_files
 from neucrowd_tf.io.files.json_text import jsonable
 from neucrowd_tf.io.run_files import CONFIG, FINISHED, Config, Metrics
+from neucrowd_tf.names import attributes_of
 
 METRICS = ("accuracy", "balanced_accuracy", "f1", "auc", "log_loss")
 TRAIN_ACCURACY = "train_accuracy"  # of metrics.json: the share of right training predictions
@@ -142,7 +143,7 @@ class Work:
         """
         path = self.folder / FINISHED
         metrics = Metrics.read(path)
-        values = [*(metrics.test.get(name) for name in METRICS), *metrics.timings.values()]
+        values = [*map(metrics.test.get, METRICS), *metrics.timings.values()]
         if not all(isinstance(value, int | float | None) for value in values):
             raise DataError(f"{path}: a metric is not a number. {Metrics.REMEDY}")
         return metrics
@@ -255,7 +256,7 @@ class Work:
             "bases": options.bases == "stronger" and self.key.dataset in method.stronger,
         }
         values: Fields = {"hparams": self.hparams, "data_seed": self.key.seed}
-        values |= {name: getattr(options, name) for name in counts if counts[name]}
+        values |= attributes_of(options, filter(counts.get, counts))
         if options.dataset_option:
             values["dataset_option"] = dict(options.dataset_option)
         if self.key.dataset == "table":

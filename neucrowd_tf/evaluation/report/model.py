@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from neucrowd_tf.evaluation.metrics import CALIBRATION_BINS, classification_metr
 from neucrowd_tf.evaluation.report.text import shown
 from neucrowd_tf.io.predictions import read_predictions
 from neucrowd_tf.io.run_files import PREDICTIONS
+from neucrowd_tf.names import entries_of
 
 MOST_CLASSES = 30  # of a confusion matrix
 METRICS = {
@@ -68,9 +70,9 @@ def _scores(truth: Indices, scores: Floats, classes: list[str], recorded: NamedV
     metrics = classification_metrics(truth, scores)
     if "test_meaning" in recorded:  # expected values, which do not follow from these labels
         test = recorded["test"]
-        metrics |= {name: test[name] for name in METRICS if name in test}
-        bounds = (test[name] for name in ("accuracy", "accuracy_low", "accuracy_high"))
-        intervals = {"accuracy": Interval(*bounds)}
+        metrics |= entries_of(test, METRICS)
+        bounds = operator.itemgetter("accuracy", "accuracy_low", "accuracy_high")
+        intervals = {"accuracy": Interval(*bounds(test))}
     else:
         intervals = metric_intervals(truth, scores)
     with one_at_a_time():
