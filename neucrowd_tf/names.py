@@ -29,8 +29,6 @@ _EXACT = {
 }
 ROLES = ("task", "worker", "label")
 Name = TypeVar("Name")
-Entry = TypeVar("Entry")
-Result = TypeVar("Result")
 # Names that may mean an item.
 _SECOND = (
     "id index row key text textid sentence sentenceid tweet tweetid comment commentid post postid"
@@ -48,50 +46,12 @@ def _aliases(role: str) -> frozenset[str]:
     return frozenset(names)
 
 
-ALIASES = dict(zip(ROLES, map(_aliases, ROLES), strict=True))
+ALIASES = {role: _aliases(role) for role in ROLES}
 
 
 def without(names: Iterable[Name], others: Container[object]) -> list[Name]:
     """Returns the names that are not among others."""
     return [name for name in names if name not in others]
-
-
-def among(names: Iterable[Name], others: Container[object]) -> list[Name]:
-    """Returns the names that are among others, too."""
-    return [name for name in names if name in others]
-
-
-def starting_with(names: Iterable[str], start: str | tuple[str, ...]) -> list[str]:
-    """Returns the names that begin with a text, or one of several."""
-    return [name for name in names if name.startswith(start)]
-
-
-def entries_of(entries: Mapping[Name, Entry], names: Iterable[Name]) -> dict[Name, Entry]:
-    """Returns the entries of those names that a mapping has, in the order of the names."""
-    return {name: entries[name] for name in names if name in entries}
-
-
-def mapped(
-    function: Callable[[Entry], Result], entries: Mapping[Name, Entry]
-) -> dict[Name, Result]:
-    """Returns what a function makes of each entry of a mapping."""
-    return {name: function(entry) for name, entry in entries.items()}
-
-
-def by_name(values: Iterable[Entry]) -> dict[str, Entry]:
-    """Returns objects by their attribute `name`."""
-    return {value.name: value for value in values}  # type: ignore[attr-defined]
-
-
-def having(values: Iterable[Entry], **attributes: object) -> list[Entry]:
-    """Returns the objects of which some attributes have these values."""
-    chosen = list(attributes.items())
-    return [x for x in values if all(getattr(x, name) == value for name, value in chosen)]
-
-
-def attributes_of(value: object, names: Iterable[str]) -> dict[str, Any]:
-    """Returns an object's attributes of some names by name."""
-    return {name: getattr(value, name) for name in names}
 
 
 def close_names(name: str, names: Iterable[str]) -> list[str]:
@@ -127,11 +87,6 @@ def roles_of(columns: Iterable[object]) -> dict[str, list[Any]]:
     return hits
 
 
-def called(columns: Iterable[str], *names: str) -> list[str]:
-    """Returns the columns that are called one of some names as they are `folded`."""
-    return [column for column in columns if folded(column) in names]
-
-
 def num_roles(columns: Iterable[object]) -> int:
     """Returns how many of task, worker and label have a column with an alias."""
     return sum(map(bool, roles_of(columns).values()))
@@ -154,7 +109,7 @@ def as_name_array(values: Any) -> Array:
             return array.astype(np.int64, copy=False)
     items = _to_list(values)
     kinds = set(map(type, items))
-    if np.generic in itertools.chain.from_iterable(map(type.mro, kinds)):
+    if any(issubclass(kind, np.generic) for kind in kinds):
         items = list(map(_plain, items))
         kinds = set(map(type, items))
     if kinds == {int} and min(items) >= -(2**63) and max(items) < 2**63:

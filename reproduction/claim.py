@@ -10,8 +10,8 @@ import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 
+from neucrowd_tf.declare.picking import by_name
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.names import by_name
 from reproduction.verdicts import kind_of
 
 CLAIMS = Path(__file__).with_name("claims.toml")

@@ -16,10 +16,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from neucrowd_tf.declare.picking import by_name, starting_with
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.intervals import Interval, crossed_interval, mean_interval
 from neucrowd_tf.io.files.atomic import write_text
-from neucrowd_tf.names import by_name, starting_with
 from reproduction.catalogue import SUITES
 from reproduction.claim import CLAIMS, READING, RESULTS, SAME, Claim, Ours, read, updated
 from reproduction.printed import TABLES, Figure, why_absent

@@ -7,8 +7,8 @@ import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
+from neucrowd_tf.declare.picking import having
 from neucrowd_tf.declare.types import Axes
-from neucrowd_tf.names import having
 from reproduction.claim import OTHER, SAME, SIMILAR, Claim, Ours, in_points
 from reproduction.panels import Figure, save
 from reproduction.verdicts import AHEAD, BEHIND, FEW_RUNS, UNDECIDED

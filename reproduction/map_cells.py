@@ -16,6 +16,7 @@ import pandas as pd
 from scipy import stats
 
 from neucrowd_tf.cli.runs.results import NO_INTERVAL
+from neucrowd_tf.declare.picking import entries_of
 from neucrowd_tf.declare.types import Floats, Integers
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.influence import instance_values
@@ -23,7 +24,7 @@ from neucrowd_tf.evaluation.intervals import Interval, mean_interval
 from neucrowd_tf.io.predictions import read_predictions
 from neucrowd_tf.io.run_files import PREDICTIONS
 from neucrowd_tf.io.tables.writing import rounded_cell
-from neucrowd_tf.names import entries_of, without
+from neucrowd_tf.names import without
 from reproduction.collect import FinishedRun, row_runs
 from reproduction.suite import Case, Suite
 
@@ -90,12 +91,12 @@ def split_setting(setting: str) -> tuple[dict[str, str], str]:
     """Returns a cell's value on each axis, and what its setting says besides ("pixels")."""
     place = {}
     others = []
-    for part in setting.split(","):
-        axis, is_axis, value = part.partition("=")
+    for text in setting.split(","):
+        axis, is_axis, value = text.partition("=")
         if is_axis:
             place[axis] = value
         else:
-            others.append(part)
+            others.append(text)
     return place, ",".join(others)
 
 

@@ -17,10 +17,10 @@ import numpy as np
 import pandas as pd
 
 from neucrowd_tf.cli.runs.results import aligned
+from neucrowd_tf.declare.picking import by_name, entries_of, having
 from neucrowd_tf.errors import DataError, one_line
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.tables.writing import to_csv
-from neucrowd_tf.names import by_name, entries_of, having
 from reproduction import forest, map_sentences
 from reproduction.catalogue import SUITES
 from reproduction.claim import OTHER, PARTS, RESULTS, SAME, Claim, figures, read, shown

@@ -10,10 +10,10 @@ import pandas as pd
 import baselines  # noqa: F401  (registers the rivals)
 from neucrowd_tf.cli.runs.results import aligned
 from neucrowd_tf.declare import registry
+from neucrowd_tf.declare.picking import mapped
 from neucrowd_tf.io.files.json import read_json
 from neucrowd_tf.io.files.json_text import write_json
 from neucrowd_tf.io.tables.writing import to_csv
-from neucrowd_tf.names import mapped
 from reproduction.catalogue import SUITES
 from reproduction.table import stored_table
 

@@ -14,12 +14,13 @@ import numpy as np
 import pandas as pd
 
 from neucrowd_tf.cli.runs.results import NO_INTERVAL, aligned, bounds, compare
+from neucrowd_tf.declare.picking import attributes_of, entries_of, mapped
 from neucrowd_tf.declare.types import Axes, Fields
 from neucrowd_tf.evaluation.intervals import Interval, mean_interval
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.run_files import FINISHED
 from neucrowd_tf.io.tables.writing import number_cell, rounded_cell, to_csv
-from neucrowd_tf.names import attributes_of, entries_of, mapped, without
+from neucrowd_tf.names import without
 from reproduction import panels
 from reproduction.collect import FinishedRun, absent_reason, row_runs
 from reproduction.printed import Figure, why_absent

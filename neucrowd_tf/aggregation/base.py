@@ -25,7 +25,7 @@ from neucrowd_tf.declare.declarations import (
 )
 from neucrowd_tf.declare.types import Array, Fields, Floats, Indices, Mask
 from neucrowd_tf.errors import DataError, UsageError, warn
-from neucrowd_tf.names import attributes_of, positions
+from neucrowd_tf.names import positions
 from neucrowd_tf.saving.persistent import Persistent
 from neucrowd_tf.saving.transaction import transaction
 
@@ -91,7 +91,7 @@ class Aggregator(Persistent):
 
     def get_params(self, deep: bool = True) -> Fields:
         """Returns the arguments by name, as scikit-learn's estimators do."""
-        return attributes_of(self, declared_by_name(self))
+        return {name: getattr(self, name) for name in declared_by_name(self)}
 
     def set_params(self, **params: object) -> Self:
         """Sets arguments by name.

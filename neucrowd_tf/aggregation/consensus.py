@@ -35,6 +35,7 @@ from neucrowd_tf.aggregation.weighted_vote import (
 )
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, fitted, whole
+from neucrowd_tf.declare.picking import entries_of
 from neucrowd_tf.declare.types import Floats as Array
 from neucrowd_tf.errors import quietly
 
@@ -288,7 +289,7 @@ class Consensus(Aggregator):
                 scores[name] += float(fold_logs.sum())
                 logs[name] = np.append(logs[name], fold_logs)
             if crowd.num_annotations >= LARGE:
-                lowest = _best_first({name: scores[name] for name in running})[: self.best][-1]
+                lowest = _best_first(entries_of(scores, running))[: self.best][-1]
                 running = [name for name in running if not _clearly_less(logs[name], logs[lowest])]
         for name in scores.keys() - set(running):  # as far behind as in the folds that they shared
             behind = logs[lowest][: len(logs[name])] - logs[name]

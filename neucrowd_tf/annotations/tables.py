@@ -17,16 +17,7 @@ from neucrowd_tf.annotations.codes import as_frame, matched, numbered, unmasked
 from neucrowd_tf.annotations.core import Annotations
 from neucrowd_tf.declare.types import Array, Features, Floats, Floats32, Frame, Indices
 from neucrowd_tf.errors import DataError, warn
-from neucrowd_tf.names import (
-    SECOND_ITEM,
-    as_name_array,
-    called,
-    folded,
-    listed,
-    roles_of,
-    spelt,
-    without,
-)
+from neucrowd_tf.names import SECOND_ITEM, as_name_array, folded, listed, roles_of, spelt, without
 
 SHAPES = (
     "one column each for task, worker and label (Annotations.from_frame(frame, task=...,"
@@ -100,7 +91,7 @@ def _id_columns(frame: Frame, columns: Names, tasks: Collection[object]) -> list
     others = frame.columns.tolist()
     if columns is not None:
         others = without(others, columns.tolist())
-    ids = roles_of(others)["task"] or called(others, "id")
+    ids = roles_of(others)["task"] or [name for name in others if folded(name) == "id"]
     if not ids:
         for name in others:
             if folded(name) in SECOND_ITEM and (

@@ -18,6 +18,7 @@ from neucrowd_tf.certainty.prediction_powered import (
     prediction_powered_mean,
     prediction_powered_share,
 )
+from neucrowd_tf.declare.picking import mapped
 from neucrowd_tf.declare.types import Array, Fields, Floats
 from neucrowd_tf.evaluation.cached_consensus import certainty_without_gold
 from neucrowd_tf.evaluation.metrics import (
@@ -25,7 +26,6 @@ from neucrowd_tf.evaluation.metrics import (
     check_predictions,
     classification_metrics,
 )
-from neucrowd_tf.names import mapped
 
 BASIS = "expected by the crowd"
 NO_TRUTH = "No true labels are available."

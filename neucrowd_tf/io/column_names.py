@@ -11,20 +11,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from neucrowd_tf.declare.picking import mapped, starting_with
 from neucrowd_tf.declare.types import Texts
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table
-from neucrowd_tf.names import (
-    ROLES,
-    SECOND_ITEM,
-    folded,
-    listed,
-    mapped,
-    roles_of,
-    starting_with,
-    without,
-)
+from neucrowd_tf.names import ROLES, SECOND_ITEM, folded, listed, roles_of, without
 
 SHOWN = 12
 # What a label's cell may be if there is none.
@@ -139,6 +131,11 @@ def is_second(column: str, *roles: str) -> bool:
 def second_tier(columns: Iterable[str], role: str) -> list[str]:
     """Returns the columns whose names may mean a role."""
     return [column for column in columns if is_second(column, role)]
+
+
+def called(columns: Iterable[str], *names: str) -> list[str]:
+    """Returns the columns that are called one of some names as they are `folded`."""
+    return [column for column in columns if folded(column) in names]
 
 
 def is_missing(text: str, options: TableOptions) -> bool:

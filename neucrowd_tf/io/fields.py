@@ -19,13 +19,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from neucrowd_tf.declare.picking import attributes_of, entries_of
 from neucrowd_tf.declare.types import Fields, NamedValues, Texts
 from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_names import few, is_id, is_person, is_second
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import JOINT, Table, as_records, cell_text, table_of_records
-from neucrowd_tf.names import ROLES, attributes_of, entries_of, roles_of, without
+from neucrowd_tf.names import ROLES, roles_of, without
 
 ANY = "*"
 ONE = "?"

@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from neucrowd_tf.declare.picking import starting_with
 from neucrowd_tf.declare.types import Fields, Records
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.checks import broken, error, unreadable
@@ -37,7 +38,7 @@ from neucrowd_tf.io.table import (
     separator_of,
     table_of_records,
 )
-from neucrowd_tf.names import num_roles, starting_with
+from neucrowd_tf.names import num_roles
 
 SAMPLE = 1 << 20  # bytes that are looked at
 LINES = (".jsonl", ".ndjson")  # endings of JSON line by line, if there is one line only

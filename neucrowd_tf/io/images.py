@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from neucrowd_tf.declare.picking import by_name
 from neucrowd_tf.declare.types import Array, Floats32
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.checks import broken, install, unreadable
 from neucrowd_tf.io.files.reading import check_regular, of_kinds
-from neucrowd_tf.names import as_name_array, by_name, without
+from neucrowd_tf.names import as_name_array, without
 
 DEEP = 65535.0  # the white of 16 bits
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")

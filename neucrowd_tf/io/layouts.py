@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from neucrowd_tf.declare.picking import attributes_of, starting_with
 from neucrowd_tf.declare.types import Array, Indices, Texts
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.asking import Asked, Proposal, as_list
@@ -27,7 +28,7 @@ from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table, check_header_again
 from neucrowd_tf.io.times import time_column
 from neucrowd_tf.io.values import numbers_of
-from neucrowd_tf.names import attributes_of, starting_with, without
+from neucrowd_tf.names import without
 
 ONES = ("1", "1.0", "true", "yes", "x")  # cells of a one-hot column that name the class
 LONG_TEXT = 20  # characters of a column of texts with another name, on average

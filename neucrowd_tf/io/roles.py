@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple, NoReturn
 
 import numpy as np
 
+from neucrowd_tf.declare.picking import among, mapped
 from neucrowd_tf.declare.types import Indices, Texts
 from neucrowd_tf.io.annotator_columns import (
     exclude_each_other,
@@ -29,6 +30,7 @@ from neucrowd_tf.io.column_names import (
     MISSING,
     answer_of,
     are_answers,
+    called,
     crossed,
     flagged_columns,
     is_asked,
@@ -66,16 +68,7 @@ from neucrowd_tf.io.column_values import (
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table, numbers_from_1
 from neucrowd_tf.io.values import numbers_of
-from neucrowd_tf.names import (
-    ROLES,
-    among,
-    called,
-    folded,
-    mapped,
-    plain_integers,
-    roles_of,
-    without,
-)
+from neucrowd_tf.names import ROLES, folded, plain_integers, roles_of, without
 
 __all__ = ["RUNNING", "WORDS", "Roles", "as_list", "command_line", "decide"]
 

@@ -10,6 +10,7 @@ from typing import Annotated
 
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.declare.declarations import estimator, many, number, one_of
+from neucrowd_tf.declare.picking import entries_of, mapped
 from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.declare.settings import settings_in
 from neucrowd_tf.declare.types import Fields, Network
@@ -18,7 +19,6 @@ from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
 from neucrowd_tf.methods.crowding.estimator import CrowdInG
 from neucrowd_tf.methods.crowding.game import Game
 from neucrowd_tf.methods.crowding.variants import COMMON
-from neucrowd_tf.names import entries_of, mapped
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
 from reproduction.controls import crowding_controls, crowding_released

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from neucrowd_tf.aggregation.families import named_models
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.picking import starting_with
 from neucrowd_tf.declare.types import Texts
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.column_names import is_model
@@ -17,7 +18,7 @@ from neucrowd_tf.io.labels import Reading, read_annotations, report_on_stderr
 from neucrowd_tf.io.roles import RUNNING, as_list, command_line
 from neucrowd_tf.io.schema import FLAGS, TableOptions
 from neucrowd_tf.io.values import ALL, numbers_of
-from neucrowd_tf.names import close_names, starting_with, without
+from neucrowd_tf.names import close_names, without
 
 MOST_CELLS = 10**8  # of confusion matrices or probabilities, of which several are in memory
 LARGE = 10**6  # cells from which their number is printed, if there are many classes

@@ -24,12 +24,12 @@ from neucrowd_tf.certainty.labelling.plan import REACHED, Request, accuracy_afte
 from neucrowd_tf.cli.command_line import check_outputs, write_outputs
 from neucrowd_tf.cli.commands.reading import models_of, read_labels
 from neucrowd_tf.cli.commands.relabel_flags import Relabel
+from neucrowd_tf.declare.picking import entries_of
 from neucrowd_tf.declare.types import Floats, Mask, Texts
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.run_files import CONFIG, OUT_OF_FOLD, read_config
 from neucrowd_tf.io.schema import FLAGS, TableOptions
 from neucrowd_tf.io.tables.writing import cell, to_csv
-from neucrowd_tf.names import entries_of
 
 NO_GAIN = 5e-4  # is shown as 0.000
 NOTHING_TO_GAIN = (

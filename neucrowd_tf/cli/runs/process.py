@@ -20,9 +20,9 @@ from typing import Any
 from neucrowd_tf.cli.command_line import show_warning
 from neucrowd_tf.cli.quiet import import_tensorflow
 from neucrowd_tf.cli.runs.options import Options
+from neucrowd_tf.declare.picking import attributes_of
 from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.errors import UsageError, one_line
-from neucrowd_tf.names import attributes_of
 
 try:
     import resource

@@ -17,12 +17,12 @@ from neucrowd_tf.cli.runs import process
 from neucrowd_tf.cli.runs.options import SCARCITY, Options
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.declare import registry
+from neucrowd_tf.declare.picking import attributes_of
 from neucrowd_tf.declare.types import Fields, NamedValues
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io import run_files
 from neucrowd_tf.io.files.json_text import jsonable
 from neucrowd_tf.io.run_files import CONFIG, FINISHED, Config, Metrics
-from neucrowd_tf.names import attributes_of
 
 METRICS = ("accuracy", "balanced_accuracy", "f1", "auc", "log_loss")
 TRAIN_ACCURACY = "train_accuracy"  # of metrics.json: the share of right training predictions

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import stats
 from sklearn.metrics import confusion_matrix
 
+from neucrowd_tf.declare.picking import entries_of
 from neucrowd_tf.declare.types import Array, Fields, Floats, Indices, NamedValues
 from neucrowd_tf.errors import one_at_a_time
 from neucrowd_tf.evaluation.intervals import Interval, metric_intervals
@@ -16,7 +17,6 @@ from neucrowd_tf.evaluation.metrics import CALIBRATION_BINS, classification_metr
 from neucrowd_tf.evaluation.report.text import shown
 from neucrowd_tf.io.predictions import read_predictions
 from neucrowd_tf.io.run_files import PREDICTIONS
-from neucrowd_tf.names import entries_of
 
 MOST_CLASSES = 30  # of a confusion matrix
 METRICS = {

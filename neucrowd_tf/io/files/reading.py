@@ -19,8 +19,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, TextIO
 
+from neucrowd_tf.declare.picking import Entry
 from neucrowd_tf.io.checks import error, unreadable
-from neucrowd_tf.names import Entry
 
 GZIP = b"\x1f\x8b"
 ZIP = b"PK\x03\x04"

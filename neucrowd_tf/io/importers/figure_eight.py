@@ -10,13 +10,14 @@ References:
 
 from __future__ import annotations
 
+from neucrowd_tf.declare.picking import starting_with
 from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
 from neucrowd_tf.io.importers.tables import read_table
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.names import starting_with, without
+from neucrowd_tf.names import without
 
 NAME = "Figure Eight"
 UNIT = "_unit_id"

@@ -24,6 +24,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from neucrowd_tf.declare.flag_parsing import parse_value
+from neucrowd_tf.declare.picking import of_type
 from neucrowd_tf.declare.types import Fields, NamedValues
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
@@ -127,7 +128,7 @@ def _add(place: str, task: Any, by: Any, annotation: Any, answers: Answers) -> N
     if annotation["result"] is None:
         answers.left_out["annotations without a result"] += 1
         return
-    results = [result for result in annotation["result"] if isinstance(result, dict)]
+    results = of_type(annotation["result"], dict)
     answers.at(annotation)
     regions = {result.get("id") for result in results if _has_place(result)} - {None}
     chosen: dict[str, list[Any]] = defaultdict(list)

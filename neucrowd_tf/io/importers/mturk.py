@@ -18,6 +18,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 
+from neucrowd_tf.declare.picking import starting_with
 from neucrowd_tf.declare.types import Fields, Texts
 from neucrowd_tf.io.column_names import flagged_columns
 from neucrowd_tf.io.columns import LabelColumns
@@ -25,7 +26,6 @@ from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
 from neucrowd_tf.io.importers.tables import after, joined, matching, named_columns, rows
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.names import starting_with
 
 NAME = "Mechanical Turk"
 INPUT = "Input."

@@ -19,6 +19,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
+from neucrowd_tf.declare.picking import of_type
 from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.io.annotator_columns import are_persons, exclude_each_other, vary_together
 from neucrowd_tf.io.asking import Asked, Proposal, as_list
@@ -58,7 +59,7 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     """
     named = [*options.task_column, *options.worker_column]
     outer = list(head.value)
-    objects = [labels for labels in head.value.values() if isinstance(labels, dict)]
+    objects = of_type(head.value.values(), dict)
     inner = list(dict.fromkeys(itertools.chain.from_iterable(objects)))
     swapped = options.task_column == (WITHIN,) or options.worker_column == (KEY,)
     if not named:

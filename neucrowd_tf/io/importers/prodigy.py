@@ -14,12 +14,13 @@ from __future__ import annotations
 import functools
 from collections import defaultdict
 
+from neucrowd_tf.declare.picking import entries_of, starting_with
 from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.names import entries_of, starting_with, without
+from neucrowd_tf.names import without
 
 NAME = "Prodigy"
 MARKS = {"_input_hash", "_task_hash", "cats", "spans", "options"}

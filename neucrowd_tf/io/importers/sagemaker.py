@@ -17,13 +17,13 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
+from neucrowd_tf.declare.picking import starting_with
 from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.files.json import parse_json
 from neucrowd_tf.io.head import Head, records_of
 from neucrowd_tf.io.importers.answers import Answers
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.names import starting_with
 
 NAME = "SageMaker Ground Truth"
 RESPONSES = "worker-response"
