@@ -91,8 +91,11 @@ def read_times(texts: Texts) -> tuple[Floats | None, str]:
             return np.array(values, dtype=np.float64), ""
     zoned = [_ZONE.sub(lambda zone: f"{ZONES[zone[1]] * 100:+05d}", text) for text in bare]
     start = _filled(zoned)[:START]
-    forms = [form for form in FORMS if any(_fits(text, form) for text in start)]
-    readings = np.array([_in_form(zoned, form) for form in forms]).reshape(-1, len(bare))
+    in_forms = []
+    for form in FORMS:
+        if any(_fits(text, form) for text in start):
+            in_forms.append(_in_form(zoned, form))
+    readings = np.array(in_forms).reshape(-1, len(bare))
     counts = np.isfinite(readings).sum(axis=1)
     if counts.max(initial=0) < least:
         return None, f"{filled[0]!r} is not read as a time; write 2026-01-31 09:00"

@@ -109,7 +109,8 @@ def check_ranking(path: Path, layout: str, cells: Sequence[Texts]) -> None:
     """Raises DataError if every cell of several labels is an order of all classes."""
     orders = set(map(tuple, cells))
     names = sorted(set().union(*orders))
-    if len(orders) < 2 or len(names) < 2 or any(sorted(order) != names for order in orders):
+    are_all = set(map(tuple, map(sorted, orders))) == {tuple(names)}
+    if len(orders) < 2 or len(names) < 2 or not are_all:
         return
     reason = f"every answer is an order of all of {', '.join(names)} (a ranking)"
     advice = "Use the first choices alone: --first for a tool's export, else a column of their own"
@@ -200,9 +201,12 @@ def without_point(names: Texts) -> list[str]:
 
 def decimal_points(names: Sequence[Any]) -> list[Any]:
     """Returns the names with decimal points, if all of them are numbers with a decimal comma."""
-    if not all(isinstance(name, str) and _COMMA.fullmatch(name.strip()) for name in names):
-        return list(names)
-    return [name.strip().replace(",", ".") for name in names]
+    points = []
+    for name in names:
+        if not isinstance(name, str) or not _COMMA.fullmatch(name.strip()):
+            return list(names)
+        points.append(name.strip().replace(",", "."))
+    return points
 
 
 def check_classes(

@@ -186,8 +186,9 @@ def versions() -> dict[str, str]:
     """Returns the versions of Python, of this package and of its requirements."""
     names = ["neucrowd-tf"]
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-        required = importlib.metadata.requires("neucrowd-tf") or ()
-        names += [re.split(r"[^\w-]", line)[0] for line in required if "extra ==" not in line]
+        for line in importlib.metadata.requires("neucrowd-tf") or ():
+            if "extra ==" not in line:
+                names.append(re.split(r"[^\w-]", line)[0])
     versions = {"python": platform.python_version()}
     for name in names:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):

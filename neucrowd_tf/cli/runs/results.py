@@ -130,11 +130,12 @@ Runs = Mapping[Any, tuple[float, Path | None]]
 
 
 def _values(rows: Iterable[Row], metric: str) -> dict[RunId, float]:
-    return {
-        (row["seed"], row.get("repeat", ""), row.get("fold", "")): float(row[metric])
-        for row in rows
-        if row["status"] == OK and row.get(metric)
-    }
+    values = {}
+    for row in rows:
+        if row["status"] == OK and row.get(metric):
+            run = (row["seed"], row.get("repeat", ""), row.get("fold", ""))
+            values[run] = float(row[metric])
+    return values
 
 
 def summarise(
