@@ -191,5 +191,24 @@ def _correlations(model: _Crowd, beliefs: Floats) -> Floats:
     correlation = products / np.sqrt(np.maximum(lengths * lengths.T, 1e-12))
     correlation *= shared / (shared + UNCORRELATED_ITEMS)
     np.fill_diagonal(correlation, 0.0)
-    sums = ones @ np.maximum(correlation, 0.0)
-    return sums[items, annotators]
+    sums = _sums_with_others(ones, np.maximum(correlation, 0.0))
+    return np.asarray(sums[items, annotators]).reshape(-1)
+
+
+def _sums_with_others(cells: sparse.csr_matrix, between: Floats) -> sparse.csr_matrix:
+    """Returns `cells @ between` where `cells` has entries, which most items and annotators lack.
+
+    Args:
+        cells: `[N, R]` numbers of labels, each item's annotators in order.
+        between: `[R, R]`.
+    """
+    annotators = cells.indices
+    sizes = np.diff(cells.indptr)
+    first = np.repeat(cells.indptr[:-1], sizes)
+    sizes = np.repeat(sizes, sizes)
+    sums = np.zeros(len(annotators))
+    for place in range(sizes.max(initial=0)):
+        entries = np.flatnonzero(sizes > place)
+        other = first[entries] + place
+        sums[entries] += cells.data[other] * between[annotators[other], annotators[entries]]
+    return sparse.csr_matrix((sums, annotators, cells.indptr), cells.shape)
