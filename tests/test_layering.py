@@ -157,11 +157,11 @@ def test_no_file_imports_itself_around_a_corner(repository: Path) -> None:
 # Lines, neither blank nor comments, of the modules that an estimator's module reaches by imports at
 # the top and inside functions. What makes one longer has to be worth reading for that method.
 REACH = {
-    "methods.rll.estimator": 6_920,
-    "methods.neucrowd.estimator": 7_260,
-    "methods.iced.estimator": 7_770,
-    "methods.dasc.estimator": 8_190,
-    "methods.crowding.estimator": 8_990,
+    "methods.rll.estimator": 6_910,
+    "methods.neucrowd.estimator": 7_240,
+    "methods.iced.estimator": 7_730,
+    "methods.dasc.estimator": 8_140,
+    "methods.crowding.estimator": 8_950,
 }
 
 
@@ -195,8 +195,8 @@ def test_an_estimator_reaches_few_lines(module: str, repository: Path) -> None:
 def test_few_imports_hide(repository: Path) -> None:
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
     paths = sources(repository).values()
-    assert sum(len(lines_of_imports(path, functions)) for path in paths) <= 52
-    assert sum(bool(lines_of_imports(path, ast.If)) for path in paths) <= 15
+    assert sum(len(lines_of_imports(path, functions)) for path in paths) <= 51
+    assert sum(bool(lines_of_imports(path, ast.If)) for path in paths) <= 10
 
 
 STATEMENTS = (

@@ -144,6 +144,7 @@ def test_vote_counts_cannot_be_merged(tmp_path: Path, cli) -> None:
     votes.write_text("task,votes_x,votes_y\na,2,1\nb,0,3\n")
     shown = cli("merge", [f"--annotations={votes}", f"--labels={votes}"], 2).err
     assert "vote counts do not name annotators" in shown
+    assert "--annotations is missing" in cli("gold", [], 2).err
 
 
 # The judge's labels are a column beside people's, one label per item.

@@ -198,6 +198,9 @@ def test_a_cheap_annotator_goes_before_a_better_dear_one() -> None:
     ]
     best = np.array(worth)[:, :4]
     assert best.argmax() == plan[0].task * 4 + plan[0].annotator
+    same = make_plan(crowd, belief, 20, most_each=40, per_task=1)
+    gained = [sum(one.gain for one in each) for each in (plan, same)]
+    assert gained[0] / spent.sum() > gained[1] / costs[[one.annotator for one in same]].sum()
 
 
 def test_the_stopping_rule_leaves_out_small_gains() -> None:
