@@ -56,6 +56,18 @@ def blobs(
     return x, dense, truth
 
 
+def array_of(text: str, dtype=None) -> np.ndarray:
+    """Returns the numbers of a text: a vector, or a matrix whose rows `;` ends. "2/3" is one."""
+    rows = [[_number(cell) for cell in row.split()] for row in text.split(";") if row.strip()]
+    return np.array(rows if ";" in text else rows[0], dtype)
+
+
+def _number(cell: str) -> float:
+    over, _, under = cell.partition("/")
+    value = float(over) if set(over) & set(".eni") else int(over)
+    return value / float(under) if under else value
+
+
 def softmax(x: NDArray[Any], axis: int = -1) -> NDArray[Any]:
     """Returns the softmax along an axis."""
     e = np.exp(x - x.max(axis, keepdims=True))

@@ -23,6 +23,7 @@ from neucrowd_tf.aggregation.sums import LatentModel, Shard, run, total
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError, IdentitiesError, UsageError
 from neucrowd_tf.saving.loading import load
+from tests.crowds import array_of
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
@@ -73,7 +74,7 @@ class TestEveryMethod:
         _check(result)
 
     def test_an_instance_without_labels_gets_the_prior(self, name: str) -> None:
-        dense = np.array([[0, 0, 0], [1, 1, 1], [1, 1, 1], [-1, -1, -1], [-1, 1, -1]])
+        dense = array_of("0 0 0; 1 1 1; 1 1 1; -1 -1 -1; -1 1 -1")
         result = _made(name).fit(dense)
         assert_allclose(result.probas_[3], result.priors_)
         assert_array_equal(result.labels_[[0, 1, 2, 4]], [0, 1, 1, 1])
@@ -102,7 +103,7 @@ class TestEveryMethod:
         for dense in (
             np.zeros((5, 3), dtype=int),
             np.array([[1]]),
-            np.array([[0, -1], [-1, 1]]),
+            array_of("0 -1; -1 1"),
             np.repeat(np.arange(30)[:, None] % 3, 5, axis=1),
             rng.integers(0, 3, (60, 6)),
             np.tile([0, 1, 2], (20, 1)),

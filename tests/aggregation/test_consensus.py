@@ -26,6 +26,7 @@ from neucrowd_tf.aggregation.consensus import (
 )
 from neucrowd_tf.aggregation.shrunk_dawid_skene import ShrunkDawidSkene
 from neucrowd_tf.annotations import Annotations
+from tests.crowds import array_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -86,9 +87,9 @@ def test_methods_that_merge_classes_are_left_out() -> None:
 
 
 def test_overturned_and_moved_by_hand() -> None:
-    votes, labels = np.array([[2, 0], [3, 0], [1, 0], [1, 1]]), np.array([1, 0, 1, 1])
+    votes, labels = array_of("2 0; 3 0; 1 0; 1 1"), array_of("1 0 1 1")
     assert overturned(votes, labels) == 0.5  # of the first two instances
-    assert overturned(votes, np.array([1, -1, -1, -1])) == 1.0
+    assert overturned(votes, array_of("1 -1 -1 -1")) == 1.0
     assert moved(votes, labels) == pytest.approx(5 / 8)  # shares 7/8 and 1/8, then 1/4 and 3/4
 
 
@@ -97,7 +98,7 @@ def test_held_out_logs_by_hand() -> None:
     # matrix is the identity (but for .001), so that a further 0 for an instance believed to be 0
     # with .8 has probability .8.
     crowd = Annotations([0, 1, 2], [0, 0, 0], [0, 0, 1], num_instances=4)
-    probas = np.array([[1, 0], [1, 0], [0, 1], [0.8, 0.2]])
+    probas = array_of("1 0; 1 0; 0 1; 0.8 0.2")
     assert_allclose(read_out(crowd, probas, 0.0)[0], np.eye(2), atol=2e-3)
     held = Annotations([3], [0], [0], num_instances=4, num_classes=2)
     assert held_out_logs(crowd, held, probas, 0.0) == pytest.approx(np.log(0.8), abs=2e-3)

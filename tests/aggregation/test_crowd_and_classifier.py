@@ -14,6 +14,7 @@ from neucrowd_tf.aggregation.crowd_and_classifier import (
     log_likelihoods,
 )
 from neucrowd_tf.annotations import Annotations
+from tests.crowds import array_of
 
 
 def test_one_turn_by_hand() -> None:
@@ -21,7 +22,7 @@ def test_one_turn_by_hand() -> None:
     # 0 and 1 with pseudo-counts of one half: annotator 0 has rows (1.5, .5)/2 and (1.5, .5)/2,
     # annotator 1 even odds for class 0 and (.5, 1.5)/2 for class 1.
     one_hot = evidence(Annotations.from_dense([[0, -1], [0, 1]]))
-    prior = np.array([[0.8, 0.2], [0.5, 0.5]])
+    prior = array_of("0.8 0.2; 0.5 0.5")
     together = alternate(one_hot, prior, np.eye(2), pseudo_counts=0.5, max_iter=1)
     assert_allclose(together.errors, [[[0.75, 0.25], [0.75, 0.25]], [[0.5, 0.5], [0.25, 0.75]]])
     assert_allclose(np.exp(together.log_likelihoods), [[0.75] * 2, [0.375, 0.5625]])

@@ -17,8 +17,9 @@ from sklearn.exceptions import ConvergenceWarning
 from neucrowd_tf.aggregation import DawidSkene
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError, UsageError
+from tests.crowds import array_of
 
-HAND = np.array([[0, 0], [1, 1], [0, 1]])
+HAND = array_of("0 0; 1 1; 0 1")
 
 
 def _log_posterior(outcome: DawidSkene, crowd: Annotations, smoothing: float) -> float:
@@ -43,7 +44,7 @@ def test_one_iteration_by_hand() -> None:
     with pytest.warns(ConvergenceWarning, match="did not converge in 1 iterations"):
         outcome = DawidSkene(smoothing=0.0, max_iter=1).fit(HAND)
     assert_allclose(outcome.errors_, [[[1, 0], [1 / 3, 2 / 3]], [[2 / 3, 1 / 3], [0, 1]]])
-    assert_allclose(outcome.probas_, [[1, 0], [0, 1], [0.5, 0.5]], atol=1e-12)
+    assert_allclose(outcome.probas_, array_of("1 0; 0 1; 0.5 0.5"), atol=1e-12)
     assert_allclose(outcome.priors_, [0.5, 0.5])
     assert_allclose(outcome.history_, [np.log(1 / 27)])
     assert_allclose(outcome.skills_, [5 / 6, 5 / 6])

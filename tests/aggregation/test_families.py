@@ -12,6 +12,7 @@ from neucrowd_tf.aggregation.families import with_shares
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.inference import infer
 from neucrowd_tf.errors import UsageError
+from tests.crowds import array_of
 
 NAMES = [f"m{i}" for i in range(MODELS)]
 
@@ -67,14 +68,14 @@ def test_excess_agreement_by_hand() -> None:
     crowd = Annotations.from_dense(dense)
     votes = np.array([[40, 0]])
     assert families.chance_corrected(votes, votes.sum(1), 2) == 1.0
-    excess, correlation = families.excess_agreement(crowd, np.array([0, 0, 1, 1], bool))
+    excess, correlation = families.excess_agreement(crowd, array_of("0 0 1 1", bool))
     across = 2 * (np.mean(dense[:, :2] == dense[:, 2:3])) - 1
     assert excess == pytest.approx(1 - across**2 / (0.5 + 0.5 / np.sqrt(40)))
     assert correlation == pytest.approx(1.0)
 
 
 def test_symbols_by_hand() -> None:
-    dense = np.array([[0, 0, 0], [0, 0, 1], [1, -1, -1], [-1, -1, -1]])
+    dense = array_of("0 0 0; 0 0 1; 1 -1 -1; -1 -1 -1")
     crowd = Annotations.from_dense(dense, num_classes=2)
     assert families.symbols(crowd, np.ones(3, bool)).tolist() == [4, 1, families.LEVELS + 5, -1]
 
@@ -186,7 +187,7 @@ def test_models_do_not_shift_class_shares() -> None:
 
 
 def test_with_shares_by_hand() -> None:
-    probas = np.array([[0.5, 0.5], [0.8, 0.2]])
+    probas = array_of("0.5 0.5; 0.8 0.2")
     rows = np.ones(2, dtype=bool)
     even = with_shares(probas, rows, np.array([0.5, 0.5]))
     odds = probas[:, 1] / probas[:, 0] * (even[0, 1] / even[0, 0])

@@ -13,6 +13,7 @@ from scipy.special import expit
 from neucrowd_tf.aggregation import Glad, MajorityVote
 from neucrowd_tf.aggregation.glad import _Model
 from neucrowd_tf.annotations import Annotations
+from tests.crowds import array_of
 
 
 def _naive_joint(crowd: Annotations, theta: np.ndarray, priors: np.ndarray) -> np.ndarray:
@@ -52,7 +53,7 @@ def test_posterior_and_expectation_agree_with_loops(make_crowd: Callable) -> Non
 def test_the_class_prior_is_the_mean_posterior_of_annotated_instances() -> None:
     # The first M-step follows the start under a uniform prior, whose posteriors are (a, 1 - a) with
     # a = s(1 * e) for both labels.
-    dense = np.array([[0], [0], [0], [1], [-1]])
+    dense = array_of("0; 0; 0; 1; -1")
     result = Glad(prior="update", max_iter=1, tol=-np.inf).fit(dense)
     a = expit(np.exp(1.0))
     assert_allclose(result.priors_, [(3 * a + 1 - a) / 4, (a + 3 * (1 - a)) / 4])

@@ -28,10 +28,11 @@ from neucrowd_tf.aggregation.ebcc import EBCCModel
 from neucrowd_tf.aggregation.ibcc import diagonal_counts
 from neucrowd_tf.aggregation.sums import Shard, run
 from neucrowd_tf.annotations import Annotations
+from tests.crowds import array_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
-HAND = np.array([[0, 0, 1], [1, 1, 1], [0, 1, 1], [0, 0, 0]])
+HAND = array_of("0 0 1; 1 1 1; 0 1 1; 0 0 0")
 
 
 def test_wawa_by_hand() -> None:
@@ -44,7 +45,7 @@ def test_wawa_by_hand() -> None:
 def test_full_ties_follow_the_rule() -> None:
     # Instance 1 is a tie of all classes, and 1 is the commoner class. With "first" its vote is 0:
     # annotator 0 agrees with the votes 1, 0, 1 in two of three cases, annotator 1 always.
-    dense = np.array([[1, 1], [1, 0], [1, 1]])
+    dense = array_of("1 1; 1 0; 1 1")
     for rule, skills in (("first", [2 / 3, 1]), ("prior", [1, 2 / 3])):
         assert_allclose(Wawa(ties=rule).fit(dense).skills_, skills)
         result = ZeroBasedSkill(ties=rule, max_iter=1).fit(dense)
@@ -57,7 +58,7 @@ def test_weights_that_cancel_are_a_tie() -> None:
     # Both annotators weigh -.5 each: no class has votes above the least, yet there are votes.
     shard = Shard(Annotations.from_dense([[0, 1], [1, 1]]).one_hot(), 2)
     model = Wawa(ties="first")
-    assert_array_equal(model._labels(shard, np.array([-0.5, -0.5])), [0, 0])
+    assert_array_equal(model._labels(shard, array_of("-0.5 -0.5")), [0, 0])
 
 
 def test_iwmv_by_hand() -> None:
@@ -152,7 +153,7 @@ def test_bwa_agrees_with_the_paper_s_updates_on_dense_arrays(make_crowd: Callabl
 def test_mace_finds_who_knows_and_what_spammers_say() -> None:
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 3, 500)
-    theta = np.array([0.9, 0.8, 0.7, 0.6, 0.1, 0.0])
+    theta = array_of("0.9 0.8 0.7 0.6 0.1 0.0")
     labels = np.where(rng.random((500, 6)) < theta, truth[:, None], 2)
     for method in ("vb", "em"):
         result = Mace(method=method).fit(labels)
@@ -191,7 +192,7 @@ def test_kos_and_mmsr_agree_with_crowd_kit(make_crowd: Callable) -> None:
 def test_mmsr_trims_half_of_the_least_connected() -> None:
     # All 8 annotators meet: degrees are 7, so that 7 // 2 - 1 = 2 values are trimmed at either end.
     # Row 0's product with two others is off: without trimming the factors would follow.
-    skills = np.array([0.9, 0.8, 0.7, 0.6, 0.5, 0.8, 0.7, 0.6])
+    skills = array_of("0.9 0.8 0.7 0.6 0.5 0.8 0.7 0.6")
     magnitudes = np.outer(skills, skills)
     magnitudes[0, 1] = magnitudes[1, 0] = magnitudes[0, 2] = magnitudes[2, 0] = 0.0
     observed = ~np.eye(8, dtype=bool)

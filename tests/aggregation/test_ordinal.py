@@ -15,12 +15,13 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.inference import infer
 from neucrowd_tf.cli.commands import call
 from neucrowd_tf.cli.commands.aggregate import ordered_method
+from tests.crowds import array_of
 
 
 def rated(seed: int = 0, items: int = 200) -> tuple[Annotations, np.ndarray]:
     """Returns six levels by 15 annotators with bias and spread, four an item, and the truth."""
     rng = np.random.default_rng(seed)
-    score, cuts = rng.normal(size=items), np.array([-1.2, -0.6, 0.0, 0.6, 1.2])
+    score, cuts = rng.normal(size=items), array_of("-1.2 -0.6 0.0 0.6 1.2")
     noise = rng.normal(size=(items, 15)) * np.exp(rng.normal(size=15) * 0.5)
     dense = np.searchsorted(cuts, score[:, None] + rng.normal(size=15) * 0.5 + noise)
     np.put_along_axis(dense, np.argsort(rng.random((items, 15)), axis=1)[:, 4:], -1, axis=1)

@@ -13,6 +13,7 @@ from hypothesis.extra import numpy as hnp
 
 from neucrowd_tf.annotations import Annotations, as_annotations
 from neucrowd_tf.errors import DataError, IdentitiesError
+from tests.crowds import array_of
 
 IDS = {
     "int": [7, 3, 12],
@@ -104,7 +105,7 @@ def test_any_hashable_ids(kind: str) -> None:
 
 
 def test_votes_only() -> None:
-    crowd = Annotations.from_votes([[5, 2], [0, 0], [1, 6]], class_names=["no", "yes"])
+    crowd = Annotations.from_votes(array_of("5 2; 0 0; 1 6"), class_names=["no", "yes"])
     assert not crowd.has_identities and crowd.shape == (3, 7) and crowd.num_annotations == 14
     assert crowd.annotated.tolist() == [True, False, True] and "votes only" in repr(crowd)
     for use in ("instances", "annotators", "labels"):
@@ -181,7 +182,7 @@ ERRORS = {
         Annotations.from_dense([0, 1])
     ),
     r"row 1, annotator 0: expected a label from 0 .*, received -2": lambda: Annotations.from_dense(
-        [[0, -1], [-2, 1]]
+        array_of("0 -1; -2 1")
     ),
     r"row 0, annotator 1: expected a label from 0 or -1 .*, received nan": lambda: (
         Annotations.from_dense([[0, np.nan]])

@@ -8,6 +8,7 @@ from scipy import stats
 
 from neucrowd_tf.annotations import Annotations, simulation, statistics
 from neucrowd_tf.errors import DataError
+from tests.crowds import array_of
 
 KINDS = {
     "mislabelling": lambda seed: simulation.mislabelling_annotators(6, 3, seed),
@@ -43,7 +44,7 @@ def test_split_annotators_have_the_share_of_certain_instances_of_iced_table_3() 
 def test_from_skills_by_hand() -> None:
     """P(correct) .7 and .4 of three classes: .3 and .6 are spread over two others."""
     matrix = simulation.from_skills([[0.7, 0.4, 1.0]])[0]
-    assert np.allclose(matrix, [[0.7, 0.15, 0.15], [0.3, 0.4, 0.3], [0, 0, 1]])
+    assert np.allclose(matrix, array_of("0.7 0.15 0.15; 0.3 0.4 0.3; 0 0 1"))
 
 
 def test_mislabelling_is_truncated_normal() -> None:

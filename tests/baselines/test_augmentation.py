@@ -15,7 +15,7 @@ from baselines.graph_completion import GraphCompletion
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare import registry
 from neucrowd_tf.methods.crowd_layers.doctor_net import DoctorNet
-from tests.crowds import blobs
+from tests.crowds import array_of, blobs
 
 RNG = np.random.default_rng(0)
 X, DENSE, TRUTH = blobs(60, 3, annotators=4, missing=0.5)
@@ -37,8 +37,8 @@ def check_completed(estimator) -> None:
 
 
 def test_completed_by_hand() -> None:
-    crowd = Annotations.from_dense([[0, -1], [-1, 1]], num_classes=3)
-    created = completed(crowd, np.array([[2, 2], [1, 0]]))
+    crowd = Annotations.from_dense(array_of("0 -1; -1 1"), num_classes=3)
+    created = completed(crowd, array_of("2 2; 1 0"))
     assert_array_equal(created.to_dense(), [[0, 2], [1, 1]])
     assert_array_equal(created.observed().to_dense(), crowd.to_dense())
 

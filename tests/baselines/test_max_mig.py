@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from baselines.max_mig import MaxMIG
 from baselines.max_mig_model import Aggregator, information_gain_loss
 from neucrowd_tf.annotations import Annotations
-from tests.crowds import blobs
+from tests.crowds import array_of, blobs
 
 RNG = np.random.default_rng(0)
 
@@ -37,7 +37,7 @@ def test_aggregator_equals_a_naive_loop() -> None:
     weight, bias = RNG.normal(size=(3, 2, 2)), RNG.normal(size=2)
     aggregator.weight.assign(weight)
     aggregator.bias.assign(bias)
-    labels = np.array([[0, 1, -1], [-1, -1, -1], [1, 1, 0]])
+    labels = array_of("0 1 -1; -1 -1 -1; 1 1 0")
     expected = []
     for row in labels:
         scores = bias.copy()

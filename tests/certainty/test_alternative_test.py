@@ -14,6 +14,7 @@ from neucrowd_tf.certainty.prediction_powered import (
 )
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.soft_labels import perspectivist_error, soft_label_scores
+from tests.crowds import array_of
 
 
 def dense_crowd(seed: int, good: float = 0.8) -> np.ndarray:
@@ -100,7 +101,7 @@ def test_soft_label_scores_by_hand() -> None:
 
 
 def test_perspectivist_error_by_hand() -> None:
-    crowd = Annotations.from_dense(np.array([[0, 1], [1, -1], [0, -1]]))
+    crowd = Annotations.from_dense(array_of("0 1; 1 -1; 0 -1"))
     answers = np.zeros((3, 2, 2))
     answers[..., 0] = 1.0  # everybody is predicted to say class 0
     assert perspectivist_error(crowd, answers) == pytest.approx((1 / 3 + 1) / 2)

@@ -14,7 +14,7 @@ from neucrowd_tf.certainty import agreement_intervals as agreement_intervals_mod
 from neucrowd_tf.certainty.agreement_intervals import agreement_intervals
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.agreement_tables import agreement_csvs, pairs
-from tests.crowds import krippendorff_labels
+from tests.crowds import array_of, krippendorff_labels
 
 # Fleiss (1971), table 1: votes of six psychiatrists on 30 patients for five diagnoses.
 FLEISS = """
@@ -204,8 +204,8 @@ def test_tables_of_agreement() -> None:
 
 @pytest.mark.parametrize("scale", ["nominal", "ordinal", "interval"])
 def test_equal_rows_may_be_counted_instead_of_repeated(scale: Scale) -> None:
-    rows = np.array([[3, 0, 0], [1, 1, 1], [0, 1, 0], [0, 0, 2], [0, 4, 0]])
-    times = np.array([2, 3, 1, 0, 4])
+    rows = array_of("3 0 0; 1 1 1; 0 1 0; 0 0 2; 0 4 0")
+    times = array_of("2 3 1 0 4")
     counted = agreement_coefficients(rows, scale, times=times)
     assert counted == pytest.approx(agreement_coefficients(np.repeat(rows, times, axis=0), scale))
 

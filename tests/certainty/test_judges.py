@@ -11,6 +11,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.judges import judge, judges
 from neucrowd_tf.certainty.models import label_worth
 from neucrowd_tf.errors import UsageError
+from tests.crowds import array_of
 
 
 def test_by_hand() -> None:
@@ -52,10 +53,10 @@ def test_corrected_shares_cover_and_beat_gold_alone() -> None:
 
 
 def test_a_model_without_shared_items_has_no_figures() -> None:
-    crowd = Annotations.from_dense([[0, -1], [1, -1], [-1, 1]])
-    row = judge(crowd, 1, np.array([[1.0, 0], [0, 1], [np.nan, np.nan]]))
+    crowd = Annotations.from_dense(array_of("0 -1; 1 -1; -1 1"))
+    row = judge(crowd, 1, array_of("1.0 0; 0 1; nan nan"))
     assert row.items == 0 and np.isnan(row.kappa.value) and np.isnan(row.shares[0].value)
-    row = judge(crowd, 0, np.array([[0.25, 0.75], [np.nan, np.nan], [0, 1]]))
+    row = judge(crowd, 0, array_of("0.25 0.75; nan nan; 0 1"))
     assert row.items == 1 and row.counts.tolist() == [0.25, 0.75]
 
 
@@ -91,8 +92,8 @@ def test_a_model_that_is_no_annotator_is_one_error() -> None:
 
 
 def test_inferred_labels_of_people_count_if_an_item_has_two() -> None:
-    crowd = Annotations.from_dense([[0, -1, 0], [1, 1, 1]], annotator_names=["a", "b", "llm"])
-    people = np.array([[0.0, 1.0], [1.0, 0.0]])
+    crowd = Annotations.from_dense(array_of("0 -1 0; 1 1 1"), annotator_names=["a", "b", "llm"])
+    people = array_of("0.0 1.0; 1.0 0.0")
     (row,) = judges(crowd, ["llm"], people)
     assert row.agreement.value == 0
     (row,) = judges(crowd.select(crowd.annotators != 1), ["llm"], people)

@@ -12,6 +12,7 @@ from neucrowd_tf.certainty.models import (
     model_annotators,
     shared_mistakes,
 )
+from tests.crowds import array_of
 
 
 def simulated(model: float, person: float = 0.75, items: int = 600) -> Annotations:
@@ -48,7 +49,7 @@ def test_worth_is_the_ratio_of_log_odds(accuracy: float) -> None:
 
 def test_people_who_share_no_items_say_nothing() -> None:
     votes = np.eye(2)[[0, 1, 0, 1]]
-    assert np.isnan(label_worth(votes, np.array([0, 1, 0, 1])).value)
+    assert np.isnan(label_worth(votes, array_of("0 1 0 1")).value)
     (row,) = model_annotators(Annotations.from_dense([[0, 0], [1, 1]]), models(2))
     assert row.test is None and "30 items" in row.note
 
@@ -64,6 +65,6 @@ def test_shared_mistakes_by_hand() -> None:
 
 
 def test_models_alone_get_one_line() -> None:
-    crowd = Annotations.from_dense([[0, 0], [1, 1], [1, 0]], annotator_names=["a", "b"])
+    crowd = Annotations.from_dense(array_of("0 0; 1 1; 1 0"), annotator_names=["a", "b"])
     rows, (line,) = compare_models(crowd, ["a", "b"], None)
     assert len(rows) == 2 and line.startswith("all 2 annotators are models")

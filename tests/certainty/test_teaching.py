@@ -9,13 +9,14 @@ from scipy.special import expit
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.inference import infer
 from neucrowd_tf.certainty.teaching import Evidence, gold_votes, teach
+from tests.crowds import array_of
 
 
 def minority(size: int = 200) -> tuple[Annotations, np.ndarray]:
     """Two annotators of six are right in nine items of ten, the others in three of ten."""
     rng = np.random.default_rng(5)
     truth = rng.integers(2, size=size)
-    chances = np.array([0.3, 0.3, 0.3, 0.3, 0.9, 0.9])
+    chances = array_of("0.3 0.3 0.3 0.3 0.9 0.9")
     right = rng.random((size, 6)) < chances
     return Annotations.from_dense(np.where(right, truth[:, None], 1 - truth[:, None])), truth
 
@@ -58,9 +59,9 @@ def test_five_gold_labels_that_contradict_everybody_do_not() -> None:
 
 
 def test_a_gold_label_does_not_count_for_its_own_item() -> None:
-    crowd = Annotations.from_dense([[0, 1], [1, 1], [0, 0]])
+    crowd = Annotations.from_dense(array_of("0 1; 1 1; 0 0"))
     # Item 0: annotator 0 is right on item 1, annotator 1 too; without items, chance is even.
-    scores = gold_votes(crowd, np.array([0, 1, -1]))
+    scores = gold_votes(crowd, array_of("0 1 -1"))
     accuracy = (1 + 1) / (1 + 2)
     own = np.array([(0 + 8 * accuracy) / 8, (0 + 8 * (1 - accuracy)) / 8])
     first = own[0], (0 + 8 * (1 - accuracy)) / (1 + 8)

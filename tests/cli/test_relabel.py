@@ -30,6 +30,7 @@ from neucrowd_tf.certainty.labelling.gain import Answers
 from neucrowd_tf.certainty.labelling.inputs import read_probabilities
 from neucrowd_tf.certainty.labelling.plan import make_plan, worths
 from neucrowd_tf.io.labels import read_annotations
+from tests.crowds import array_of
 from tests.io.importers.exports import label_studio
 
 pytestmark = pytest.mark.usefixtures("inferred_once")
@@ -71,7 +72,7 @@ def crowd_of(labels: str) -> Annotations:
 
 
 def test_gain_and_information_by_hand() -> None:
-    probas, errors = np.array([0.6, 0.4]), np.array([[0.9, 0.1], [0.2, 0.8]])
+    probas, errors = np.array([0.6, 0.4]), array_of("0.9 0.1; 0.2 0.8")
     # Label 0: .6 * .9 = .54 or .4 * .2 = .08; label 1: .6 * .1 = .06 or .4 * .8 = .32. The best of
     # each add up to .86, which is .26 above .6.
     gain, information = Answers.of(errors[None]).values(probas[None])
@@ -188,7 +189,7 @@ def test_a_cheap_annotator_goes_before_a_better_dear_one() -> None:
     crowd = Annotations(
         np.arange(40), np.full(40, 4), np.zeros(40, int), num_annotators=5, num_classes=3
     )
-    costs = np.array([1.0, 2.0, 3.0, 4.0, 1.0])
+    costs = array_of("1.0 2.0 3.0 4.0 1.0")
     plan = make_plan(crowd, belief, 20, most_each=40, per_task=1, costs=costs)
     spent = costs[[one.annotator for one in plan]]
     assert 18 < spent.sum() <= 20
@@ -214,7 +215,7 @@ def test_the_stopping_rule_leaves_out_small_gains() -> None:
 
 
 def test_belief_of_inferred_labels_by_hand() -> None:
-    crowd, probas = crowd_of("00 01"), np.array([[0.9, 0.1], [0.4, 0.6]])
+    crowd, probas = crowd_of("00 01"), array_of("0.9 0.1; 0.4 0.6")
     # Labels are right with .9, .9, .4 and .6: .7 on average; 8 labels of that accuracy are added.
     belief = belief_of(crowd, probas)
     assert belief.accuracy == pytest.approx(0.7)
@@ -272,8 +273,8 @@ def labels_csv(tmp_path: Path) -> Path:
 
 
 def test_the_same_split_of_votes_is_more_alike_in_all_classes() -> None:
-    votes = np.array([[2, 1], [2, 1], [1, 2], [1, 2], [3, 0], [0, 3]])
-    probas = np.array([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6], [0.3, 0.7], [0.99, 0.01], [0, 1]])
+    votes = array_of("2 1; 2 1; 1 2; 1 2; 3 0; 0 3")
+    probas = array_of("0.9 0.1; 0.8 0.2; 0.4 0.6; 0.3 0.7; 0.99 0.01; 0 1")
     less = with_less_lean(probas, votes)
     logits = np.log(probas.max(axis=1) / probas.min(axis=1).clip(1e-9))
     mean = logits[:4].mean()

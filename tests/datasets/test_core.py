@@ -8,8 +8,9 @@ import pytest
 from neucrowd_tf.annotations import Annotations, encode_labels
 from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.errors import DataError
+from tests.crowds import array_of
 
-CROWD = Annotations.from_dense([[0, 1], [1, -1], [0, 0]], class_names=["no", "yes"])
+CROWD = Annotations.from_dense(array_of("0 1; 1 -1; 0 0"), class_names=["no", "yes"])
 
 
 def split(size: int = 2, width: int = 4, **fields) -> Split:

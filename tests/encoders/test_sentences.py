@@ -22,12 +22,13 @@ from neucrowd_tf.methods.texts import TextClassifier
 from neucrowd_tf.methods.two_stage import TwoStageClassifier
 from neucrowd_tf.saving.loading import load
 from neucrowd_tf.saving.saved_model import export_saved_model
+from tests.crowds import array_of
 
 pytest.importorskip("onnxruntime", reason="pip install .[encoder]")
 tokenizers = pytest.importorskip("tokenizers", reason="pip install .[encoder]")
 
 WORDS = {"[UNK]": 0, "good": 1, "bad": 2, "food": 3}
-TABLE = np.array([[0, 0], [2, 0], [0, 2], [1, 1]], dtype=np.float32)
+TABLE = array_of("0 0; 2 0; 0 2; 1 1", np.float32)
 
 
 def _field(number: int, value: int | str | bytes) -> bytes:
@@ -78,7 +79,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_vectors_by_hand(tmp_path: Path) -> None:
     encoder = SentenceEncoder(str(make_encoder(tmp_path / "mean"))).fit()
     texts = ["good", "good bad", "food", "good food", "?", ""]
-    sums = np.array([[1, 0], [1, 1], [1, 1], [3, 1], [0, 0], [0, 0]])
+    sums = array_of("1 0; 1 1; 1 1; 3 1; 0 0; 0 0")
     lengths = np.linalg.norm(sums, axis=1, keepdims=True)
     assert_allclose(encoder.transform(texts), sums / np.maximum(lengths, 1), atol=1e-6)
     folder = make_encoder(tmp_path / "first")

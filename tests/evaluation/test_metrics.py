@@ -11,9 +11,10 @@ from sklearn import metrics as sk
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation import metrics
+from tests.crowds import array_of
 
-TRUTH = np.array([0, 0, 1, 1])
-SCORES = np.array([[0.9, 0.1], [0.4, 0.6], [0.2, 0.8], [0.7, 0.3]])
+TRUTH = array_of("0 0 1 1")
+SCORES = array_of("0.9 0.1; 0.4 0.6; 0.2 0.8; 0.7 0.3")
 
 
 def _random(seed: int, rows: int, classes: int) -> tuple[np.ndarray, np.ndarray]:

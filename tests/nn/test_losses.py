@@ -21,6 +21,7 @@ from neucrowd_tf.nn.losses import (
     triplet_center_loss,
     triplet_loss,
 )
+from tests.crowds import array_of
 
 BATCH_LOSSES = [semihard_triplet_loss, lifted_structured_loss]
 
@@ -37,12 +38,14 @@ def batch(seed: int = 0, size: int = 12, classes: int = 3) -> tuple[np.ndarray, 
 
 def test_distances_by_hand() -> None:
     # (0, 0), (3, 4), (0, 1): 5, 1, sqrt(9 + 9).
-    points = np.array([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]], np.float32)
+    points = array_of("0.0 0.0; 3.0 4.0; 0.0 1.0", np.float32)
     assert_allclose(
         pairwise_distances(points), np.sqrt([[0, 25, 1], [25, 0, 18], [1, 18, 0]]), atol=2e-5
     )
     assert_allclose(
-        pairwise_distances(points, points[1:], squared=True), [[25, 1], [0, 18], [18, 0]], atol=2e-5
+        pairwise_distances(points, points[1:], squared=True),
+        array_of("25 1; 0 18; 18 0"),
+        atol=2e-5,
     )
 
 
@@ -71,8 +74,8 @@ def test_semihard_by_hand() -> None:
     # 3 -> 10 (49): none beyond, farthest 9: 49 - 9 + 6 = 46.
     # 10 -> 1 (81): negatives 100, 64: 0. 10 -> 3 (49): beyond 49 the nearest is 64: 0.
     # The mean of the eight: 143 / 8 = 17.875.
-    points = np.array([[0.0], [2.0], [1.0], [3.0], [10.0]], np.float32)
-    result = semihard_triplet_loss(np.array([0, 0, 1, 1, 1]), points, margin=6.0)
+    points = array_of("0.0; 2.0; 1.0; 3.0; 10.0", np.float32)
+    result = semihard_triplet_loss(array_of("0 0 1 1 1"), points, margin=6.0)
     assert np.mean(result) == pytest.approx(17.875, rel=1e-4)
 
 
@@ -81,7 +84,7 @@ def test_lifted_by_hand() -> None:
     # log(e^-2 + e^-1) + 1.
     expected = 0.5 * (np.log(np.exp(-2) + np.exp(-1)) + 1) ** 2
     result = lifted_structured_loss(
-        np.array([0, 0, 1]), np.array([[0.0], [1.0], [3.0]], np.float32), margin=1.0
+        np.array([0, 0, 1]), array_of("0.0; 1.0; 3.0", np.float32), margin=1.0
     )
     assert np.mean(result) == pytest.approx(expected, rel=1e-4)
 
@@ -96,9 +99,9 @@ def test_triplet_center_by_hand() -> None:
 def test_centers_give_half_squared_distances() -> None:
     layer = ClassCenters(2)
     layer.build((None, 2))
-    layer.set_weights([np.array([[0.0, 0.0], [3.0, 4.0]], np.float32)])
+    layer.set_weights([array_of("0.0 0.0; 3.0 4.0", np.float32)])
     assert_allclose(
-        layer(np.array([[3.0, 4.0], [0.0, 2.0]], np.float32)), [[12.5, 0.0], [2.0, 6.5]], atol=1e-5
+        layer(array_of("3.0 4.0; 0.0 2.0", np.float32)), [[12.5, 0.0], [2.0, 6.5]], atol=1e-5
     )
 
 
@@ -136,12 +139,9 @@ HARD = {
     "one class": (np.zeros(4, int), np.random.default_rng(0).normal(size=(4, 3))),
     "one of each class": (np.arange(4), np.random.default_rng(0).normal(size=(4, 3))),
     "one example": (np.zeros(1, int), np.ones((1, 3))),
-    "all coincide": (np.array([0, 0, 1, 1]), np.ones((4, 3))),
-    "positives coincide": (
-        np.array([0, 0, 1, 1]),
-        np.array([[1.0, 1, 1], [1, 1, 1], [5, 5, 5], [6, 6, 6]]),
-    ),
-    "far apart": (np.array([0, 0, 1, 1]), 1e6 * np.eye(4, 3)),
+    "all coincide": (array_of("0 0 1 1"), np.ones((4, 3))),
+    "positives coincide": (array_of("0 0 1 1"), array_of("1.0 1 1; 1 1 1; 5 5 5; 6 6 6")),
+    "far apart": (array_of("0 0 1 1"), 1e6 * np.eye(4, 3)),
 }
 
 

@@ -19,12 +19,13 @@ from neucrowd_tf.methods.crowding.turns import PURPOSES, authenticity_auc
 from neucrowd_tf.training.run import Run
 from reproduction.controls import crowding_controls, crowding_released
 from reproduction.controls.crowding import FACTORS, PRINTED, RELEASED, ControlledCrowdInG
+from tests.crowds import array_of
 from tests.methods.crowding.conftest import ARGUMENTS, C, D, R, make_crowd
 from tests.methods.crowding.test_game import LAMBDA, SmallGame, make_game
 
-LABELS = np.array([0, 2, 1, 1])
+LABELS = array_of("0 2 1 1")
 AUTHENTIC = np.array([True, False, True, False])
-LOGITS = np.array([[0.0, 1.0, -1.0], [2.0, 0.0, 0.5], [-0.3, 0.2, 0.1], [0.4, -2.0, 0.0]])
+LOGITS = array_of("0.0 1.0 -1.0; 2.0 0.0 0.5; -0.3 0.2 0.1; 0.4 -2.0 0.0")
 
 
 def game_with(*factors: str, **arguments):
@@ -34,7 +35,7 @@ def game_with(*factors: str, **arguments):
 
 def test_the_auc_of_authenticity_by_hand() -> None:
     # Of four pairs of an authentic and a generated annotation three are in order.
-    scores = np.array([2.0, 0.5, 1.0, -1.0], np.float32)
+    scores = array_of("2.0 0.5 1.0 -1.0", np.float32)
     assert authenticity_auc(np.array([True, True, False, False]), scores) == 0.75
     assert authenticity_auc(np.ones(4, bool), scores) == 0.5
 
@@ -158,7 +159,7 @@ def test_the_released_networks_equal_naive_loops() -> None:
     assert_allclose(matrices, m, rtol=1e-5)
     scores = np.einsum("rk,ckl,nl->nrc", np.asarray(u), m, np.asarray(v))
     assert_allclose(discriminator.all_pairs(v, u, matrices), scores, rtol=1e-3, atol=1e-4)
-    codes = np.array([0, 4, 2, 2, 1, 3, 0])
+    codes = array_of("0 4 2 2 1 3 0")
     some = discriminator.some_pairs(v, u, matrices, codes)
     assert_allclose(some, scores[np.arange(7), codes], rtol=1e-3, atol=1e-4)
 
@@ -185,7 +186,7 @@ def test_the_released_entropy_and_norm_equal_naive_loops() -> None:
     assert_allclose(drawn.entropies, -(p * np.log(p)).sum(), rtol=1e-3)
     game = game_with("released_networks", "separate_norm", embedding_size=6)
     encoded = game.discriminator.encode(game.crowd.features[:4], game.crowd.identities)
-    codes, labels = np.array([0, 3, 2, 1], np.int32), LABELS.astype(np.int32)
+    codes, labels = array_of("0 3 2 1", np.int32), LABELS.astype(np.int32)
     pairs = Pairs(codes, codes, labels, tf.constant(AUTHENTIC), latent)
     answers = game.latent_answers(encoded, pairs)
     for side in (AUTHENTIC, ~AUTHENTIC):
@@ -274,8 +275,8 @@ def test_the_released_start_restarts_adam_and_keeps_the_best_epoch(
 def test_frequencies_of_cooccurrence_by_hand() -> None:
     # Of eight ordered pairs of labels of one instance two are (0, 1), two (1, 0), one each (1, 2)
     # and (2, 1), and two are of one class: A = [[0 2 0], [2 0 1], [0 1 0]] / 8.
-    crowd = Annotations.from_dense([[0, 0, 1], [1, 2, -1], [2, -1, -1]], num_classes=3)
-    matrix = np.array([[0, 2, 0], [2, 0, 1], [0, 1, 0]]) / 8 + np.eye(3)
+    crowd = Annotations.from_dense(array_of("0 0 1; 1 2 -1; 2 -1 -1"), num_classes=3)
+    matrix = array_of("0 2 0; 2 0 1; 0 1 0") / 8 + np.eye(3)
     scale = 1 / np.sqrt(matrix.sum(axis=1))
     graph = crowding_controls.Frequency.label_graph(None, crowd)
     assert_allclose(graph, scale[:, None] * matrix * scale, rtol=1e-6)

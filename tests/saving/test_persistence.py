@@ -8,19 +8,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import neucrowd_tf
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.saving.loading import present_name
+from tests.crowds import array_of
 
 Change = Callable[[dict[str, Any]], object]
 
 
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
-    crowd = neucrowd_tf.Annotations.from_dense(np.array([[0, 0, 1], [1, 1, 1], [1, 0, 0]]))
+    crowd = neucrowd_tf.Annotations.from_dense(array_of("0 0 1; 1 1 1; 1 0 0"))
     neucrowd_tf.MajorityVote().fit(crowd).save(tmp_path / "saved")
     return tmp_path / "saved"
 

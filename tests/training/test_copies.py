@@ -15,6 +15,7 @@ from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
 from neucrowd_tf.methods.neucrowd import NeuCrowd
 from neucrowd_tf.methods.rll import RLL
 from neucrowd_tf.training.state import copy_network, user_network
+from tests.crowds import array_of
 
 FEATURES = np.random.default_rng(0).normal(5.0, 100.0, size=(40, 3)).astype(np.float32)
 WORDS = np.array([["b"], ["a"], ["b"]])
@@ -32,8 +33,8 @@ STATEFUL: dict[str, tuple[Any, Any]] = {
         FEATURES,
     ),
     "integer_lookup": (
-        lambda: _adapted(keras.layers.IntegerLookup(output_mode="one_hot"), np.array([[7], [9]])),
-        np.array([[9], [7], [1]]),
+        lambda: _adapted(keras.layers.IntegerLookup(output_mode="one_hot"), array_of("7; 9")),
+        array_of("9; 7; 1"),
     ),
     "string_lookup": (lambda: _adapted(keras.layers.StringLookup(), WORDS), WORDS),
     "tf_idf": (lambda: _adapted(keras.layers.StringLookup(output_mode="tf_idf"), WORDS), WORDS),

@@ -15,7 +15,7 @@ from neucrowd_tf.methods.crowd_layers.doctor_net import WeightedDoctorNet
 from neucrowd_tf.methods.two_stage.deep_labels import DeepLabels
 from neucrowd_tf.training.dataset_features import DatasetFeatures
 from neucrowd_tf.training.features import in_blocks, standardise
-from tests.crowds import blobs
+from tests.crowds import array_of, blobs
 
 QUICK = {
     "base": {"hidden_units": (), "dropout": 0.0},
@@ -120,7 +120,7 @@ def test_a_folder_of_images(tmp_path):
     assert lazy.shape == (4, 4, 4, 3)
     means = in_blocks(np.asarray, lazy).mean(axis=(1, 2, 3))
     assert_allclose(means, values[[5, 2, 0, 1]] / 255, atol=0.01)
-    crowd = Annotations.from_dense([[0, 0], [1, 1], [1, 1], [1, 0]])
+    crowd = Annotations.from_dense(array_of("0 0; 1 1; 1 1; 1 0"))
     model = CrowdLayer(base="small_cnn", epochs=1, batch_size=2).fit(
         image_folder(tmp_path, names, 8), crowd
     )

@@ -20,6 +20,7 @@ from neucrowd_tf.methods.two_stage.deep_labels import DeepLabels
 from neucrowd_tf.nn.embedding_networks import make_optimizer
 from neucrowd_tf.training.networks import BASES, configuration
 from neucrowd_tf.training.validation import validation_figures
+from tests.crowds import array_of
 
 RNG = np.random.default_rng(0)
 TRUTH = RNG.integers(2, size=60)
@@ -115,13 +116,13 @@ def test_annotators_rate_replaces_that_of_any_optimizer() -> None:
 
 
 def test_figures_by_hand() -> None:
-    p = np.array([[0.9, 0.1], [0.6, 0.4], [0.7, 0.3], [0.2, 0.8]])
-    figures = validation_figures(p, np.array([0, 0, 1, 1]))
+    p = array_of("0.9 0.1; 0.6 0.4; 0.7 0.3; 0.2 0.8")
+    figures = validation_figures(p, array_of("0 0 1 1"))
     # Of four pairs, .3 < .4 is the one in the wrong order.
     assert figures["auc"] == 0.75 and figures["accuracy"] == 0.75
     assert figures["log_loss"] == pytest.approx(-np.log([0.9, 0.6, 0.3, 0.8]).mean())
     assert np.isnan(validation_figures(p[:2], np.array([0, 0]))["auc"])
-    assert "auc" not in validation_figures(p, np.array([0, 0, 1, 1]), auc=False)
+    assert "auc" not in validation_figures(p, array_of("0 0 1 1"), auc=False)
 
 
 @pytest.mark.parametrize("monitor", ["accuracy", "auc", "loss"])

@@ -19,10 +19,11 @@ from neucrowd_tf.methods.texts import TextClassifier
 from neucrowd_tf.methods.two_stage.labels_first import TwoStageClassifier
 from neucrowd_tf.training.owner import owner_of
 from neucrowd_tf.training.run import Run
+from tests.crowds import array_of
 from tests.processes import python
 from tests.test_common import crowd_data
 
-DENSE = np.array([[0, 1], [1, 1], [0, -1], [1, 0]])
+DENSE = array_of("0 1; 1 1; 0 -1; 1 0")
 X = np.arange(8, dtype=np.float32).reshape(4, 2)
 TEXTS = np.array([f"a text of {row}" for row in range(4)], dtype=object)
 

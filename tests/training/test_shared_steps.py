@@ -15,6 +15,7 @@ from neucrowd_tf.methods.auto.evidence import weighed_consensus
 from neucrowd_tf.training.early_stopping import History
 from neucrowd_tf.training.features import CONSTANT, in_blocks, standardise
 from neucrowd_tf.training.validation import consensus_labels
+from tests.crowds import array_of
 
 
 class TestStandardise:
@@ -22,7 +23,7 @@ class TestStandardise:
         """1 and 5: mean 3, deviation 2. The constant 7 keeps scale 1. Weights 3 and 1 give mean 2
         and variance (3 * 1 + 1 * 9) / 4 = 3.
         """
-        x = np.array([[1.0, 7.0], [5.0, 7.0]], np.float32)
+        x = array_of("1.0 7.0; 5.0 7.0", np.float32)
         mean, scale = standardise(x)
         assert mean.tolist() == [3, 7] and scale.tolist() == [2, 1]
         mean, scale = standardise(x, weights=np.array([3.0, 1.0]))

@@ -14,6 +14,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.report.build import build_report, write_report
+from tests.crowds import array_of
 
 pytestmark = pytest.mark.usefixtures("inferred_once")
 
@@ -97,7 +98,7 @@ def test_few_items_with_two_labels_are_said_first() -> None:
 
 
 def test_vote_counts_have_no_annotators_to_rank() -> None:
-    page = build_report(Annotations.from_votes([[3, 1], [0, 4], [2, 2]]))
+    page = build_report(Annotations.from_votes(array_of("3 1; 0 4; 2 2")))
     text = " ".join(_check_harmless(page).text)
     assert "Annotator reliability" not in text and "vote counts without annotators" in text
     assert "labels per annotator" not in text and "sparsity" not in text

@@ -12,6 +12,7 @@ from neucrowd_tf.annotations import Annotations, agreement
 from neucrowd_tf.certainty.inference import shown as interval
 from neucrowd_tf.evaluation.cached_consensus import inferred
 from neucrowd_tf.evaluation.report.crowd import _items, crowd_sections
+from tests.crowds import array_of
 
 
 def test_doubtful_instances_are_wrong_more_often(crowd: tuple[Annotations, np.ndarray]) -> None:
@@ -29,7 +30,7 @@ def test_doubtful_instances_are_wrong_more_often(crowd: tuple[Annotations, np.nd
 
 def test_items_without_labels_and_with_gold_labels_are_not_doubtful() -> None:
     annotations = Annotations([0, 0, 2, 3], [0, 1, 0, 1], [0, 1, 1, 0], num_instances=4)
-    doubts = _items(inferred(annotations, np.array([-1, -1, -1, 1])))
+    doubts = _items(inferred(annotations, array_of("-1 -1 -1 1")))
     assert {row["task"] for row in doubts["rows"]} == {0, 2} and doubts["total"] == 2
 
 
@@ -67,7 +68,7 @@ def test_it_is_said_for_how_many_annotators_random_labels_would_show() -> None:
 def test_the_plot_has_each_annotator_with_labels_from_the_highest_skill() -> None:
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 2, (120, 1))
-    rates = np.array([0.9, 0.7, 0.95, 0.8, 0.85])
+    rates = array_of("0.9 0.7 0.95 0.8 0.85")
     dense = np.where(rng.random((120, 5)) < rates, truth, 1 - truth)
     crowd = Annotations.from_dense(dense, annotator_names=["a", "b", "llm", "d", "e"])
     plot = crowd_sections(crowd, Sources(["llm"]))["annotators"]["plot"]

@@ -17,6 +17,7 @@ from numpy.testing import assert_array_equal
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.features import FeatureTable, read_features, read_texts
 from neucrowd_tf.io.schema import TableOptions
+from tests.crowds import array_of
 
 FRAME = pd.DataFrame(
     {"task": ["a", "b", "007"], "x": [1.5, -2.0, 0.25], "n": [1, 2, 3], "new": [True, False, True]}
@@ -108,7 +109,7 @@ def test_npy_has_a_row_per_item(tmp_path: Path) -> None:
     for array, message in (
         (np.zeros(3), "numbers with a row per item"),
         (np.array([["a"]]), "numbers with a row per item"),
-        (np.array([[0.0, 1.0], [2.0, np.nan]]), "row 1: column 1: 'nan' is not"),
+        (array_of("0.0 1.0; 2.0 nan"), "row 1: column 1: 'nan' is not"),
         (np.array([[{}]], dtype=object), "NumPy array"),
     ):
         np.save(tmp_path / "f.npy", array, allow_pickle=True)

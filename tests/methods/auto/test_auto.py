@@ -27,6 +27,7 @@ from neucrowd_tf.methods.auto.search import Task, side_by_side
 from neucrowd_tf.saving.loading import load
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
+from tests.crowds import array_of
 
 FAST = ("mv_lr", "ds_lr")
 
@@ -355,7 +356,7 @@ def test_texts_are_sparse_for_regressions_and_reduced_for_networks(tmp_path: Pat
 def test_ordered_classes_are_inferred_and_judged_as_such() -> None:
     rng = np.random.default_rng(5)
     truth = rng.integers(0, 4, 160)
-    seen = truth[:, None] + rng.normal(0, 0.8, (160, 5)) + np.array([0.8, -0.8, 0, 0, 0])
+    seen = truth[:, None] + rng.normal(0, 0.8, (160, 5)) + array_of("0.8 -0.8 0 0 0")
     crowd = Annotations.from_dense(np.clip(np.rint(seen), 0, 3).astype(int))
     features = truth[:, None] + rng.normal(0, 0.5, (160, 2))
     result = Auto(FAST, scale="ordinal").fit(features, crowd)

@@ -19,6 +19,7 @@ from neucrowd_tf.methods.auto.candidates import (
     self_trained,
 )
 from neucrowd_tf.methods.auto.evidence import Evidence
+from tests.crowds import array_of
 
 
 def crowd(each: int, annotators: int, rare: int = 20) -> Annotations:
@@ -67,14 +68,14 @@ def test_the_heaviest_networks_are_fitted_again(monkeypatch: pytest.MonkeyPatch)
         )
         for name, cost in seconds.items()
     }
-    again = np.array([[0.9, 0.1], [0.5, 0.5]])
+    again = array_of("0.9 0.1; 0.5 0.5")
 
     def outcomes(function, tasks, jobs, action):
         assert function is search.held_out
         return {one.name: search.Outcome(one.name, 0.0, again) for one in tasks}
 
     monkeypatch.setattr(search, "outcomes", outcomes)
-    first = np.array([[0.1, 0.9], [0.5, 0.5]])
+    first = array_of("0.1 0.9; 0.5 0.5")
     predicted = dict.fromkeys(tasks, first)
     fits = Auto()._repeat(tasks, list(tasks), 17.0, predicted, slice(None))
     # 17 s: two of 6 for a, none of 9 for b, one of 3 for c.

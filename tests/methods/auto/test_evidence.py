@@ -10,6 +10,7 @@ from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.methods.auto.candidate_selection import Selected, select
 from neucrowd_tf.methods.auto.evidence import FOLDS, Evidence, determinant, label_log_likelihood
 from neucrowd_tf.methods.auto.pooling import MOST_ROWS, consensus_mistakes, fit_weights, weigh
+from tests.crowds import array_of
 
 
 def _crowd(size: int) -> Annotations:
@@ -41,7 +42,7 @@ def test_the_determinant_by_hand_and_blind_to_names_of_classes() -> None:
     half a label added to each cell and divided by the sum of 6: det = (2.5^2 - .5^2) / 36 = 1 / 6.
     """
     crowd = Annotations([0, 1, 2, 3], [0, 0, 0, 0], [0, 0, 1, 1], num_classes=2)
-    evidence = Evidence.of(crowd, np.array([0, 0, 1, 1]), 0)
+    evidence = Evidence.of(crowd, array_of("0 0 1 1"), 0)
     predicted = np.eye(2)[[0, 0, 1, 1]]
     assert determinant(predicted, evidence) == pytest.approx(np.log(1 / 6))
     assert determinant(predicted[:, ::-1], evidence) == pytest.approx(np.log(1 / 6))
@@ -70,7 +71,7 @@ def test_two_members_by_hand() -> None:
     and b, d = a - b, the loss is log(1 + 4^-d) + .3 d^2, least where log(4) / (1 + 4^d) = .6 d: at
     d = .6602. Many such instances leave the second little.
     """
-    likely = np.array([[0.0, -30.0]])
+    likely = array_of("0.0 -30.0;")
     members = [np.array([[0.8, 0.2]]), np.array([[0.2, 0.8]])]
     result = fit_weights(members, likely, np.ones(1))
     assert result[0] - result[1] == pytest.approx(0.6602, abs=1e-3)

@@ -11,12 +11,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.methods.crowd_layers.ccc import CoupledHead, distilled, expertise_groups
 from neucrowd_tf.methods.crowd_layers.common.meta_correction import CoupledModel, correction
-from tests.crowds import softmax
+from tests.crowds import array_of, softmax
 
 
 def test_meta_set_by_hand():
-    crowd = Annotations.from_dense([[0, 0], [0, 1], [1, -1], [1, 1], [0, -1]], num_classes=3)
-    p = np.array([[0.9, 0.1, 0], [0.8, 0.2, 0], [0.5, 0.5, 0], [0.1, 0.9, 0], [0.6, 0.4, 0]])
+    crowd = Annotations.from_dense(array_of("0 0; 0 1; 1 -1; 1 1; 0 -1"), num_classes=3)
+    p = array_of("0.9 0.1 0; 0.8 0.2 0; 0.5 0.5 0; 0.1 0.9 0; 0.6 0.4 0")
     # Somebody said 0 of instances 0, 1 and 4: 0 and 1 are the surest (once each); 1 of 1, 2 and 3:
     # 3 and 2. Nobody said 2.
     rows, labels = distilled(p, crowd, 6)

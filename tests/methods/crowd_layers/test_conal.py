@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from neucrowd_tf.methods.crowd_layers.conal import ConalHead
-from tests.crowds import randomised, softmax
+from tests.crowds import array_of, randomised, softmax
 
 
 @pytest.fixture
@@ -39,6 +39,6 @@ def test_cells_of_a_head_of_two_inputs(p):
     head = ConalHead(4, 2)
     head([p, x])
     randomised(head)
-    rows, annotators = np.array([0, 0, 4, 2], np.int32), np.array([1, 3, 0, 3], np.int32)
+    rows, annotators = array_of("0 0 4 2", np.int32), array_of("1 3 0 3", np.int32)
     dense = np.asarray(head([p, x]))
     assert_allclose(head([p, x], (rows, annotators)), dense[rows, annotators], atol=1e-4)

@@ -11,7 +11,7 @@ from neucrowd_tf.methods.crowd_layers.geocrowdnet import (
     GeoCrowdNetHead,
     negative_log_determinant,
 )
-from tests.crowds import randomised, softmax
+from tests.crowds import array_of, randomised, softmax
 
 
 def test_volume_without_a_direction_has_no_gradient():
@@ -28,7 +28,7 @@ def test_volume_without_a_direction_has_no_gradient():
 def test_volume_and_its_gradient_compile_with_xla():
     import tensorflow as tf
 
-    gram = np.array([[2.0, 0.5, 0.1], [0.5, 1.0, 0.2], [0.1, 0.2, 3.0]], np.float32)
+    gram = array_of("2.0 0.5 0.1; 0.5 1.0 0.2; 0.1 0.2 3.0", np.float32)
 
     @tf.function(jit_compile=True, autograph=False)
     def compiled(matrix):

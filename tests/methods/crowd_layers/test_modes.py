@@ -11,6 +11,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from neucrowd_tf import layers
+from tests.crowds import array_of
 from tests.methods.crowd_layers.heads import HEADS, PAIRS, model_with_head
 
 RNG = np.random.default_rng(0)
@@ -153,8 +154,8 @@ def test_a_model_is_exported_to_onnx(parts, name: str, tmp_path) -> None:
 
 BEYOND = [
     (np.array([[0, 3]]), "int"),
-    (np.array([[0, -2]]), "int"),
-    (np.array([[0, np.nan]]), "float"),
+    (array_of("0 -2;"), "int"),
+    (array_of("0 nan;"), "float"),
     (np.array([[0, 0.5]]), "float"),
     (np.array([[0, 2**32]]), "wide"),
 ]
@@ -235,7 +236,7 @@ def test_metrics_are_of_labels_that_are_there(parts) -> None:
 
 def test_class_weights_are_of_labels(parts) -> None:
     logits = RNG.normal(size=(2, 2, 3)).astype(np.float32)
-    labels = np.array([[0, 1], [2, -1]])
+    labels = array_of("0 1; 2 -1")
     each = np.asarray(parts.AnnotationLoss(reduction="none")(labels, logits))
     expected = (2 * each[0, 0] + each[0, 1] + 0.5 * each[1, 0]) / 3.5
     for weights in ([2.0, 1.0, 0.5], {0: 2, 2: 0.5}):

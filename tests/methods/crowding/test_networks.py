@@ -18,6 +18,7 @@ from neucrowd_tf.methods.crowding.networks import (
     label_probabilities,
     pair_noise,
 )
+from tests.crowds import array_of
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(6, 5)).astype(np.float32)
@@ -99,9 +100,9 @@ def test_cooccurrence_and_correlation_by_hand() -> None:
     # Instance 0 has labels 0, 0, 1: two pairs {0, 1}. Instance 1 has 1, 2: one pair {1, 2}.
     # Instance 2 has one label: none. So A = [[0 2 0], [2 0 1], [0 1 0]]; its largest row sum is 3,
     # and A/3 + I has row sums 5/3, 2, 4/3.
-    crowd = Annotations.from_dense([[0, 0, 1], [1, 2, -1], [2, -1, -1]], num_classes=3)
+    crowd = Annotations.from_dense(array_of("0 0 1; 1 2 -1; 2 -1 -1"), num_classes=3)
     counts = label_cooccurrence(crowd)
-    np.testing.assert_array_equal(counts, [[0, 2, 0], [2, 0, 1], [0, 1, 0]])
+    np.testing.assert_array_equal(counts, array_of("0 2 0; 2 0 1; 0 1 0"))
     a, b, c = 5 / 3, 2.0, 4 / 3
     expected = [
         [1 / a, (2 / 3) / np.sqrt(a * b), 0],
@@ -124,7 +125,7 @@ def test_correlation_without_a_shared_instance_is_the_identity() -> None:
 
 def make_discriminator(aggregate: bool) -> Discriminator:
     discriminator = Discriminator(5, 2, 3, embedding_size=4, aggregate_labels=aggregate, seed=1)
-    correlation = np.array([[0.6, 0.3, 0.0], [0.3, 0.5, 0.2], [0.0, 0.2, 0.7]], np.float32)
+    correlation = array_of("0.6 0.3 0.0; 0.3 0.5 0.2; 0.0 0.2 0.7", np.float32)
     discriminator.correlation.assign(correlation)
     return discriminator
 

@@ -23,6 +23,7 @@ from neucrowd_tf.methods.crowding.objectives import (
     self_normalised_estimate,
     split_by_entropy,
 )
+from tests.crowds import array_of
 
 RNG = np.random.default_rng(0)
 OBSERVED = RNG.random((40, 3)) < [0.1, 0.5, 0.95]
@@ -64,7 +65,7 @@ def test_losses_stay_finite_and_a_generated_annotation_moves_one_entry() -> None
 def test_the_latent_likelihood_by_hand() -> None:
     # z-hat is certain; Q gives the right class 3/4.
     latent = np.eye(2, dtype=np.float32)
-    log_q = np.log(np.array([[0.75, 0.25], [0.25, 0.75]], np.float32))
+    log_q = np.log(array_of("0.75 0.25; 0.25 0.75", np.float32))
     np.testing.assert_allclose(
         latent_log_likelihood(latent, log_q), np.log([0.75, 0.75]), rtol=1e-6
     )
@@ -138,7 +139,7 @@ def test_quantiles_by_hand() -> None:
 def test_counts_match_the_authentic_ones_and_are_capped() -> None:
     # Of 4 instances: one label leaves 3 free, so 1; three labels leave one free, so 1; all four
     # leave none; nobody's zero.
-    observed = np.array([[1, 1, 1, 0], [0, 1, 1, 0], [0, 1, 1, 0], [0, 0, 1, 0]], dtype=bool)
+    observed = array_of("1 1 1 0; 0 1 1 0; 0 1 1 0; 0 0 1 0", bool)
     np.testing.assert_array_equal(selection_counts(observed), [1, 1, 0, 0])
 
 
@@ -164,7 +165,7 @@ def test_one_draw_has_probability_proportional_to_one_over_entropy(by_entropy: b
     # 1/H is 1 : 2 : 4 over three free cells, so the first one drawn is each of them with 1/7, 2/7,
     # 4/7.
     size = 9000
-    entropies = np.repeat(np.array([[1.0], [0.5], [0.25], [0.1]], np.float32), size, axis=1)
+    entropies = np.repeat(array_of("1.0; 0.5; 0.25; 0.1", np.float32), size, axis=1)
     observed = np.repeat(np.array([[False], [False], [False], [True]]), size, axis=1)
     rows, _ = select_annotations(
         entropies, observed, np.ones(size, np.int32), [0, 7], by_entropy=by_entropy
@@ -185,19 +186,19 @@ def test_the_draw_is_a_function_of_the_seed_and_survives_an_entropy_of_zero() ->
 
 def test_entropy_by_hand() -> None:
     # One half, one quarter, one quarter: 1/2 log 2 + 2 x 1/4 log 4 = 3/2 log 2.
-    values = entropy(np.array([[0.5, 0.25, 0.25], [1.0, 0.0, 0.0], [1 / 3, 1 / 3, 1 / 3]]))
+    values = entropy(array_of("0.5 0.25 0.25; 1.0 0.0 0.0; 1/3 1/3 1/3"))
     np.testing.assert_allclose(values, [1.5 * np.log(2), 0.0, np.log(3)], atol=1e-12)
 
 
 def test_split_by_entropy_gives_the_surest_to_the_generator() -> None:
-    sure, unsure = split_by_entropy(np.array([0.3, 0.1, 0.9, 0.2, 0.5], np.float32), 0.4)
+    sure, unsure = split_by_entropy(array_of("0.3 0.1 0.9 0.2 0.5", np.float32), 0.4)
     np.testing.assert_array_equal(sure, [1, 3])
     np.testing.assert_array_equal(unsure, [0, 4, 2])
 
 
 def test_of_a_few_instances_each_player_gets_one() -> None:
     # round(.05 x 5) = 0 and round(.95 x 5) = 5 would leave one of them nothing to learn from.
-    entropies = np.array([0.3, 0.1, 0.9, 0.2, 0.5], np.float32)
+    entropies = array_of("0.3 0.1 0.9 0.2 0.5", np.float32)
     for threshold, sizes in ((0.05, (1, 4)), (0.95, (4, 1))):
         parts = split_by_entropy(entropies, threshold)
         assert tuple(len(array) for array in parts) == sizes

@@ -18,6 +18,7 @@ from neucrowd_tf.methods.dasc.selection import (
     pseudo_annotations,
     select_dasc,
 )
+from tests.crowds import array_of
 
 
 def make(labels, entropies, classes=3):
@@ -28,7 +29,7 @@ def make(labels, entropies, classes=3):
 
 def test_entropy_by_hand():
     # A certain answer has none; a fair coin ln 2; (1/2, 1/4, 1/4) has 3/2 ln 2.
-    result = entropy(np.array([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.5, 0.25, 0.25]]))
+    result = entropy(array_of("1.0 0.0 0.0; 0.5 0.5 0.0; 0.5 0.25 0.25"))
     assert_allclose(result, [0.0, math.log(2), 1.5 * math.log(2)], atol=1e-6)
 
 

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from neucrowd_tf.aggregation import DawidSkene, majority_labels
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.methods.iced.inference import find_permutation, infer_labels
+from tests.crowds import array_of
 
 
 def crowd(seed: int = 0, sizes: tuple[int, ...] = (300, 30)) -> tuple[np.ndarray, Annotations]:
@@ -48,7 +49,7 @@ def test_a_class_that_nobody_uses_gets_nothing() -> None:
 def test_permutations_by_hand() -> None:
     # EM calls 0 what people call 2, 1 what they call 0, 2 what they call 1.
     probas = np.eye(3)[[0, 0, 1, 1, 2]]
-    votes = np.array([[0, 1, 4], [0, 0, 5], [5, 0, 0], [4, 1, 0], [0, 3, 2]], dtype=float)
+    votes = array_of("0 1 4; 0 0 5; 5 0 0; 4 1 0; 0 3 2", float)
     assert find_permutation(probas, votes).tolist() == [2, 0, 1]
     # Half of a common class lost to a rare one is no permutation: rows (1, 0) and (.8, .2) match
     # best as they are.
@@ -57,7 +58,7 @@ def test_permutations_by_hand() -> None:
     assert find_permutation(probas, votes).tolist() == [0, 1]
     # A rare class weighs as much as a common one: shares (.6, .4) and (.9, .1) match best
     # crosswise, as votes they would not.
-    assert find_permutation(np.eye(2), np.array([[60.0, 40.0], [9.0, 1.0]])).tolist() == [1, 0]
+    assert find_permutation(np.eye(2), array_of("60.0 40.0; 9.0 1.0")).tolist() == [1, 0]
     # Equal evidence: nothing moves.
     assert find_permutation(np.full((4, 3), 1 / 3), np.ones((4, 3))).tolist() == [0, 1, 2]
     # A swap that is better by rounding alone: nothing moves either.
@@ -65,7 +66,7 @@ def test_permutations_by_hand() -> None:
     assert find_permutation(nearly, np.eye(2)).tolist() == [0, 1]
     # Nobody uses class 2: it stays, though the votes in EM's class 2 are all for class 1 (rows 1 0
     # 0 | .6 .4 0 | 0 1 0).
-    votes = np.array([[5, 0, 0], [3, 2, 0], [0, 5, 0]], dtype=float)
+    votes = array_of("5 0 0; 3 2 0; 0 5 0", float)
     assert find_permutation(np.eye(3), votes).tolist() == [0, 1, 2]
 
 

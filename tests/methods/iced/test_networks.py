@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.methods.iced.networks import ICEDModel
+from tests.crowds import array_of
 
 N, D, H, C, BATCH = 10, 4, 3, 2, 4
 RNG = np.random.default_rng(0)
@@ -69,7 +70,7 @@ def naive(model: ICEDModel) -> tuple[np.ndarray, np.ndarray]:
 
 def test_the_classifier_learns_real_and_synthetic_rows_by_their_own_targets() -> None:
     model = make()
-    order = np.array([0, 12, 9, 10, 3, 11, 12, 2])  # 10 to 12 are synthetic
+    order = array_of("0 12 9 10 3 11 12 2")  # 10 to 12 are synthetic
     model.set_epoch(classifier=order)
     logs = model.train_epoch(0)
     assert float(logs["loss"]) == pytest.approx(naive(model)[0][order].mean(), rel=1e-5)
@@ -79,7 +80,7 @@ def test_the_classifier_learns_real_and_synthetic_rows_by_their_own_targets() ->
 @pytest.mark.parametrize("which", ["autoencoder", "decoder"])
 def test_both_ways_to_train_the_decoder_reconstruct_real_rows(which: str) -> None:
     model = make()
-    order = np.array([1, 9, 0, 4])
+    order = array_of("1 9 0 4")
     model.set_epoch(**{which: order})  # type: ignore[arg-type]
     logs = model.train_epoch(0)
     assert float(logs["reconstruction"]) == pytest.approx(naive(model)[1][order].mean(), rel=1e-5)

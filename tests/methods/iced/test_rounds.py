@@ -14,6 +14,7 @@ from neucrowd_tf.methods.iced.estimator import RoundHistory, settled
 from neucrowd_tf.methods.iced.inference import Inference, infer_labels
 from neucrowd_tf.methods.iced.networks import ICEDModel, epoch_order
 from neucrowd_tf.methods.iced.synthesis import Generated, Generator, choose_candidates
+from tests.crowds import array_of
 
 SIZES, R = (20, 8, 5), 6
 TRUTH = np.repeat(np.arange(3), SIZES)
@@ -95,7 +96,7 @@ def test_history_by_hand_and_back_from_a_checkpoint() -> None:
     history = RoundHistory(inference([0, 0, 1, 0]))
     # The two last rows are synthetic; of the four real ones, one changes.
     changed = history.add(
-        np.array([0, 0, 0, 1]), np.array([0, 2]), inference([0, 1, 1, 0, 1, 1], (1, 0))
+        array_of("0 0 0 1"), np.array([0, 2]), inference([0, 1, 1, 0, 1, 1], (1, 0))
     )
     assert changed == 0.25
     assert history.labels.tolist() == [[0, 0, 1, 0], [0, 1, 1, 0]]
@@ -106,7 +107,7 @@ def test_history_by_hand_and_back_from_a_checkpoint() -> None:
     again = RoundHistory(inference([0, 0, 1, 0]))
     again.set_state({name: value.copy() for name, value in history.get_state().items()})
     for each in (history, again):
-        assert each.add(np.array([1, 1, 1, 1]), np.array([0, 0]), inference([1, 1, 1, 0])) == 0.25
+        assert each.add(array_of("1 1 1 1"), np.array([0, 0]), inference([1, 1, 1, 0])) == 0.25
     for name, value in history.get_state().items():
         assert_array_equal(again.get_state()[name], value)
         assert again.get_state()[name].dtype == value.dtype
@@ -119,7 +120,7 @@ def test_settled_after_a_round_of_few_changes_but_never_the_first() -> None:
 
 
 def test_epoch_order_by_hand() -> None:
-    rows = np.array([3, 5, 7, 9, 11])
+    rows = array_of("3 5 7 9 11")
     order = epoch_order(rows, 4, np.random.default_rng(0))
     assert len(order) == 8 and sorted(order[:5]) == rows.tolist()
     assert len(set(order[5:].tolist())) == 3

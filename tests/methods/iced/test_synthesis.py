@@ -19,6 +19,7 @@ from neucrowd_tf.methods.iced.synthesis import (
     nearest,
     synthesise,
 )
+from tests.crowds import array_of
 
 # ----------------------------------------------------------------- certainty (2.4)
 
@@ -26,7 +27,7 @@ from neucrowd_tf.methods.iced.synthesis import (
 def test_certainty_by_hand() -> None:
     # Votes 3:1 -> p = (.75, .25), 1 - (.5625 + .0625) = .375; 2:2 -> .5; 4:0 -> 0; no vote -> as
     # evenly spread, .5.
-    votes = np.array([[3, 1], [2, 2], [4, 0], [0, 0]])
+    votes = array_of("3 1; 2 2; 4 0; 0 0")
     expected = [1 / 0.5, 1 / 0.625, 1 / 0.125, 1 / 0.625]
     assert label_certainty(votes, 0.125) == pytest.approx(expected)
     # With two classes twice the scalar variance, so half of eps: .75 * .25 = .1875 and .0625.
@@ -58,14 +59,14 @@ def test_balancing_counts() -> None:
     # One candidate, or none, gets nothing.
     labels = np.array([0] * 5 + [1] * 2 + [2])
     assert balancing_counts(labels, 4).tolist() == [0, 3, 0, 0]
-    assert balancing_counts(np.array([0, 0, 1, 1]), 2).tolist() == [0, 0]
+    assert balancing_counts(array_of("0 0 1 1"), 2).tolist() == [0, 0]
 
 
 # ----------------------------------------------------------------- SMOTE (2.3)
 
 Z = np.random.default_rng(5).normal(size=(30, 3)).astype(np.float32)
 SURE = np.random.default_rng(6).uniform(1, 50, 30)
-ROWS = np.array([2, 5, 7, 11, 20])
+ROWS = array_of("2 5 7 11 20")
 
 
 def drawn(
@@ -101,7 +102,7 @@ def test_neighbours_are_drawn_alike_and_noise_goes_both_ways() -> None:
 
 
 def test_smote_shrinks_k() -> None:
-    z = np.array([[0.0, 0.0], [1.0, 1.0], [9.0, 9.0]], dtype=np.float32)
+    z = array_of("0.0 0.0; 1.0 1.0; 9.0 9.0", np.float32)
     new = drawn(z, np.array([0, 1]), 6, k=5)
     assert (new.embeddings <= 1).all() and (new.embeddings >= 0).all()
 
@@ -142,7 +143,7 @@ def test_an_instance_that_would_stay_bare_gets_all_labels_of_its_nearest() -> No
     # Annotator 0 labelled row 0 alone, annotator 1 row 1 alone. Each draws a row: both labels have
     # probability 1/4, one alone 1/4 each, and none 1/4, for which the label of row 0, the nearest,
     # is copied.
-    new = copies(np.array([[0, -1], [-1, 1]]), np.tile([0, 1], (4000, 1)))
+    new = copies(array_of("0 -1; -1 1"), np.tile([0, 1], (4000, 1)))
     patterns = ([True, True], [True, False], [False, True])
     shares = [((new >= 0) == pattern).all(axis=1).mean() for pattern in patterns]
     assert shares == pytest.approx([0.25, 0.5, 0.25], abs=0.04)
@@ -152,7 +153,7 @@ def test_blocks_are_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(synthesis, "_CELLS_AT_ONCE", 6)  # two instances at a time
     dense = np.random.default_rng(3).integers(-1, 3, (8, 3))
     dense[:, 0] = 2
-    near = np.array([[4], [7], [0], [3], [3]])
+    near = array_of("4; 7; 0; 3; 3")
     assert copies(dense, near).tolist() == dense[near[:, 0]].tolist()
 
 
@@ -175,7 +176,7 @@ def test_neighbours_against_a_naive_loop_with_and_without_threads(
 
 
 def test_too_many_neighbours_are_all_there_are() -> None:
-    z = np.array([[0], [1], [3], [7]], np.float32)
+    z = array_of("0; 1; 3; 7", np.float32)
     assert nearest(z, np.array([[5.5]], np.float32), 9).tolist() == [[3, 2, 1, 0]]
     assert nearest(z, None, 9).tolist() == [[1, 2, 3], [0, 2, 3], [1, 0, 3], [2, 1, 0]]
 
@@ -208,6 +209,6 @@ def test_schedules(
 
 
 def test_class_mix() -> None:
-    groups, labels = np.array([1, 1, 1, 3, 3]), np.array([0, 0, 1, 1, 1])
+    groups, labels = array_of("1 1 1 3 3"), array_of("0 0 1 1 1")
     assert class_mix(groups, labels, 2).tolist() == [[2, 1], [0, 0], [0, 2]]
     assert class_mix(groups[:0], labels[:0], 2).shape == (0, 2)

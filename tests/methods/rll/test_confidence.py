@@ -14,9 +14,10 @@ from neucrowd_tf.methods.rll.confidence import (
     mle_confidence,
     subsample_annotations,
 )
+from tests.crowds import array_of
 
-VOTES = np.array([[0, 5], [2, 3], [4, 1], [0, 0]])
-LABELS = np.array([1, 1, 0, 1])
+VOTES = array_of("0 5; 2 3; 4 1; 0 0")
+LABELS = array_of("1 1 0 1")
 
 
 def test_mle_by_hand() -> None:
@@ -33,7 +34,7 @@ def test_bayesian_by_hand() -> None:
     parameters = beta_parameters([0.25, 0.75])
     assert_allclose(
         bayesian_confidence(VOTES, LABELS, parameters),
-        [5.75 / 6, 3.75 / 6, 4.25 / 6, 0.75],
+        array_of("5.75/6 3.75/6 4.25/6 0.75"),
         rtol=1e-6,
     )
     # Beta(3, 2) for the positive label: (3 + 5) / 10, (3 + 3) / 10, and for the negative one (2 +
