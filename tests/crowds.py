@@ -6,6 +6,7 @@ import gc
 from typing import Any
 
 import numpy as np
+from numpy.random import default_rng
 from numpy.typing import NDArray
 
 SMALL_LAYER: dict[str, Any] = {
@@ -45,7 +46,7 @@ def blobs(
     `right` is how often annotators know the truth; otherwise they guess. With `missing` labels each
     instance has a right one.
     """
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     truth = np.arange(rows) % classes
     x = (rng.normal(size=(rows, width)) + apart * np.eye(classes, width)[truth]).astype(np.float32)
     shape = (rows, annotators)
@@ -76,7 +77,7 @@ def softmax(x: NDArray[Any], axis: int = -1) -> NDArray[Any]:
 
 def randomised(layer, seed: int = 1):
     """Returns a built Keras layer with weights from N(0, 1)."""
-    rng = np.random.default_rng(seed)
+    rng = default_rng(seed)
     for weight in layer.weights:
         weight.assign(rng.normal(size=weight.shape))
     return layer

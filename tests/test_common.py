@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 from sklearn.base import clone
 
@@ -112,7 +113,7 @@ def crowd_data(
     Five annotators: three fair ones, one with a single label, one without any; two instances
     without annotations.
     """
-    rng = np.random.default_rng([classes, 0xC0])
+    rng = default_rng([classes, 0xC0])
     names = np.array(["red", "green", "blue"], dtype=object)[:classes]
     truth = np.arange(ROWS + NEW_ROWS) % classes
     x = (rng.normal(size=(len(truth), 6)) + 2.5 * np.eye(classes, 6)[truth]).astype(np.float32)
@@ -430,7 +431,7 @@ def test_every_argument_is_checked_before_anything_is_computed() -> None:
 def test_order_and_units_of_tables(method: registry.Method, tmp_path: Path) -> None:
     """Rows of labels, rows and columns of new features in any order, and for methods that
     standardise any unit, leave predictions by name as they are."""
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     features, crowd, truth, _, new = crowd_data(2)
     columns, names = [f"c{i}" for i in range(6)], [f"i{i}" for i in range(ROWS)]
     frame = pd.DataFrame(features, names, columns)

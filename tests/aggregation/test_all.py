@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
@@ -99,7 +100,7 @@ class TestEveryMethod:
         assert frame.shape == (len(series), 2)
 
     def test_crowds_that_break_naive_code(self, name: str) -> None:
-        rng = np.random.default_rng(0)
+        rng = default_rng(0)
         for dense in (
             np.zeros((5, 3), dtype=int),
             np.array([[1]]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from scipy.special import expit, logit
 
 from neucrowd_tf.aggregation import Consensus
@@ -15,7 +16,7 @@ from tests.crowds import array_of
 
 def simulated(seed: int = 0) -> tuple[Annotations, np.ndarray]:
     """Three good and four poor annotators of two classes."""
-    rng = np.random.default_rng(seed)
+    rng = default_rng(seed)
     truth = rng.integers(2, size=300)
     right = rng.random((300, 7)) < array_of("0.9 0.9 0.9 0.6 0.6 0.6 0.6")
     return Annotations.from_dense(np.where(right, truth[:, None], 1 - truth[:, None])), truth

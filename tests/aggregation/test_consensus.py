@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.aggregation import (
@@ -35,7 +36,7 @@ def _together(seed: int) -> tuple[Annotations, np.ndarray]:
     """Annotators of two kinds: twelve of twenty are all misled by the same third of the instances
     of class 1.
     """
-    rng = np.random.default_rng(seed)
+    rng = default_rng(seed)
     truth = (rng.random(600) < 0.5).astype(int)
     misleading = (truth == 1) & (rng.random(600) < 0.35)
     right = np.full((600, 20), 0.9)
@@ -71,7 +72,7 @@ def test_independent_annotators_are_averaged_over_the_best_methods(
 
 
 def test_methods_that_merge_classes_are_left_out() -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     truth = np.arange(120)[:, None] % 6
     labels = np.where(rng.random((120, 2)) < 0.3, truth, rng.integers(6, size=(120, 2)))
     once = rng.permutation(240)  # annotators have one label each
@@ -107,7 +108,7 @@ def test_held_out_logs_by_hand() -> None:
 
 
 def test_a_large_crowd_is_decided_with_less_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     truth = rng.integers(3, size=400)
     right = rng.random((400, 8)) < np.linspace(0.5, 0.9, 8)
     dense = np.where(right, truth[:, None], rng.integers(3, size=(400, 8)))
@@ -130,7 +131,7 @@ def test_a_large_crowd_is_decided_with_less_work(monkeypatch: pytest.MonkeyPatch
 def test_weighted_votes_count_where_annotators_have_few_labels(
     annotators: int, counts: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     who = np.concatenate([rng.permutation(annotators)[:3] for _ in range(60)])
     crowd = Annotations(np.repeat(np.arange(60), 3), who, rng.integers(2, size=180))
     combined = []
@@ -205,7 +206,7 @@ def test_an_annotators_repeated_labels_do_not_confirm_each_other() -> None:
 
 
 def test_many_classes_beat_the_vote_by_annotators_skills() -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     truth = rng.integers(1000, size=400)
     dense = np.full((400, 30), -1)
     for row, true in enumerate(truth):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.aggregation.crowd_and_classifier import (
@@ -30,7 +31,7 @@ def test_one_turn_by_hand() -> None:
 
 
 def test_agrees_with_loops(crowd: Annotations) -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     model, beliefs = rng.dirichlet(np.ones(3), (2, 300))
     together = alternate(evidence(crowd), model, beliefs, pseudo_counts=0.1, max_iter=2)
     triples = list(zip(crowd.instances, crowd.annotators, crowd.labels, strict=True))
@@ -64,7 +65,7 @@ def test_a_prior_of_the_posterior_and_pseudo_counts_of_the_counts(crowd: Annotat
 
 @pytest.mark.parametrize("scale", [1.0, 7.0])
 def test_annotators_who_say_nothing_leave_the_classifier(crowd: Annotations, scale: float) -> None:
-    model = np.random.default_rng(1).dirichlet(np.ones(3), 300)
+    model = default_rng(1).dirichlet(np.ones(3), 300)
     even = np.full((crowd.num_annotators, 3, 3), 1 / 3)
     likely = log_likelihoods(evidence(crowd), even)
     assert_allclose(combine(likely, scale * model), model, atol=1e-12)

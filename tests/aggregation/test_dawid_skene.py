@@ -11,6 +11,7 @@ from crowdkit.aggregation import DawidSkene as CrowdKitDawidSkene
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
@@ -125,7 +126,7 @@ def test_any_crowd_gives_finite_results_that_do_not_depend_on_the_order(dense: n
     for name in ("probas_", "priors_", "errors_", "skills_", "history_"):
         assert np.isfinite(getattr(outcome, name)).all()
     assert (np.diff(outcome.history_) >= -1e-8 * (1 + np.abs(outcome.history_[:-1]))).all()
-    rows, columns = (np.random.default_rng(0).permutation(size) for size in dense.shape)
+    rows, columns = (default_rng(0).permutation(size) for size in dense.shape)
     mixed = DawidSkene(max_iter=30).fit(
         Annotations.from_dense(dense[rows][:, columns], num_classes=4)
     )

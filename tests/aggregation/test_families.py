@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from benchmarks.certainty.models import ITEMS, MODELS, simulated
 from neucrowd_tf.aggregation import families
@@ -96,7 +97,7 @@ def test_gold_labels_and_items_of_models_alone() -> None:
 
 def prompts(correlation: float, people: int, seed: int = 0) -> tuple[Annotations, np.ndarray]:
     """Returns labels of prompts a0, ..., e9 of five models, and of people p0, ..., and truth."""
-    rng = np.random.default_rng([seed, people])
+    rng = default_rng([seed, people])
     truth = rng.integers(3, size=ITEMS)
 
     def labels(width: int) -> np.ndarray:
@@ -142,7 +143,7 @@ def judged(
     people: float, model: float, models: int, size: int = 240
 ) -> tuple[Annotations, np.ndarray, list[str]]:
     """One person labels half of the items, models all; seven of ten are of class 1."""
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     truth = (rng.random(size) < 0.7).astype(int)
 
     def labels(right: float, width: int) -> np.ndarray:
@@ -171,7 +172,7 @@ def test_models_overturn_nobody_whom_people_do_not_contradict(
 
 
 def test_models_do_not_shift_class_shares() -> None:
-    rng = np.random.default_rng(1)
+    rng = default_rng(1)
     truth = (rng.random(600) < 0.2).astype(int)
     people = np.where(rng.random((600, 3)) < 0.85, truth[:, None], 1 - truth[:, None])
     # Models share a lean: they call a third of the items of class 0 class 1.

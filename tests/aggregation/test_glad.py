@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import optimize, stats
 from scipy.special import expit
@@ -30,7 +31,7 @@ def _naive_joint(crowd: Annotations, theta: np.ndarray, priors: np.ndarray) -> n
 
 def test_posterior_and_expectation_agree_with_loops(make_crowd: Callable) -> None:
     crowd, _ = make_crowd(1, instances=30, annotators=6)
-    theta = np.random.default_rng(0).normal(0.5, 0.8, 36)
+    theta = default_rng(0).normal(0.5, 0.8, 36)
     priors = np.array([0.5, 0.3, 0.2])
     joint = _naive_joint(crowd, theta, priors)
     model = _Model(crowd)
@@ -40,7 +41,7 @@ def test_posterior_and_expectation_agree_with_loops(make_crowd: Callable) -> Non
     assert objective == pytest.approx(np.log(joint.sum(axis=1)).sum() + normal)
     # Q: expectation of the log joint under any posterior; leaves out constants (prior of classes,
     # log(C - 1) of errors).
-    weights = np.random.default_rng(1).dirichlet(np.ones(3), 30)
+    weights = default_rng(1).dirichlet(np.ones(3), 30)
     expected = 0.0
     for i, r, y in zip(crowd.instances, crowd.annotators, crowd.labels, strict=True):
         right = expit(theta[r] * np.exp(theta[6 + i]))
@@ -74,7 +75,7 @@ def test_skills_are_averaged_over_annotated_instances_and_ties_drawn_by_the_seed
     # Ability a over difficulties exp(-b): the mean of s(a exp(b)) over the annotated; 40 others
     # would pull it to their prior's.
     dense = np.full((60, 4), -1)
-    dense[:20] = np.random.default_rng(0).integers(0, 2, (20, 4))
+    dense[:20] = default_rng(0).integers(0, 2, (20, 4))
     result = Glad().fit(dense)
     exact = expit(result.abilities_[:, None] / result.difficulties_[None, :20]).mean(axis=1)
     assert_allclose(result.skills_, exact, atol=5e-3)
@@ -87,14 +88,14 @@ def test_skills_are_averaged_over_annotated_instances_and_ties_drawn_by_the_seed
 
 def test_gradient_agrees_with_finite_differences(make_crowd: Callable) -> None:
     crowd, _ = make_crowd(2, instances=20, annotators=5, labels_each=4)
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     model, right, theta = _Model(crowd), rng.random(80), rng.normal(0, 1.5, 25)
     numeric = optimize.approx_fprime(theta, lambda t: model.expected(t, right)[0], 1e-6)
     assert_allclose(model.expected(theta, right)[1], numeric, rtol=1e-4, atol=1e-4)
 
 
 def test_finds_abilities_difficulties_and_labels() -> None:
-    rng = np.random.default_rng(4)
+    rng = default_rng(4)
     ability, easiness = rng.uniform(-0.5, 3, 40), rng.normal(0.3, 1, 400)
     truth = rng.integers(0, 2, 400)
     right = rng.random((400, 40)) < expit(ability * np.exp(easiness)[:, None])

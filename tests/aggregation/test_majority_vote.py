@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from crowdkit.aggregation import MajorityVote as CrowdKitMajorityVote
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
@@ -101,7 +102,7 @@ def test_vote_shares_by_hand() -> None:
 
 @pytest.mark.parametrize("label_type", [int, str, bool])
 def test_series_and_frame_as_crowd_kit_gives_them(label_type: type) -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     rows = [
         (f"t{t}", w, label_type(rng.random() < 0.3 + 0.4 * (t % 2)))
         for t in range(40)

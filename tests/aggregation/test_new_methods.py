@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from crowdkit import aggregation as crowdkit
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import digamma
 
@@ -151,7 +152,7 @@ def test_bwa_agrees_with_the_paper_s_updates_on_dense_arrays(make_crowd: Callabl
 
 
 def test_mace_finds_who_knows_and_what_spammers_say() -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     truth = rng.integers(0, 3, 500)
     theta = array_of("0.9 0.8 0.7 0.6 0.1 0.0")
     labels = np.where(rng.random((500, 6)) < theta, truth[:, None], 2)
@@ -200,7 +201,7 @@ def test_mmsr_trims_half_of_the_least_connected() -> None:
 
 
 def test_mmsr_is_not_moved_by_adversaries() -> None:
-    rng = np.random.default_rng(1)
+    rng = default_rng(1)
     truth = rng.integers(0, 2, 400)
     good = np.where(rng.random((400, 12)) < 0.75, truth[:, None], 1 - truth[:, None])
     bad = np.tile((1 - truth)[:, None], (1, 4))

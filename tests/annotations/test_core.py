@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from numpy.random import default_rng
 
 from neucrowd_tf.annotations import Annotations, as_annotations
 from neucrowd_tf.errors import DataError, IdentitiesError
@@ -230,7 +231,7 @@ def test_empty_and_dense_matrix() -> None:
 
 def test_vote_counts_in_blocks() -> None:
     """More annotations than one block holds: five million over two instances."""
-    instances, labels = np.random.default_rng(0).integers([[2], [3]], size=(2, 5_000_000))
+    instances, labels = default_rng(0).integers([[2], [3]], size=(2, 5_000_000))
     crowd = Annotations(instances, np.arange(5_000_000), labels)
     expected = np.bincount(instances * 3 + labels, minlength=6)
     assert crowd.vote_counts().ravel().tolist() == expected.tolist()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from scipy import stats
 
 from neucrowd_tf.annotations import Annotations, simulation, statistics
@@ -125,7 +126,7 @@ def test_simulate_is_seeded_and_sparse() -> None:
 
 @pytest.mark.parametrize("at_least_one", [True, False])
 def test_remove_annotations(at_least_one: bool) -> None:
-    generator = np.random.default_rng(0)
+    generator = default_rng(0)
     dense = np.where(generator.random((100, 8)) < 0.5, generator.integers(3, size=(100, 8)), -1)
     whole = Annotations.from_dense(dense, num_classes=3)
     total = whole.num_annotations

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.augmentation import DL_CL_PRESETS, DLCLInG, DLCLSelf, completed
@@ -17,7 +18,7 @@ from neucrowd_tf.declare import registry
 from neucrowd_tf.methods.crowd_layers.doctor_net import DoctorNet
 from tests.crowds import array_of, blobs
 
-RNG = np.random.default_rng(0)
+RNG = default_rng(0)
 X, DENSE, TRUTH = blobs(60, 3, annotators=4, missing=0.5)
 CROWD = Annotations.from_dense(DENSE, num_classes=3)
 SMALL: dict[str, Any] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 from baselines.max_mig import MaxMIG
@@ -10,7 +11,7 @@ from baselines.max_mig_model import Aggregator, information_gain_loss
 from neucrowd_tf.annotations import Annotations
 from tests.crowds import array_of, blobs
 
-RNG = np.random.default_rng(0)
+RNG = default_rng(0)
 
 
 def test_loss_equals_a_naive_loop() -> None:

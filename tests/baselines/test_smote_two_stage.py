@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from baselines.smote_two_stage import SmoteTwoStage, smote
 from neucrowd_tf.aggregation import majority_labels
@@ -15,7 +16,7 @@ from neucrowd_tf.errors import IdentitiesError
 
 
 def task() -> tuple[np.ndarray, Any, np.ndarray]:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     truth = np.repeat([0, 1, 2], [150, 30, 10])
     x = (3.0 * np.eye(4)[truth] + rng.normal(size=(190, 4))).astype(np.float32)
     matrices = simulation.class_skill_annotators(7, 3, 0, low=0.7)

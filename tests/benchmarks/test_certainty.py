@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.random import default_rng
 
 from benchmarks.certainty import goals, models
 from neucrowd_tf.annotations import Annotations
@@ -33,7 +34,7 @@ def test_a_vote_by_gold_items_alone() -> None:
 
 
 def test_the_best_of_several_equal_methods_is_better_by_chance() -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     apart = rng.standard_normal((4, 400))
     # The mean of the least of three normal means of spread 1 / 20 is -0.85 / 20.
     assert goals.above_best_by_chance([*apart]) == pytest.approx(0.85 / 20, rel=0.15)

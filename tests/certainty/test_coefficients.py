@@ -7,6 +7,7 @@ import itertools
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from neucrowd_tf.annotations import Annotations, agreement, statistics
 from neucrowd_tf.annotations.agreement import Scale, agreement_coefficients, agreement_weights
@@ -27,7 +28,7 @@ def drawn(
     seed: int, items: int, annotators: int, classes: int, missing: float, skill: float
 ) -> np.ndarray:
     """Returns `[items, annotators]` class codes, -1 for missing."""
-    rng = np.random.default_rng(seed)
+    rng = default_rng(seed)
     truth = rng.integers(classes, size=items)
     others = rng.integers(classes, size=(items, annotators))
     labels = np.where(rng.random((items, annotators)) < skill, truth[:, None], others)

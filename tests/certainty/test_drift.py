@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.drift import _hypergeometric, _Votes, changes
@@ -33,7 +34,7 @@ def test_one_annotator_has_changed_and_the_stable_ones_have_not() -> None:
     assert change.note == f"changed: {before:.2f} to {after:.2f}"
     backwards = changes(inference, -times)
     assert [one.annotator for one in backwards] == [0] and backwards[0].rates == (after, before)
-    shuffled = np.random.default_rng(0).permutation(80)[crowd.instances] + 1.7e9
+    shuffled = default_rng(0).permutation(80)[crowd.instances] + 1.7e9
     assert not changes(inference, shuffled) and not changes(inference, None)
     assert not changes(inference, np.full_like(times, np.nan))
 
@@ -58,7 +59,7 @@ def test_the_files_and_the_report_say_so_if_there_are_times(tmp_path: Path, cli)
 
 
 def test_harder_items_at_the_end_are_no_change_of_everybody() -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     truth = rng.integers(0, 2, 200)
     hard = rng.random(200) < np.where(np.arange(200) < 100, 0.1, 0.5)
     right = rng.random((200, 6)) < np.where(hard, 0.6, 0.97)[:, None]

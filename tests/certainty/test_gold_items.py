@@ -6,6 +6,7 @@ import functools
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from benchmarks.certainty.controls import UNLIKE, control_crowd
 from neucrowd_tf.annotations import Annotations
@@ -16,7 +17,7 @@ from neucrowd_tf.certainty.teaching import Evidence, teach
 
 def crowd(kind: str, seed: int) -> tuple[Annotations, np.ndarray, np.ndarray]:
     """Returns three of nine people an item, gold codes of 60 items of 400, and the truth."""
-    rng = np.random.default_rng([seed, 3])
+    rng = default_rng([seed, 3])
     truth = rng.integers(2, size=400)
     dense = np.where(rng.random((400, 9)) < 0.75, truth[:, None], 1 - truth[:, None])
     marked = rng.permutation(400)[:60]

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.certainty.estimate import Estimate
@@ -14,7 +15,7 @@ from neucrowd_tf.certainty.prediction_powered import prediction_powered_share
 
 
 def crowd(seed: int = 0) -> tuple[Annotations, np.ndarray]:
-    truth = np.random.default_rng(seed).integers(3, size=300)
+    truth = default_rng(seed).integers(3, size=300)
     matrices = simulation.confusion_annotators(20, 3, seed, accuracy=0.7)
     return simulation.simulate(truth, matrices, seed, rates=0.25), truth
 
@@ -55,7 +56,7 @@ def test_a_method_worse_than_majority_vote_is_reported() -> None:
 
 def _nearly_alone() -> Annotations:
     """Returns a sparse crowd of many classes, whose labels Dawid-Skene overturns."""
-    rng = np.random.default_rng(3)
+    rng = default_rng(3)
     truth = rng.choice(12, size=800, p=np.r_[0.45, np.full(11, 0.05)])
     items = np.repeat(np.arange(800), 3)
     annotators = rng.integers(300, size=2400)
@@ -84,7 +85,7 @@ def test_ties_are_decided_once() -> None:
 
 def test_estimates_from_random_gold_labels() -> None:
     labels, truth = crowd(2)
-    chosen = np.random.default_rng(3).permutation(300)[:40]
+    chosen = default_rng(3).permutation(300)[:40]
     gold = np.full(300, -1)
     gold[chosen] = truth[chosen]
     result = infer(labels, gold=gold)

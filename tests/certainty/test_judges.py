@@ -6,6 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.judges import judge, judges
@@ -37,7 +38,7 @@ def test_by_hand() -> None:
 
 
 def test_corrected_shares_cover_and_beat_gold_alone() -> None:
-    rng, held, ours, gold = np.random.default_rng(0), [], [], []
+    rng, held, ours, gold = default_rng(0), [], [], []
     for _ in range(200):
         truth = (rng.random(1000) < 0.3).astype(int)
         model = np.where(rng.random(1000) < np.where(truth, 0.8, 0.9), truth, 1 - truth)

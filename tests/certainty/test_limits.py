@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.annotations.codes import MOST_VOTES
@@ -17,7 +18,7 @@ from tests.crowds import array_of
 
 
 def crowd(items: int = 60) -> Annotations:
-    truth = np.random.default_rng(0).integers(2, size=items)
+    truth = default_rng(0).integers(2, size=items)
     matrices = simulation.confusion_annotators(5, 2, 0, accuracy=0.85)
     return simulation.simulate(truth, matrices, 0, rates=1.0)
 

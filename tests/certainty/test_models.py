@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.models import (
@@ -17,7 +18,7 @@ from tests.crowds import array_of
 
 def simulated(model: float, person: float = 0.75, items: int = 600) -> Annotations:
     """Returns three classes labelled by five people and, as the last annotator, a model."""
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     truth = rng.integers(3, size=items)
     accuracy = np.array([person] * 5 + [model])
     right = rng.random((items, 6)) < accuracy

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.random import default_rng
 
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.certainty.inference import infer, once_is_as_good
@@ -16,7 +17,7 @@ from neucrowd_tf.cli.commands import call
 
 def opposed(size: int = 200) -> tuple[Annotations, np.ndarray]:
     """Four annotators follow what looks right, three what is; these differ in half of the items."""
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     truth = rng.integers(2, size=size)
     looks = np.where(rng.random(size) < 0.5, truth, 1 - truth)
     followed = np.stack([looks] * 4 + [truth] * 3, axis=1)
@@ -60,7 +61,7 @@ def test_gold_items_on_which_groups_differ_are_no_random_ones() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_independent_annotators_are_in_no_groups(seed: int) -> None:
-    truth = np.random.default_rng(seed).integers(2, size=200)
+    truth = default_rng(seed).integers(2, size=200)
     matrices = simulation.confusion_annotators(8, 2, seed, accuracy=0.75)
     assert opposed_groups(simulation.simulate(truth, matrices, seed)) is None
     poor = simulation.confusion_annotators(8, 2, seed, accuracy=0.5)
@@ -69,7 +70,7 @@ def test_independent_annotators_are_in_no_groups(seed: int) -> None:
 
 def beside_good_ones(bad: np.ndarray, truth: np.ndarray, good: int = 8) -> Annotations:
     """Returns a crowd of some annotators and of others who are right in 80% of the items."""
-    rng = np.random.default_rng(1)
+    rng = default_rng(1)
     right = rng.random((len(truth), good)) < 0.8
     others = np.where(right, truth[:, None], rng.integers(truth.max() + 1, size=right.shape))
     return Annotations.from_dense(np.hstack([bad, others]))
@@ -77,7 +78,7 @@ def beside_good_ones(bad: np.ndarray, truth: np.ndarray, good: int = 8) -> Annot
 
 @pytest.mark.parametrize(("size", "copies"), [(2, 2), (4, 4)])
 def test_copies_are_a_family_and_no_group(size: int, copies: int) -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     truth = rng.integers(size, size=200)
     source = rng.integers(size, size=200)
     result = infer(beside_good_ones(np.stack([source] * copies, axis=1), truth))
@@ -88,7 +89,7 @@ def test_copies_are_a_family_and_no_group(size: int, copies: int) -> None:
 
 
 def test_two_who_swap_classes_are_unreliable_and_no_group() -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     truth = rng.integers(3, size=200)
     swapped = np.where(truth < 2, 1 - truth, truth)[:, None]
     bad = np.where(rng.random((200, 2)) < 0.8, swapped, rng.integers(3, size=(200, 2)))
@@ -128,7 +129,7 @@ def test_gold_draws_items_on_which_groups_differ(
 
 
 def test_a_family_that_makes_held_out_labels_worse_is_not_as_good() -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     truth = rng.integers(3, size=150)
     right = rng.random((150, 8)) < np.array([0.95] * 5 + [0.4] * 3)
     labels = np.where(right, truth[:, None], rng.integers(3, size=(150, 8)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.random import default_rng
 from scipy.special import expit, logit
 
 from benchmarks.certainty.calibration import learn, shifts
@@ -17,7 +18,7 @@ from tests.crowds import array_of
 
 
 def crowd(seed: int = 0, each: int = 5, accuracy: float = 0.7) -> tuple[Annotations, np.ndarray]:
-    rng = np.random.default_rng(seed)
+    rng = default_rng(seed)
     truth = rng.integers(3, size=400)
     matrices = simulation.confusion_annotators(30, 3, seed, accuracy=accuracy)
     return simulation.simulate(truth, matrices, seed, rates=each / 30), truth
@@ -135,7 +136,7 @@ def test_crowds_count_by_family_and_agreement() -> None:
 
 
 def test_skills_find_spammers_and_adversaries() -> None:
-    rng = np.random.default_rng(1)
+    rng = default_rng(1)
     truth = rng.integers(3, size=300)
     good = simulation.confusion_annotators(14, 3, 1, accuracy=0.85)
     bad = np.concatenate([simulation.spammers(3, 3, 1), simulation.adversaries(3, 3, 1)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from scipy.special import expit
 
 from neucrowd_tf.annotations import Annotations
@@ -14,7 +15,7 @@ from tests.crowds import array_of
 
 def minority(size: int = 200) -> tuple[Annotations, np.ndarray]:
     """Two annotators of six are right in nine items of ten, the others in three of ten."""
-    rng = np.random.default_rng(5)
+    rng = default_rng(5)
     truth = rng.integers(2, size=size)
     chances = array_of("0.3 0.3 0.3 0.3 0.9 0.9")
     right = rng.random((size, 6)) < chances
@@ -23,7 +24,7 @@ def minority(size: int = 200) -> tuple[Annotations, np.ndarray]:
 
 def some(truth: np.ndarray, count: int) -> np.ndarray:
     gold = np.full(len(truth), -1)
-    rows = np.random.default_rng(0).permutation(len(truth))[:count]
+    rows = default_rng(0).permutation(len(truth))[:count]
     gold[rows] = truth[rows]
     return gold
 
@@ -46,7 +47,7 @@ def test_thirty_gold_labels_overrule_a_crowd() -> None:
 
 
 def test_five_gold_labels_that_contradict_everybody_do_not() -> None:
-    rng = np.random.default_rng(1)
+    rng = default_rng(1)
     truth = rng.integers(2, size=100)
     right = rng.random((100, 5)) < 0.85
     crowd = Annotations.from_dense(np.where(right, truth[:, None], 1 - truth[:, None]))

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 from neucrowd_tf.annotations import Annotations
@@ -27,7 +28,7 @@ CLASSES = ("=cat", "dog", "owl")
 
 @pytest.fixture(scope="module")
 def fitted() -> tuple[TwoStageClassifier, np.ndarray]:
-    rng = np.random.default_rng([11, 1])
+    rng = default_rng([11, 1])
     truth = rng.integers(0, 3, 120)
     features = (np.eye(3)[truth] + 0.4 * rng.normal(size=(120, 3))).astype(np.float32)
     crowd = Annotations.from_arrays(

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 from neucrowd_tf.aggregation import DawidSkene
@@ -45,7 +46,7 @@ def simulated(seed: int, *, tasks: int, annotators: int, classes: int, each: int
             spammers(random, classes, seed),
         ]
     )
-    truth = np.random.default_rng([seed, 3]).integers(0, classes, tasks)
+    truth = default_rng([seed, 3]).integers(0, classes, tasks)
     return simulate(truth, matrices, seed, rates=each / annotators)
 
 
@@ -54,7 +55,7 @@ def believe(crowd: Annotations) -> Belief:
 
 
 def random_belief(tasks: int = 7, annotators: int = 5, classes: int = 3) -> Belief:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     probas = rng.dirichlet(np.ones(classes), tasks)
     errors = rng.dirichlet(np.ones(classes), (annotators, classes))
     errors += 2 * np.eye(classes)
@@ -124,7 +125,7 @@ def test_activelab_agrees_with_cleanlab(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_calibrated_finds_the_temperature() -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     right = rng.dirichlet(np.ones(3), 2000)
     votes = np.array([rng.multinomial(5, row) for row in right]).astype(float)
     sharp = right**3 / (right**3).sum(axis=1, keepdims=True)
@@ -237,7 +238,7 @@ def test_models_are_not_asked_and_do_not_count_as_the_crowds_accuracy() -> None:
 
 
 def test_an_annotator_without_labels_is_one_of_the_crowds_average() -> None:
-    truth = np.random.default_rng(2).integers(0, 3, 200)
+    truth = default_rng(2).integers(0, 3, 200)
     skills = np.full((12, 3), 0.7)
     skills[:3] = 1 / 3  # who guess
     crowd = simulate(truth, from_skills(skills), 2, rates=0.3)
@@ -385,7 +386,7 @@ def test_evidence_is_bayes_rule() -> None:
     crowd = crowd_of("0- 1- 2- 01")
     flat = np.tile([0.2, 0.5, 0.3], (4, 1))
     assert_allclose(with_evidence(belief.probas, evidence_of(crowd, flat)), belief.probas)
-    probas = np.random.default_rng(1).dirichlet(np.ones(3), 4)
+    probas = default_rng(1).dirichlet(np.ones(3), 4)
     scaled = calibrated(probas, crowd.vote_counts().astype(float))
     expected = [
         [belief.probas[i, c] * scaled[i, c] / scaled[:, c].mean() for c in range(3)]

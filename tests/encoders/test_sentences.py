@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.annotations import Annotations
@@ -155,7 +156,7 @@ def test_a_package_that_cannot_load_the_network(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("method", ["mv_lr", "auto"])
 def test_a_model_takes_vectors_and_predict_makes_them(tmp_path: Path, method: str, cli) -> None:
-    rng = np.random.default_rng(0)  # no two texts share a word
+    rng = default_rng(0)  # no two texts share a word
     texts = np.array(["".join(rng.choice(list("abcdefgh"), 7)) for _ in range(48)], object)
     labels = np.arange(48) % 2
     crowd = Annotations.from_dense(np.stack([labels, labels, labels ^ (np.arange(48) % 7 == 0)], 1))

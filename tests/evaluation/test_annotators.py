@@ -7,6 +7,7 @@ import io
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.annotations import Annotations, statistics
@@ -29,7 +30,7 @@ def _crowd(
     """40 annotators with six labels per instance, the first of them spammers of several kinds
     (uniform, constant, by the prior), then adversaries.
     """
-    rng = np.random.default_rng(seed)
+    rng = default_rng(seed)
     truth = rng.choice(classes, 1000, p=prior)
     skills = rng.uniform(0.7, 0.95, 40)
     skills[spammers : spammers + adversaries] = 0.05

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_array_equal
 
 from neucrowd_tf.annotations import Annotations
@@ -15,7 +16,7 @@ from neucrowd_tf.evaluation.cross_validation import concatenate
 
 
 def _dataset(seed: int = 0, rows: int = 60, truth: bool = True) -> CrowdDataset:
-    rng = np.random.default_rng(seed)
+    rng = default_rng(seed)
     labels = (np.arange(rows) % 3 == 0).astype(np.int64)
     dense = np.where(rng.random((rows, 5)) < 0.8, labels[:, None], 1 - labels[:, None])
     dense[rng.random((rows, 5)) < 0.3] = -1

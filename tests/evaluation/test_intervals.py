@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 from scipy import stats
 from sklearn import metrics as sk
@@ -24,7 +25,7 @@ def test_mean_interval_by_hand_and_by_scipy() -> None:
     assert (interval.estimate, interval.low, interval.high) == pytest.approx(
         (2.0, -0.484138, 4.484138)
     )
-    values = np.random.default_rng(0).normal(size=9)
+    values = default_rng(0).normal(size=9)
     expected = stats.ttest_1samp(values, 0).confidence_interval(0.9)
     assert mean_interval(values, 0.9).low == pytest.approx(expected.low)
     # With 5 folds the variance is 1/9 + 1/4 instead of 1/9.
@@ -46,7 +47,7 @@ def test_a_paired_interval_is_scipys_and_keeps_its_level_when_corrected() -> Non
     """Two equal methods scored by 5 x 5 cross-validation: a share of the spread is common to all
     folds of a training sample, which the plain interval mistakes for a difference.
     """
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     first, second = rng.normal(0.85, 0.03, 8), rng.normal(0.82, 0.03, 8)
     interval = paired_interval(first, second)
     expected = stats.ttest_rel(first, second).confidence_interval(0.95)
@@ -77,14 +78,14 @@ def test_a_crossed_interval_by_hand() -> None:
     half = stats.t.ppf(0.975, freedom) * np.sqrt(1 / 12)
     assert_allclose([interval.estimate, interval.low, interval.high], [0.5, 0.5 - half, 0.5 + half])
     # One seed is Student's interval over instances.
-    values = np.random.default_rng(0).normal(size=(1, 40))
+    values = default_rng(0).normal(size=(1, 40))
     expected = stats.ttest_1samp(values[0], 0.0).confidence_interval(0.95)
     interval = crossed_interval(values)
     assert_allclose([interval.low, interval.high], [expected.low, expected.high])
 
 
 def _predictions(classes: int, size: int = 60) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(classes)
+    rng = default_rng(classes)
     truth = rng.permutation(np.arange(size) % classes)
     scores = rng.dirichlet(np.ones(classes), size) + 0.3 * np.eye(classes)[truth]
     return truth, scores / scores.sum(axis=1, keepdims=True)
@@ -147,7 +148,7 @@ def test_intervals_of_metrics() -> None:
     expected = [(centre - half) / (1 + z**2 / 200), (centre + half) / (1 + z**2 / 200)]
     assert [intervals["accuracy"].low, intervals["accuracy"].high] == pytest.approx(expected)
     # Mann-Whitney: the interval of AUC is close to a bootstrap's.
-    rng = np.random.default_rng(3)
+    rng = default_rng(3)
     rows = rng.integers(0, 200, (400, 200))
     drawn = [sk.roc_auc_score(truth[row], scores[row, 1]) for row in rows]
     low, high = np.quantile(drawn, [0.025, 0.975])

@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from sklearn import metrics as sk
 
 from neucrowd_tf.errors import DataError
@@ -18,7 +19,7 @@ SCORES = array_of("0.9 0.1; 0.4 0.6; 0.2 0.8; 0.7 0.3")
 
 
 def _random(seed: int, rows: int, classes: int) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
+    rng = default_rng(seed)
     return rng.integers(0, classes, rows), rng.dirichlet(np.ones(classes), rows)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 from neucrowd_tf.annotations import Annotations
@@ -33,7 +34,7 @@ def test_expected_metrics_by_hand() -> None:
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_with_certain_beliefs_they_are_the_metrics(classes: int) -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     truth = rng.integers(0, classes, 200)
     predictions = rng.dirichlet(np.ones(classes), 200)
     certain = classification_metrics(truth, predictions)
@@ -43,7 +44,7 @@ def test_with_certain_beliefs_they_are_the_metrics(classes: int) -> None:
 
 def test_labels_that_say_nothing_leave_the_predictions_as_they_are() -> None:
     """With the same likelihood of all classes, t = 1 and b = 0."""
-    predictions = np.random.default_rng(0).dirichlet(np.ones(3), 50)
+    predictions = default_rng(0).dirichlet(np.ones(3), 50)
     result = scaled_predictions(np.ones((50, 3)), predictions)
     assert_allclose(np.exp(result), predictions, atol=1e-5)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.nn.embedding_networks import build_encoder
@@ -23,7 +24,7 @@ def test_layers_equal_a_naive_forward_pass() -> None:
     model = build_encoder(
         DenseEncoder(hidden_units=(4, 3), dropout=0.5, l2=0.0, activation="tanh"), 5, seed=2
     )
-    x = np.random.default_rng(0).normal(size=(7, 5)).astype(np.float32)
+    x = default_rng(0).normal(size=(7, 5)).astype(np.float32)
     k0, b0, k1, b1 = (np.asarray(w) for w in model.get_weights() if w.dtype == np.float32)
     assert_allclose(
         model(x, training=False), np.tanh(np.tanh(x @ k0 + b0) @ k1 + b1), rtol=1e-4, atol=1e-6

@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.nn.losses import (
@@ -29,7 +30,7 @@ each_loss = pytest.mark.parametrize("loss", BATCH_LOSSES)
 
 
 def batch(seed: int = 0, size: int = 12, classes: int = 3) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
+    rng = default_rng(seed)
     return rng.integers(0, classes, size), rng.normal(size=(size, 4)).astype(np.float32)
 
 
@@ -136,8 +137,8 @@ def test_columns_of_labels_and_unknown_batch_sizes(loss) -> None:
 # ----------------------------------------------------------------- what breaks careless ones
 
 HARD = {
-    "one class": (np.zeros(4, int), np.random.default_rng(0).normal(size=(4, 3))),
-    "one of each class": (np.arange(4), np.random.default_rng(0).normal(size=(4, 3))),
+    "one class": (np.zeros(4, int), default_rng(0).normal(size=(4, 3))),
+    "one of each class": (np.arange(4), default_rng(0).normal(size=(4, 3))),
     "one example": (np.zeros(1, int), np.ones((1, 3))),
     "all coincide": (array_of("0 0 1 1"), np.ones((4, 3))),
     "positives coincide": (array_of("0 0 1 1"), array_of("1.0 1 1; 1 1 1; 5 5 5; 6 6 6")),
@@ -179,7 +180,7 @@ def test_labels_that_would_broadcast_are_an_error() -> None:
 
 @pytest.mark.parametrize("name", ["center", "lifted"])
 def test_trains_and_reloads_in_a_plain_keras_model(name: str, tmp_path) -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     labels = np.arange(60) % 3
     x = (np.eye(3, 5)[labels] * 2 + rng.normal(size=(60, 5))).astype(np.float32)
     layers: list[Any] = [

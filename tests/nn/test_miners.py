@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_array_equal
 
 from neucrowd_tf.nn.miners import flat_labels, pair_masks, semihard_negatives
@@ -35,7 +36,7 @@ def test_labels_of_other_shapes() -> None:
 
 
 def test_semihard_with_ties_equals_the_definition() -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     labels = rng.integers(0, 3, 40)
     points = np.round(rng.normal(size=(40, 2)))  # many examples coincide, many distances are equal
     distances = np.linalg.norm(points[:, None] - points[None, :], axis=-1).astype(np.float32)

@@ -2,6 +2,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.nn.embedding_networks import make_optimizer
@@ -21,14 +22,14 @@ def stepped(optimizer, start):
     variables = [keras.Variable(value) for value in start]
     optimizer.build(variables)
     step = tf.function(lambda *gradients: optimizer.apply(list(gradients), variables))
-    draw = np.random.default_rng(4)
+    draw = default_rng(4)
     for _ in range(20):
         step(*(tf.constant(draw.normal(size=value.shape), tf.float32) for value in start))
     return [variable.numpy() for variable in (*variables, *optimizer.variables)]
 
 
 def test_it_steps_as_keras_adam_does():
-    rng = np.random.default_rng(3)
+    rng = default_rng(3)
     start = [rng.normal(size=shape).astype(np.float32) for shape in ((4, 3), (5,))]
     result, wanted = (stepped(kind(0.01), start) for kind in (FusedAdam, keras.optimizers.Adam))
     for mine, theirs in zip(result, wanted, strict=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.random import default_rng
 
 from neucrowd_tf.nn.similarity import cosine_similarity, euclidean_similarity, similarity
 from neucrowd_tf.nn.tuplet_loss import tuplet_log_likelihood
@@ -31,7 +32,7 @@ def test_by_hand() -> None:
 
 
 def test_naive_loop() -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     scores, weights = rng.normal(size=(6, 4)), rng.random((6, 4))
     for inside in (True, False):
         result = np.asarray(tuplet_log_likelihood(scores, weights, eta=3.0, weight_inside=inside))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.annotations import Annotations
@@ -73,7 +74,7 @@ def test_the_released_loss_penalty_and_decay_equal_a_naive_loop() -> None:
 
 @pytest.mark.parametrize("multiplier", ["mean", 0.7])
 def test_the_released_reward_has_a_multiplier_for_each_sum(multiplier) -> None:
-    game, rng = game_with("released_reward", multiplier=multiplier), np.random.default_rng(2)
+    game, rng = game_with("released_reward", multiplier=multiplier), default_rng(2)
     rows, labels = np.array([3, 11, 40]), rng.integers(0, C, (3, R)).astype(np.int32)
     latent = rng.dirichlet(np.ones(C), size=3).astype(np.float32)
     inputs = tf.gather(game.crowd.features, rows), game.crowd.identities
@@ -124,7 +125,7 @@ def test_batches_divide_the_instances_and_their_annotations() -> None:
 
 
 def test_the_released_networks_equal_naive_loops() -> None:
-    game, rng = game_with("released_networks", embedding_size=6), np.random.default_rng(3)
+    game, rng = game_with("released_networks", embedding_size=6), default_rng(3)
     generator, discriminator, auxiliary = game.generator, game.discriminator, game.auxiliary
     generator.drop.rate = discriminator.drop.rate = 0.0
     x, annotators = rng.normal(size=(7, D)).astype(np.float32), np.eye(R, dtype=np.float32)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf import DASC, CrowdLayer, Run
@@ -30,7 +31,7 @@ def crowd():
     """Features, labels of four annotators, the truth, and the features as a shuffled dataset."""
     x, dense, truth = blobs(90, 3, apart=4.0, annotators=4)
     x += 2.0
-    order = np.random.default_rng(1).permutation(90)
+    order = default_rng(1).permutation(90)
     return x, dense, truth, tf.data.Dataset.from_tensor_slices((x[order], order))
 
 

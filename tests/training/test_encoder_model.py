@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 from neucrowd_tf.nn.embedding_networks import build_encoder
@@ -27,7 +28,7 @@ class Pull(EncoderModel):
 
 
 def test_rows_embedded_once_or_all_give_the_same() -> None:
-    x = np.random.default_rng(0).normal(size=(9, 4)).astype(np.float32)
+    x = default_rng(0).normal(size=(9, 4)).astype(np.float32)
     model = Pull(build_encoder(DenseEncoder(hidden_units=(3,), dropout=0.0, l2=0.0), 4, seed=1), x)
     for rows in (
         array_of("2 2; 5 0"),

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
@@ -48,7 +49,7 @@ class Centroids(CrowdEstimator):
 
 
 def crowd(names: tuple[Any, ...] = ("cat", "dog")) -> tuple[np.ndarray, Annotations, np.ndarray]:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     y = rng.integers(0, len(names), 60)
     x = rng.normal(size=(60, 3)) + 4 * y[:, None]
     labels = np.where(

@@ -8,6 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare import registry
@@ -18,7 +19,7 @@ from neucrowd_tf.nn.embedding_networks import make_optimizer
 from neucrowd_tf.training.networks import BASES, configuration
 from neucrowd_tf.training.run import Run
 
-X = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
+X = default_rng(0).normal(size=(40, 3)).astype(np.float32)
 CROWD = Annotations.from_dense((X[:, :2] > 0).astype(int))
 COSINE = {"class_name": "CosineDecay", "config": {"initial_learning_rate": 0.1, "decay_steps": 9}}
 

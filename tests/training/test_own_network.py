@@ -8,6 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf import CrowdLayer, Ensemble, NeuCrowd, Run, load
@@ -22,7 +23,7 @@ from neucrowd_tf.training.networks import BASES, configuration
 from neucrowd_tf.training.validation import validation_figures
 from tests.crowds import array_of
 
-RNG = np.random.default_rng(0)
+RNG = default_rng(0)
 TRUTH = RNG.integers(2, size=60)
 X = (RNG.normal(size=(60, 3)) + 2 * TRUTH[:, None]).astype(np.float32)
 ANSWERS = np.where(RNG.random((60, 4)) < 0.8, TRUTH[:, None], 1 - TRUTH[:, None])
@@ -298,7 +299,7 @@ def test_a_layer_that_keras_does_not_know_is_named_before_anything_is_replaced(
 
 
 def test_images_have_their_channels_last_whatever_keras_says() -> None:
-    images = np.random.default_rng(0).random((40, 8, 8, 3)).astype(np.float32)
+    images = default_rng(0).random((40, 8, 8, 3)).astype(np.float32)
     crowd = ANSWERS[:40]
     fits = []
     for order in ("channels_last", "channels_first"):

@@ -11,6 +11,7 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare import registry
@@ -140,7 +141,7 @@ def layers_of(activation: str, units: int = 3) -> Any:
 
 def network(activation: str = "relu", seed: int = 0) -> keras.Model:
     model = layers_of(activation)((2,), 2)
-    rng = np.random.default_rng(seed)
+    rng = default_rng(seed)
     for variable in model.variables:
         variable.assign(rng.normal(size=variable.shape))
     return model
@@ -259,7 +260,7 @@ def test_other_first_weights_of_an_encoder_are_another_fit(tmp_path: Path) -> No
     probabilities = []
     for seed in (0, 1):
         encoder = keras.Sequential([keras.Input((6,)), keras.layers.Dense(3)])
-        encoder.layers[0].kernel.assign(np.random.default_rng(seed).normal(size=(6, 3)))
+        encoder.layers[0].kernel.assign(default_rng(seed).normal(size=(6, 3)))
         model = registry.method("rll").make(
             encoder=encoder, pretrained=True, epochs=1, steps_per_epoch=1
         )

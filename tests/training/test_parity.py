@@ -13,6 +13,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf import CrowdLayer, NeuCrowd
@@ -25,7 +26,7 @@ from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.state import model_variables, read_variables, reinitialise
 
 opt, cb = keras.optimizers, keras.callbacks
-RNG = np.random.default_rng(0)
+RNG = default_rng(0)
 X = RNG.normal(size=(24, 3)).astype(np.float32)
 Y = (X[:, :1] > 0).astype(np.float32)
 CROWD = np.where(RNG.random((24, 3)) < 0.8, Y > 0, Y == 0).astype(int)

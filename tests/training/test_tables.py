@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import tensorflow as tf
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
@@ -31,7 +32,7 @@ ROWS = 60
 
 def tables(seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame, np.ndarray]:
     """Returns features with the tasks as index, a label in each row, and the truth."""
-    rng = np.random.default_rng(seed)
+    rng = default_rng(seed)
     truth = rng.permutation(np.arange(ROWS) % 2)
     x = rng.normal(size=(ROWS, 3)) + 3 * truth[:, None] * [1, -1, 0]
     labels = np.where(rng.random((ROWS, 4)) < 0.85, truth[:, None], 1 - truth[:, None])

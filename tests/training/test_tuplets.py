@@ -7,6 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.errors import DataError
@@ -69,7 +70,7 @@ def test_numbers_at_the_ends_of_the_line() -> None:
 
 @pytest.mark.parametrize("num_classes", [2, 4])
 def test_against_naive_loop(num_classes: int) -> None:
-    rng = np.random.default_rng(3)
+    rng = default_rng(3)
     labels = rng.integers(0, num_classes, 30)
     weights = rng.uniform(0.1, 1.0, 30)
     index = TupletIndex(labels, negatives=3)
@@ -79,7 +80,7 @@ def test_against_naive_loop(num_classes: int) -> None:
 
 
 def test_no_instance_twice_and_weights_are_frequencies() -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     labels = rng.integers(0, 3, 40)
     weights = rng.uniform(0.1, 1.0, 40)
     weights[3] = 0.0
@@ -108,7 +109,7 @@ def test_weights_that_leave_too_few_are_evened_out() -> None:
     weights = array_of("1.0 0.0 0.0 0.0 1.0")
     running = index.cumulative(weights)
     assert (np.diff(running) > 0).sum() == 5
-    tuplets, _ = draw(index, np.random.default_rng(0).uniform(size=(50, 4)), weights)
+    tuplets, _ = draw(index, default_rng(0).uniform(size=(50, 4)), weights)
     assert (np.diff(np.sort(tuplets, axis=1), axis=1) > 0).all()
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.random import default_rng
 
 import neucrowd_tf.methods.two_stage.labels_first  # noqa: F401 - registers ds_lr
 from neucrowd_tf.annotations import Annotations
@@ -53,7 +54,7 @@ def _write(path: Path, rows: list[list[str]]) -> None:
 @pytest.fixture
 def table(tmp_path: Path) -> tuple[list[str], list[str]]:
     """Writes the pair of files and returns the flags that name them, and the tasks."""
-    rng = np.random.default_rng([22, 1])
+    rng = default_rng([22, 1])
     tasks = [*SAFE, *(f"t{i}" for i in range(60))]
     truth = np.arange(len(tasks)) % len(CLASSES)
     features = np.eye(len(CLASSES))[truth] + 0.3 * rng.normal(size=(len(tasks), len(CLASSES)))

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 from tests.processes import python
@@ -64,7 +65,7 @@ def rows(folder: Path) -> list[list[Any]]:
 def same_export(first: Path, second: Path) -> None:
     import tensorflow as tf
 
-    x = np.random.default_rng(0).normal(size=(5, 30)).astype(np.float32)
+    x = default_rng(0).normal(size=(5, 30)).astype(np.float32)
     one, two = (
         tf.saved_model.load(str(folder / "saved_model")).signatures["serving_default"](features=x)
         for folder in (first, second)

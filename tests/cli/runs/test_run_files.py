@@ -8,6 +8,7 @@ import types
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.annotations import Annotations
@@ -32,7 +33,7 @@ def test_predictions() -> None:
 
 
 def test_nine_digits_give_float32_back() -> None:
-    p = np.random.default_rng(0).random(1000, dtype=np.float32)
+    p = default_rng(0).random(1000, dtype=np.float32)
     proba = np.stack([1 - p, p], axis=1)
     codes = np.zeros(1000, dtype=int)
     text = predictions_csv(np.arange(1000), codes, codes, proba, np.array([0, 1]))

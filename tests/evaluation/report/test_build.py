@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset
@@ -117,7 +118,7 @@ def test_who_shares_no_instance_with_anybody_is_not_accused() -> None:
 
 
 def test_gold_labels_are_kept_and_scales_have_weights() -> None:
-    rng = np.random.default_rng(3)
+    rng = default_rng(3)
     truth = rng.integers(0, 3, 80)
     dense = np.clip(truth[:, None] + rng.choice([-1, 0, 0, 0, 1], (80, 4)), 0, 2)
     crowd = Annotations.from_dense(dense, class_names=[1, 2, 4])
@@ -152,7 +153,7 @@ def test_hostile_names(hostile: Annotations) -> None:
 
 
 def test_many_annotators_and_classes_stay_small() -> None:
-    rng = np.random.default_rng([7, 5])
+    rng = default_rng([7, 5])
     size, annotators, classes = 2000, 600, 40
     instances = np.repeat(np.arange(size), 5)
     workers = np.concatenate([rng.choice(annotators, 5, replace=False) for _ in range(size)])

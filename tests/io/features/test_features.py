@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_array_equal
 
 from neucrowd_tf.errors import DataError, UsageError
@@ -119,7 +120,7 @@ def test_npy_has_a_row_per_item(tmp_path: Path) -> None:
 
 def test_large_tables_are_read_by_pandas(tmp_path: Path) -> None:
     """The reader of rows, which reads columns of numbers and words, gives the same numbers."""
-    rows = np.random.default_rng(0).normal(size=(2_000, 50)).round(6)
+    rows = default_rng(0).normal(size=(2_000, 50)).round(6)
     frame = pd.DataFrame(rows, columns=[f"x{i}" for i in range(50)])
     frame.insert(0, "task", np.arange(len(frame)))
     frame.to_csv(tmp_path / "f.csv", index=False)

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import threadpoolctl
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.aggregation.ordinal import OrdinalConsensus
@@ -45,7 +46,7 @@ def _crowd(
     """Three good annotators and `spam` who always give class 1, so that the majority vote leans to
     it.
     """
-    rng = np.random.default_rng([21, seed])
+    rng = default_rng([21, seed])
     truth = rng.integers(0, 2, size)
     features = (np.eye(2)[truth] * 1.5 + rng.normal(size=(size, 2))).astype(np.float32)
     good = simulation.from_skills(np.full((3, 2), 0.95))
@@ -250,7 +251,7 @@ def test_small_and_odd_data() -> None:
 def test_a_model_that_learns_nothing_is_not_to_be_used() -> None:
     """Features of noise: no better than the most frequent class, and the text says so."""
     _, crowd, _ = _crowd(spam=0)
-    features = np.random.default_rng(5).normal(size=(160, 2)).astype(np.float32)
+    features = default_rng(5).normal(size=(160, 2)).astype(np.float32)
     recommended = Auto(("mv_lr",)).fit(features, crowd).recommendation_
     assert recommended["better_than_commonest_class"] is False
     assert "do not use this model" in recommended["text"]
@@ -354,7 +355,7 @@ def test_texts_are_sparse_for_regressions_and_reduced_for_networks(tmp_path: Pat
 
 
 def test_ordered_classes_are_inferred_and_judged_as_such() -> None:
-    rng = np.random.default_rng(5)
+    rng = default_rng(5)
     truth = rng.integers(0, 4, 160)
     seen = truth[:, None] + rng.normal(0, 0.8, (160, 5)) + array_of("0.8 -0.8 0 0 0")
     crowd = Annotations.from_dense(np.clip(np.rint(seen), 0, 3).astype(int))

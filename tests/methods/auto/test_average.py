@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 from neucrowd_tf.annotations import Annotations, simulation
@@ -15,7 +16,7 @@ from neucrowd_tf.saving.loading import load
 
 
 def _table(size: int = 60) -> tuple[np.ndarray, Annotations]:
-    rng = np.random.default_rng([61, 0])
+    rng = default_rng([61, 0])
     truth = rng.integers(0, 3, size)
     features = (2 * np.eye(3)[truth] + rng.normal(size=(size, 3))).astype(np.float32)
     matrices = simulation.from_skills(np.full((4, 3), 0.8))

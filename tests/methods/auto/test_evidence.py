@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 from neucrowd_tf.annotations import Annotations, simulation
@@ -14,13 +15,13 @@ from tests.crowds import array_of
 
 
 def _crowd(size: int) -> Annotations:
-    truth = np.random.default_rng([61, 0]).integers(0, 3, size)
+    truth = default_rng([61, 0]).integers(0, 3, size)
     return simulation.simulate(truth, simulation.from_skills(np.full((4, 3), 0.8)), 0)
 
 
 def test_a_label_s_likelihood_against_a_loop() -> None:
     crowd = _crowd(30)
-    rng = np.random.default_rng([61, 1])
+    rng = default_rng([61, 1])
     predicted = rng.dirichlet(np.ones(3), 30)
     evidence = Evidence.of(crowd, crowd.vote_counts().argmax(axis=1), 0)
     logs = []
@@ -53,7 +54,7 @@ def test_predictions_tell_how_often_the_consensus_is_wrong() -> None:
     """Two labels an instance, each right in two of three cases, and so is their consensus; labels
     alone think better of it. Predictions that are right in 95 of 100 cases tell it.
     """
-    rng = np.random.default_rng(3)
+    rng = default_rng(3)
     truth = rng.integers(0, 3, 600)
     skills = simulation.from_skills(np.full((6, 3), 2 / 3))
     crowd = simulation.simulate(truth, skills, 3, rates=1 / 3)
@@ -81,7 +82,7 @@ def test_two_members_by_hand() -> None:
 
 
 def test_known_labels_and_the_crowd_weigh() -> None:
-    rng = np.random.default_rng(5)
+    rng = default_rng(5)
     truth = rng.integers(0, 2, 400)
     crowd = simulation.simulate(truth, simulation.from_skills(np.full((5, 2), 0.7)), 5, rates=0.6)
     consensus = crowd.vote_counts().argmax(axis=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from neucrowd_tf.annotations import Annotations
 
@@ -11,7 +12,7 @@ from neucrowd_tf.annotations import Annotations
 @pytest.fixture(scope="session")
 def crowd():
     """Features `[120, 5]`, truth and annotations; annotator 0 swaps the first two classes."""
-    rng = np.random.default_rng([0, 1])
+    rng = default_rng([0, 1])
     truth = rng.integers(3, size=120)
     features = rng.normal(size=(120, 5)).astype(np.float32)
     features[np.arange(120), truth] += 4.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 from neucrowd_tf.methods.crowd_layers.anno_reg import AnnoReg, ConfusionHead
@@ -24,7 +25,7 @@ def test_trace_weight_is_in_the_loss(crowd):
 
 
 def test_anno_reg_rows_are_distributions():
-    rng = np.random.default_rng(2)
+    rng = default_rng(2)
     p = softmax(rng.normal(size=(6, 3))).astype(np.float32)
     head = ConfusionHead(2, trace_weight=0.5)
     head(p)

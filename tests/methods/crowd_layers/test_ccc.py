@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.annotations import Annotations
@@ -64,7 +65,7 @@ def test_corrections_against_finite_differences():
     import keras
     import tensorflow as tf
 
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     x = rng.normal(size=(6, 2)).astype(np.float32)
     dense = rng.integers(-1, 2, size=(6, 3))
     dense[:, 0] = rng.integers(2, size=6)
@@ -105,7 +106,7 @@ def test_corrections_against_finite_differences():
 
 
 def test_head_against_loop():
-    rng = np.random.default_rng(1)
+    rng = default_rng(1)
     p, q = (softmax(rng.normal(size=(4, 3))).astype(np.float32) for _ in range(2))
     head = CoupledHead(2)
     result = np.exp(head([p, q]))

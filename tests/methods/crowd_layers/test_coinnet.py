@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.random import default_rng
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.methods.crowd_layers.coinnet import COINNet
 
-RNG = np.random.default_rng(0)
+RNG = default_rng(0)
 
 
 def test_a_fit_with_more_annotations_has_a_shift_for_each():
@@ -22,7 +23,7 @@ def test_a_fit_with_more_annotations_has_a_shift_for_each():
 
 
 def test_outliers_have_the_shifts():
-    rng = np.random.default_rng(2)
+    rng = default_rng(2)
     truth = np.repeat([0, 1], 60)
     features = (rng.normal(size=(120, 2)) + 4.0 * np.eye(2)[truth]).astype(np.float32)
     dense = np.repeat(truth[:, None], 4, axis=1)

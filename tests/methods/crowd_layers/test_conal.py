@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 from neucrowd_tf.methods.crowd_layers.conal import ConalHead
@@ -12,11 +13,11 @@ from tests.crowds import array_of, randomised, softmax
 
 @pytest.fixture
 def p():
-    return softmax(np.random.default_rng(0).normal(size=(5, 3))).astype(np.float32)
+    return softmax(default_rng(0).normal(size=(5, 3))).astype(np.float32)
 
 
 def test_conal_against_loop(p):
-    x = np.random.default_rng(3).normal(size=(5, 4)).astype(np.float32)
+    x = default_rng(3).normal(size=(5, 4)).astype(np.float32)
     head = ConalHead(2, embedding_size=3)
     head([p, x])
     randomised(head)
@@ -35,7 +36,7 @@ def test_conal_against_loop(p):
 
 
 def test_cells_of_a_head_of_two_inputs(p):
-    x = np.random.default_rng(5).normal(size=(5, 2)).astype(np.float32)
+    x = default_rng(5).normal(size=(5, 2)).astype(np.float32)
     head = ConalHead(4, 2)
     head([p, x])
     randomised(head)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from neucrowd_tf.methods.crowd_layers.crowdar import ReliabilityHead
 from tests.crowds import randomised, softmax
 
-RNG = np.random.default_rng(0)
+RNG = default_rng(0)
 
 
 def sigmoid(x):

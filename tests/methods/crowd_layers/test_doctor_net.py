@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 from neucrowd_tf.annotations import Annotations
@@ -18,7 +19,7 @@ SMALL = {**SMALL_LAYER, "weight_learning_rate": 0.1}
 @pytest.fixture(scope="module")
 def crowd():
     """Four annotators who are right, and one who answers at random."""
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     truth = rng.integers(3, size=120)
     features = rng.normal(size=(120, 5)).astype(np.float32)
     features[np.arange(120), truth] += 4.0
@@ -119,7 +120,7 @@ def test_user_base_is_cut_before_its_last_layer(crowd, kind):
 
 
 def test_doctor_heads_against_loop():
-    rng = np.random.default_rng(3)
+    rng = default_rng(3)
     x = rng.normal(size=(4, 5)).astype(np.float32)
     doctors = DoctorHeads(3, 2, l2=0.1, seed=7)
     out = np.asarray(doctors(x))

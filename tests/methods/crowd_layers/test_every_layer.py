@@ -6,6 +6,7 @@ import functools
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from baselines.ds_mixup import DawidSkeneMixup
 from neucrowd_tf.annotations import Annotations
@@ -37,7 +38,7 @@ METHODS = (
 @pytest.fixture(scope="module")
 def spammed():
     """Three fair annotators and one who answers at random."""
-    rng = np.random.default_rng(1)
+    rng = default_rng(1)
     truth = rng.integers(3, size=240)
     features = (rng.normal(size=(240, 4)) + 3.0 * np.eye(3, 4)[truth]).astype(np.float32)
     fair = np.where(rng.random((240, 3)) < 0.85, truth[:, None], rng.integers(3, size=(240, 3)))

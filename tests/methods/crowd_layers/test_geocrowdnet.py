@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.methods.crowd_layers.geocrowdnet import (
@@ -45,7 +46,7 @@ def test_volume_and_its_gradient_compile_with_xla():
 
 
 def test_volume_of_matrices_against_loop_and_order():
-    p = softmax(np.random.default_rng(0).normal(size=(5, 3))).astype(np.float32)
+    p = softmax(default_rng(0).normal(size=(5, 3))).astype(np.float32)
     head = GeoCrowdNetHead(3, "W", weight=0.1)
     head(p)
     randomised(head)

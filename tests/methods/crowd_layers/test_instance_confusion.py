@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 from neucrowd_tf.methods.crowd_layers.annot_mix import AnnotMixHead
 from neucrowd_tf.methods.crowd_layers.madl import MaDLHead
 from tests.crowds import softmax
 
-RNG = np.random.default_rng(0)
+RNG = default_rng(0)
 HEADS = {"annot_mix": AnnotMixHead, "madl": MaDLHead}
 
 
@@ -32,7 +33,7 @@ def test_instance_confusion_against_loop(kind):
     h = RNG.normal(size=(3, 4)).astype(np.float32)
     head = HEADS[kind](2, 2, 3)
     head([p, h])
-    rng = np.random.default_rng(2)
+    rng = default_rng(2)
     for weight in head.trainable_weights:
         weight.assign(rng.normal(size=weight.shape) * 0.3)
     dense = lambda layer, x: x @ np.asarray(layer.kernel) + np.asarray(layer.bias)  # noqa: E731

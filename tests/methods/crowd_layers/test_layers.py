@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 from tests.crowds import array_of
@@ -33,7 +34,7 @@ def test_anyones_model_trains_and_is_saved(parts, tmp_path, name):
     import tensorflow as tf
 
     keras.utils.set_random_seed(0)
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     truth = rng.integers(3, size=48)
     x = (rng.normal(size=(48, 3)) + 3 * np.eye(3)[truth]).astype(np.float32)
     y = np.repeat(truth[:, None], 4, axis=1)
@@ -91,7 +92,7 @@ def test_penalties_with_mixed_precision(parts, name):
     try:
         model, _ = model_with_head(name)
         model.compile(optimizer="sgd", loss=parts.AnnotationLoss(), run_eagerly=True)
-        rng = np.random.default_rng(0)
+        rng = default_rng(0)
         model.fit(rng.normal(size=(8, 3)), rng.integers(-1, 3, size=(8, 4)), verbose=0)
         assert model.losses and all(loss.dtype == "float32" for loss in model.losses)
     finally:

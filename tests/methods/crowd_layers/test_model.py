@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.random import default_rng
+from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.methods.crowd_layers.anno_reg import AnnoReg
@@ -26,7 +28,7 @@ def test_positions_cover_each_epoch():
     assert second.tolist() == expected.numpy().tolist()
     draw_seeds, numbers = np.array([seeds for seeds, _ in elements]).T
     assert draw_seeds.tolist() == [5, 5, 5, 5] and numbers.tolist() == [4, 9, 14, 19]
-    np.testing.assert_array_equal(next(iter(batches.make(3, 5)))[1].numpy(), elements[3][1])
+    assert_array_equal(next(iter(batches.make(3, 5)))[1].numpy(), elements[3][1])
     assert batches.make(0, 5) is batches.make(0, 6), "one pipeline for all rounds"
     assert (
         np.concatenate([b.numpy() for _, b in batches.make(0, 6).take(2)]).tolist()
@@ -58,7 +60,7 @@ def test_loss_against_loop(crowd):
         taken = np.asarray(trained.features)[rows]  # standardised, which happens once a fit
         total, size = trained.batch_loss(rows, taken)
     mean, scale = features.mean(axis=0), features.std(axis=0)
-    np.testing.assert_allclose(taken, ((features - mean) / scale)[rows], rtol=1e-3, atol=1e-5)
+    assert_allclose(taken, ((features - mean) / scale)[rows], rtol=1e-3, atol=1e-5)
     counts = np.bincount(annotations.labels)
     answers, dense = model.predict_annotators(features), annotations.to_dense()
     expected, weights = 0.0, 0.0
@@ -75,7 +77,7 @@ def test_loss_against_loop(crowd):
 @pytest.fixture
 def wide():
     """Three labels an instance by 150 annotators: few of the cells, all in one class or another."""
-    rng = np.random.default_rng(3)
+    rng = default_rng(3)
     truth = rng.integers(2, size=60)
     features = rng.normal(size=(60, 3)).astype(np.float32)
     features[np.arange(60), truth] += 3.0
@@ -106,7 +108,7 @@ def test_single_annotations_train_as_the_matrix_does(wide, kind, imbalance, monk
     with model.reused():
         dense = model.fit(features, annotations).predict_annotators(features)
         assert not model.network.model.few_cells
-    np.testing.assert_allclose(sparse, dense, atol=1e-5)
+    assert_allclose(sparse, dense, atol=1e-5)
 
 
 def test_fits_of_other_numbers_of_annotations_and_instances_share_a_network(wide, monkeypatch):
@@ -127,16 +129,16 @@ def test_fits_of_other_numbers_of_annotations_and_instances_share_a_network(wide
         half = model.fit(features[piece], fewer[piece]).predict_proba(features)
         assert model.network is network and len(traced) == before
     afresh = model.fit(features[piece], fewer[piece]).predict_proba(features)
-    np.testing.assert_array_equal(half, afresh)
+    assert_array_equal(half, afresh)
 
 
 def test_augmentation_is_a_function_of_the_seed(monkeypatch):
     from neucrowd_tf.methods.crowd_layers.common import mixing
 
     crop_and_flip = mixing.crop_and_flip
-    images = np.random.default_rng(0).normal(size=(6, 8, 8, 3)).astype(np.float32)
+    images = default_rng(0).normal(size=(6, 8, 8, 3)).astype(np.float32)
     one, two = np.asarray(crop_and_flip(images, [1, 2])), np.asarray(crop_and_flip(images, [1, 3]))
-    np.testing.assert_array_equal(one, np.asarray(crop_and_flip(images, [1, 2])))
+    assert_array_equal(one, np.asarray(crop_and_flip(images, [1, 2])))
     assert one.shape == images.shape and not np.array_equal(one, two)
     # Without room to shift, each image is itself or its mirror image.
     monkeypatch.setattr(mixing, "PADDING", 0)
@@ -146,7 +148,7 @@ def test_augmentation_is_a_function_of_the_seed(monkeypatch):
 
 @pytest.fixture(scope="module")
 def images():
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     truth = rng.integers(2, size=24)
     pixels = rng.integers(0, 60, size=(24, 16, 16, 3)).astype(np.float32)
     pixels[truth == 1, 4:12] += 150
@@ -164,7 +166,7 @@ def test_small_cnn(images):
         assert model.predict_annotators(pixels).shape == (24, 3, 2)
         assert (model.predict(pixels) == truth).mean() >= 0.75
         again = model.fit(pixels, annotations)
-    np.testing.assert_array_equal(again.predict_proba(pixels), proba)
+    assert_array_equal(again.predict_proba(pixels), proba)
 
 
 def test_resnet18_has_its_sizes():

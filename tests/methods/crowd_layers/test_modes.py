@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 from neucrowd_tf import layers
 from tests.crowds import array_of
 from tests.methods.crowd_layers.heads import HEADS, PAIRS, model_with_head
 
-RNG = np.random.default_rng(0)
+RNG = default_rng(0)
 X = RNG.normal(size=(8, 3, 3)).astype(np.float32)
 Y = RNG.integers(-1, 3, size=(8, 3, 4))
 FLAT_X = X.reshape(24, 3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 from neucrowd_tf.methods.crowd_layers.unionnet import UnionHead
@@ -12,7 +13,7 @@ from tests.crowds import randomised, softmax
 
 @pytest.mark.parametrize("variant", ["A", "B"])
 def test_union_against_loop(variant):
-    p = softmax(np.random.default_rng(0).normal(size=(5, 3))).astype(np.float32)
+    p = softmax(default_rng(0).normal(size=(5, 3))).astype(np.float32)
     head = UnionHead(2, variant)
     head(p)
     randomised(head)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.methods.crowding import CrowdInG
@@ -18,7 +19,7 @@ def make_crowd(seed: int = 0) -> tuple[np.ndarray, Annotations, np.ndarray]:
     """Three classes around three points; annotator 4 labels nearly everything, the others about a
     quarter, 80 % right.
     """
-    rng = np.random.default_rng(seed)
+    rng = default_rng(seed)
     truth = np.arange(N) % C
     features = (2.5 * np.eye(C, D)[truth] + rng.normal(size=(N, D))).astype(np.float32)
     dense = np.where(rng.random((N, R)) < 0.8, truth[:, None], rng.integers(0, C, (N, R)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from sklearn.base import BaseEstimator
 
 from neucrowd_tf.annotations import Annotations
@@ -15,7 +16,7 @@ def crowd():
     """Features `[90, 4]`, truth and annotations by 8 annotators: classes 0, 1, 2 with 60, 20 and 10
     instances.
     """
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     truth = np.repeat([0, 1, 2], [60, 20, 10])
     features = rng.normal(size=(90, 4)).astype(np.float32)
     features[np.arange(90), truth] += 4.0

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.methods.dasc.quotas import (
@@ -49,7 +50,7 @@ def test_several_labels_in_one_cell_are_no_generated_ones():
     crowd = Annotations([0, 0, 1], [0, 0, 1], [1, 0, 1], duplicates="all")
     labels = array_of("0 0; 0 1", np.int8)
     # Empty cells: (0, 1) and (1, 0), both predicted as class 0.
-    np.testing.assert_array_equal(generated_counts(labels, crowd.cells(), 2), [2, 0])
+    assert_array_equal(generated_counts(labels, crowd.cells(), 2), [2, 0])
 
 
 def test_a_lost_class_is_filled_where_the_crowd_agrees_on_it():
@@ -60,6 +61,6 @@ def test_a_lost_class_is_filled_where_the_crowd_agrees_on_it():
     entropies = np.full((4, 3), 0.1, np.float32)
     arguments = (labels, entropies, crowd.cells(), crowd.vote_counts())
     assert fill_lost_classes(*arguments) == [2]
-    np.testing.assert_array_equal(labels, array_of("0 0 0; 2 2 2; 0 0 0; 1 1 1"))
-    np.testing.assert_allclose(entropies[1], np.log(4), rtol=1e-6)
+    assert_array_equal(labels, array_of("0 0 0; 2 2 2; 0 0 0; 1 1 1"))
+    assert_allclose(entropies[1], np.log(4), rtol=1e-6)
     assert fill_lost_classes(*arguments) == []

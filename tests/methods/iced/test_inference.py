@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from sklearn.exceptions import ConvergenceWarning
 
 from neucrowd_tf.aggregation import DawidSkene, majority_labels
@@ -36,7 +37,7 @@ def test_it_is_dawid_and_skene(prior: str) -> None:
 
 
 def test_a_class_that_nobody_uses_gets_nothing() -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     dense = rng.integers(0, 2, (60, 5))
     annotations = Annotations.from_dense(dense, num_classes=4)
     result = infer_labels(annotations.one_hot(), 4)

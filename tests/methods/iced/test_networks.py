@@ -9,12 +9,13 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from neucrowd_tf.methods.iced.networks import ICEDModel
 from tests.crowds import array_of
 
 N, D, H, C, BATCH = 10, 4, 3, 2, 4
-RNG = np.random.default_rng(0)
+RNG = default_rng(0)
 X = RNG.normal(size=(N, D)).astype(np.float32)
 SYNTHETIC = RNG.normal(size=(3, D)).astype(np.float32)
 TARGETS = RNG.dirichlet(np.ones(C), size=N + 3).astype(np.float32)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_array_equal
 
 from neucrowd_tf.annotations import Annotations
@@ -19,14 +20,14 @@ from tests.crowds import array_of
 SIZES, R = (20, 8, 5), 6
 TRUTH = np.repeat(np.arange(3), SIZES)
 N = len(TRUTH)
-NOISE = np.random.default_rng(0).normal(size=(N, 3))
+NOISE = default_rng(0).normal(size=(N, 3))
 EMBEDDINGS = (4 * np.eye(3)[TRUTH] + NOISE).astype(np.float32)
 # 18, 9 and 6 candidates: 0, 9 and 12 synthetic instances.
 CANDIDATES = np.concatenate([[2, 1], TRUTH[2:]])
 
 
 def annotations() -> Annotations:
-    rng = np.random.default_rng(1)
+    rng = default_rng(1)
     dense = np.where(rng.random((N, R)) < 0.75, TRUTH[:, None], rng.integers(0, 3, (N, R)))
     return Annotations.from_dense(np.where(rng.random((N, R)) < 0.8, dense, -1), num_classes=3)
 
@@ -121,15 +122,15 @@ def test_settled_after_a_round_of_few_changes_but_never_the_first() -> None:
 
 def test_epoch_order_by_hand() -> None:
     rows = array_of("3 5 7 9 11")
-    order = epoch_order(rows, 4, np.random.default_rng(0))
+    order = epoch_order(rows, 4, default_rng(0))
     assert len(order) == 8 and sorted(order[:5]) == rows.tolist()
     assert len(set(order[5:].tolist())) == 3
     # 54 rows are 7 batches of 8: two passes are 112 rows, two of each begun anew.
-    twice = epoch_order(np.arange(54), 8, np.random.default_rng(0), passes=2)
+    twice = epoch_order(np.arange(54), 8, default_rng(0), passes=2)
     assert len(twice) == 112
     for block in np.split(twice, 2):
         assert set(block.tolist()) == set(range(54))
-    assert (epoch_order(np.arange(50), 50, np.random.default_rng(0)) != np.arange(50)).any()
+    assert (epoch_order(np.arange(50), 50, default_rng(0)) != np.arange(50)).any()
 
 
 def fit_and_record(monkeypatch: pytest.MonkeyPatch, **options: Any) -> tuple[ICED, list[Any]]:

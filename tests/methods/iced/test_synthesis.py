@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from scipy import sparse
 
 from neucrowd_tf.methods.iced import synthesis
@@ -64,15 +65,15 @@ def test_balancing_counts() -> None:
 
 # ----------------------------------------------------------------- SMOTE (2.3)
 
-Z = np.random.default_rng(5).normal(size=(30, 3)).astype(np.float32)
-SURE = np.random.default_rng(6).uniform(1, 50, 30)
+Z = default_rng(5).normal(size=(30, 3)).astype(np.float32)
+SURE = default_rng(6).uniform(1, 50, 30)
 ROWS = array_of("2 5 7 11 20")
 
 
 def drawn(
     z: np.ndarray = Z, rows: np.ndarray = ROWS, count: int = 23, seed: int = 0, **options: Any
 ) -> Synthetic:
-    return synthesise(z, rows, count, SURE, np.random.default_rng([seed, 1]), **options)
+    return synthesise(z, rows, count, SURE, default_rng([seed, 1]), **options)
 
 
 def test_synthetic_points_lie_where_equation_2_3_puts_them() -> None:
@@ -90,7 +91,7 @@ def test_synthetic_points_lie_where_equation_2_3_puts_them() -> None:
 
 
 def test_neighbours_are_drawn_alike_and_noise_goes_both_ways() -> None:
-    new = synthesise(Z[:6], np.arange(6), 3000, np.ones(6), np.random.default_rng(1), k=2, eta=0.1)
+    new = synthesise(Z[:6], np.arange(6), 3000, np.ones(6), default_rng(1), k=2, eta=0.1)
     for base in range(6):
         shares = np.bincount(new.neighbours[new.candidates == base], minlength=6) / 500
         # Five standard errors of 500 draws: .11.
@@ -119,14 +120,14 @@ def test_identical_points_give_that_point(interpolation: str) -> None:
 def copies(dense: np.ndarray, neighbours: np.ndarray, seed: int = 0) -> np.ndarray:
     """The labels `[S, R]` that annotators copy, -1 where there is none."""
     labels = sparse.csr_matrix(dense + 1)
-    triples = copy_annotations(labels, neighbours, np.random.default_rng(seed))
+    triples = copy_annotations(labels, neighbours, default_rng(seed))
     new = np.full((len(neighbours), dense.shape[1]), -1)
     new[triples[0], triples[1]] = triples[2]
     return new
 
 
 def test_annotators_keep_their_rates_and_stay_independent() -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     dense = (rng.random((40, 3)) < [0.1, 0.5, 0.9]).astype(int)
     dense[rng.random((40, 3)) < 0.25] = -1
     dense[:, 0] = np.where((dense == -1).all(axis=1), 0, dense[:, 0])
@@ -151,7 +152,7 @@ def test_an_instance_that_would_stay_bare_gets_all_labels_of_its_nearest() -> No
 
 def test_blocks_are_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(synthesis, "_CELLS_AT_ONCE", 6)  # two instances at a time
-    dense = np.random.default_rng(3).integers(-1, 3, (8, 3))
+    dense = default_rng(3).integers(-1, 3, (8, 3))
     dense[:, 0] = 2
     near = array_of("4; 7; 0; 3; 3")
     assert copies(dense, near).tolist() == dense[near[:, 0]].tolist()
@@ -162,7 +163,7 @@ def test_neighbours_against_a_naive_loop_with_and_without_threads(
     small: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(synthesis, "_SMALL", small)
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     points, queries = (rng.normal(size=(n, 4)).astype(np.float32) for n in (30, 7))
     for i, row in enumerate(nearest(points, queries, 3)):
         order = np.linalg.norm(points - queries[i], axis=1).argsort()

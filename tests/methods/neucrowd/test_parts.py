@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.random import default_rng
+from numpy.testing import assert_allclose
 
 from neucrowd_tf.methods.neucrowd.assurance import label_assurance
 from neucrowd_tf.methods.neucrowd.robust_anchor import robust_anchors
@@ -25,7 +27,7 @@ def test_assurance_by_hand() -> None:
     # Five annotators: (1,1,1,1,1) -> |1 - 2*5/5| = 1; (1,1,1,0,0) -> |1 - 6/5| = .2; four
     # annotators in a tie -> 0.
     votes = array_of("0 5; 2 3; 2 2; 0 0")
-    np.testing.assert_allclose(label_assurance(votes), [1.0, 0.2, 0.0, 0.0], atol=1e-7)
+    assert_allclose(label_assurance(votes), [1.0, 0.2, 0.0, 0.0], atol=1e-7)
 
 
 # ----------------------------------------------------------------- definition 3
@@ -69,7 +71,7 @@ def test_robust_anchor_by_hand() -> None:
     anchors, assurance, classes = batch
     for reduction, expected in (("sum", [0.2, 1.2]), ("mean", [0.25, 1.5])):
         result = robust_anchors(anchors, assurance, classes, 1, reduction=reduction)
-        np.testing.assert_allclose(result, [expected], rtol=1e-5)
+        assert_allclose(result, [expected], rtol=1e-5)
 
 
 # ----------------------------------------------------------------- section 3.3.4
@@ -79,8 +81,8 @@ def test_scores_are_a_linear_function_of_concatenated_embeddings() -> None:
     encoder = build_encoder(DenseEncoder(hidden_units=(4, 3), dropout=0.0, l2=0.0), 5, seed=2)
     sampler = SamplingNetwork(encoder, n=4, seed=1)
     sampler.bias.assign(0.7)
-    x = np.random.default_rng(0).normal(size=(10, 5)).astype(np.float32)
-    tuplets = np.random.default_rng(1).integers(0, 10, (6, 4)).astype(np.int32)
+    x = default_rng(0).normal(size=(10, 5)).astype(np.float32)
+    tuplets = default_rng(1).integers(0, 10, (6, 4)).astype(np.int32)
     scores = sampler.scores(sampler.score_table(x, training=False), tf.constant(tuplets)).numpy()
     embedded = encoder(x).numpy()
     kernel = sampler.slots.numpy()

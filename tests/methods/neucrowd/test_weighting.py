@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare import registry
@@ -62,8 +63,8 @@ def test_outside_the_exponent_a_less_assured_positive_pulls_more() -> None:
 
 def test_share_of_votes() -> None:
     votes = array_of("0 7; 3 4; 2 2")
-    np.testing.assert_allclose(label_assurance(votes), [1.0, 1 / 7, 0.0], rtol=1e-6)
-    np.testing.assert_allclose(label_assurance(votes, "share"), [1.0, 4 / 7, 0.5], rtol=1e-6)
+    assert_allclose(label_assurance(votes), [1.0, 1 / 7, 0.0], rtol=1e-6)
+    assert_allclose(label_assurance(votes, "share"), [1.0, 4 / 7, 0.5], rtol=1e-6)
 
 
 def test_mislabels_among_unsafe_rows() -> None:
@@ -135,7 +136,7 @@ def test_the_released_sampling_network_predicts_probabilities() -> None:
     model = ReleasedNeuCrowd(**TINY, seed=1).fit(x, annotations)
     assert -1.0 < model.history_["predicted_hardness"][-1] < 0.0
     shares = annotations.vote_counts().max(axis=1) / 5
-    np.testing.assert_allclose(model.assurance_, shares[model.kept_], rtol=1e-6)
+    assert_allclose(model.assurance_, shares[model.kept_], rtol=1e-6)
 
 
 def test_the_released_code_keeps_the_least_probable_positives() -> None:
@@ -143,7 +144,7 @@ def test_the_released_code_keeps_the_least_probable_positives() -> None:
     probabilities = -model.hardness(model.sampler, pool, training=False).numpy()
     selected, _ = model.select(model.sampler, pool, which, tf.constant(0, tf.int64))
     hardest = np.argsort(probabilities, kind="stable")[: method.batch_size]
-    np.testing.assert_array_equal(selected, pool.numpy()[hardest])
+    assert_array_equal(selected, pool.numpy()[hardest])
 
 
 def test_named_presets() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.annotations import Annotations
@@ -57,7 +58,7 @@ def test_wrong_priors(arguments: dict[str, object]) -> None:
 
 
 def test_subsample_keeps_d_labels_of_each_instance() -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     dense = rng.integers(0, 3, size=(30, 7))
     dense[rng.random((30, 7)) < 0.4] = -1
     crowd = Annotations.from_dense(dense, num_classes=3)

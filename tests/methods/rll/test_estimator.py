@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.annotations import Annotations
@@ -90,7 +91,7 @@ def test_the_released_code_keeps_the_epoch_with_the_lowest_validation_loss() -> 
 
 
 def test_two_towers_embed_anchors_and_members() -> None:
-    x = np.random.default_rng(0).normal(size=(12, 6)).astype(np.float32)
+    x = default_rng(0).normal(size=(12, 6)).astype(np.float32)
     labels = np.arange(12) % 2
     model = ReleasedRLL(encoder={"hidden_units": (4, 3), "dropout": 0.5}, standardise=False)
     network = model._model(model._make_encoder((6,), 0), x, labels, np.ones(12, np.float32))
