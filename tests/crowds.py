@@ -31,6 +31,22 @@ def graphs() -> int:
     return sum(type(item).__name__ == "FuncGraph" for item in gc.get_objects())
 
 
+def corners(rng, truth: np.ndarray, width: int, apart: float) -> np.ndarray:
+    """Returns features around a corner for each class."""
+    x = rng.normal(size=(len(truth), width)) + apart * np.eye(width)[truth]
+    return x.astype(np.float32)
+
+
+def noisy_labels(rng, truth: np.ndarray, annotators: int, right, classes: int = 0) -> np.ndarray:
+    """Returns labels that are the truth with this probability, otherwise the other of two classes.
+
+    With `classes` they are otherwise any of these.
+    """
+    is_right = rng.random((len(truth), annotators)) < right
+    wrong = rng.integers(classes, size=is_right.shape) if classes else 1 - truth[:, None]
+    return np.where(is_right, truth[:, None], wrong)
+
+
 def blobs(
     rows: int,
     classes: int,
@@ -48,11 +64,10 @@ def blobs(
     """
     rng = default_rng(0)
     truth = np.arange(rows) % classes
-    x = (rng.normal(size=(rows, width)) + apart * np.eye(classes, width)[truth]).astype(np.float32)
-    shape = (rows, annotators)
-    dense = np.where(rng.random(shape) < right, truth[:, None], rng.integers(classes, size=shape))
+    x = corners(rng, truth, width, apart)
+    dense = noisy_labels(rng, truth, annotators, right, classes)
     if missing:
-        dense[rng.random(shape) < missing] = -1
+        dense[rng.random(dense.shape) < missing] = -1
         dense[np.arange(rows), np.arange(rows) % annotators] = truth
     return x, dense, truth
 

@@ -30,6 +30,7 @@ from neucrowd_tf.errors import DataError, IdentitiesError, UnsupportedDataError,
 from neucrowd_tf.saving.loading import load
 from neucrowd_tf.training.reuse import NetworkCache
 from neucrowd_tf.training.run import Run
+from tests.crowds import corners
 
 plugins.register(("baselines", "data"))
 
@@ -116,7 +117,7 @@ def crowd_data(
     rng = default_rng([classes, 0xC0])
     names = np.array(["red", "green", "blue"], dtype=object)[:classes]
     truth = np.arange(ROWS + NEW_ROWS) % classes
-    x = (rng.normal(size=(len(truth), 6)) + 2.5 * np.eye(classes, 6)[truth]).astype(np.float32)
+    x = corners(rng, truth, 6, 2.5)
     dense = np.where(
         rng.random((ROWS, 5)) < 0.85, truth[:ROWS, None], rng.integers(classes, size=(ROWS, 5))
     )

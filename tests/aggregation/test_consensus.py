@@ -27,7 +27,7 @@ from neucrowd_tf.aggregation.consensus import (
 )
 from neucrowd_tf.aggregation.shrunk_dawid_skene import ShrunkDawidSkene
 from neucrowd_tf.annotations import Annotations
-from tests.crowds import array_of
+from tests.crowds import array_of, noisy_labels
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -41,7 +41,7 @@ def _together(seed: int) -> tuple[Annotations, np.ndarray]:
     misleading = (truth == 1) & (rng.random(600) < 0.35)
     right = np.full((600, 20), 0.9)
     right[np.ix_(misleading, np.arange(12))] = 0.15
-    labels = np.where(rng.random((600, 20)) < right, truth[:, None], 1 - truth[:, None])
+    labels = noisy_labels(rng, truth, 20, right)
     return Annotations.from_dense(np.where(rng.random((600, 20)) < 0.5, labels, -1)), truth
 
 

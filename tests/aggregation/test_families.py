@@ -13,7 +13,7 @@ from neucrowd_tf.aggregation.families import with_shares
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.inference import infer
 from neucrowd_tf.errors import UsageError
-from tests.crowds import array_of
+from tests.crowds import array_of, noisy_labels
 
 NAMES = [f"m{i}" for i in range(MODELS)]
 
@@ -147,7 +147,7 @@ def judged(
     truth = (rng.random(size) < 0.7).astype(int)
 
     def labels(right: float, width: int) -> np.ndarray:
-        return np.where(rng.random((size, width)) < right, truth[:, None], 1 - truth[:, None])
+        return noisy_labels(rng, truth, width, right)
 
     person = labels(people, 1)
     person[size // 2 :] = -1
@@ -174,10 +174,10 @@ def test_models_overturn_nobody_whom_people_do_not_contradict(
 def test_models_do_not_shift_class_shares() -> None:
     rng = default_rng(1)
     truth = (rng.random(600) < 0.2).astype(int)
-    people = np.where(rng.random((600, 3)) < 0.85, truth[:, None], 1 - truth[:, None])
+    people = noisy_labels(rng, truth, 3, 0.85)
     # Models share a lean: they call a third of the items of class 0 class 1.
     lean = np.where((truth == 0) & (rng.random(600) < 0.35), 1, truth)
-    models = np.where(rng.random((600, 5)) < 0.95, lean[:, None], 1 - lean[:, None])
+    models = noisy_labels(rng, lean, 5, 0.95)
     names = [f"p{i}" for i in range(3)] + [f"m{i}" for i in range(5)]
     crowd = Annotations.from_dense(np.hstack([people, models]), annotator_names=names)
     result = infer(crowd, models=["m*"])

@@ -29,7 +29,7 @@ from neucrowd_tf.aggregation.ebcc import EBCCModel
 from neucrowd_tf.aggregation.ibcc import diagonal_counts
 from neucrowd_tf.aggregation.sums import Shard, run
 from neucrowd_tf.annotations import Annotations
-from tests.crowds import array_of
+from tests.crowds import array_of, noisy_labels
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -203,7 +203,7 @@ def test_mmsr_trims_half_of_the_least_connected() -> None:
 def test_mmsr_is_not_moved_by_adversaries() -> None:
     rng = default_rng(1)
     truth = rng.integers(0, 2, 400)
-    good = np.where(rng.random((400, 12)) < 0.75, truth[:, None], 1 - truth[:, None])
+    good = noisy_labels(rng, truth, 12, 0.75)
     bad = np.tile((1 - truth)[:, None], (1, 4))
     result = Mmsr().fit(np.hstack([good, bad]))
     assert (result.labels_ == truth).mean() > 0.95

@@ -13,13 +13,14 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.gold_items import gold_items
 from neucrowd_tf.certainty.inference import infer
 from neucrowd_tf.certainty.teaching import Evidence, teach
+from tests.crowds import noisy_labels
 
 
 def crowd(kind: str, seed: int) -> tuple[Annotations, np.ndarray, np.ndarray]:
     """Returns three of nine people an item, gold codes of 60 items of 400, and the truth."""
     rng = default_rng([seed, 3])
     truth = rng.integers(2, size=400)
-    dense = np.where(rng.random((400, 9)) < 0.75, truth[:, None], 1 - truth[:, None])
+    dense = noisy_labels(rng, truth, 9, 0.75)
     marked = rng.permutation(400)[:60]
     hidden = np.argsort(rng.random((400, 9)), axis=1)[:, 3:]
     everyone = dense[marked]

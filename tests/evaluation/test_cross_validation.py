@@ -13,12 +13,13 @@ from neucrowd_tf.datasets.bundled import load_cancer
 from neucrowd_tf.errors import DataError, IdentitiesError, UsageError
 from neucrowd_tf.evaluation import fold_dataset
 from neucrowd_tf.evaluation.cross_validation import concatenate
+from tests.crowds import noisy_labels
 
 
 def _dataset(seed: int = 0, rows: int = 60, truth: bool = True) -> CrowdDataset:
     rng = default_rng(seed)
     labels = (np.arange(rows) % 3 == 0).astype(np.int64)
-    dense = np.where(rng.random((rows, 5)) < 0.8, labels[:, None], 1 - labels[:, None])
+    dense = noisy_labels(rng, labels, 5, 0.8)
     dense[rng.random((rows, 5)) < 0.3] = -1
     dense[0] = -1
     features = rng.normal(size=(rows, 4)).astype(np.float32)

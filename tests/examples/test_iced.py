@@ -24,6 +24,7 @@ from neucrowd_tf.methods.iced.synthesis import (
     nearest,
     synthesise,
 )
+from tests.crowds import noisy_labels
 
 Compare = Callable[[Any, Any], None]
 
@@ -33,7 +34,7 @@ def answers():
     """Nine annotators' labels of 60 samples, a third of them in class 1."""
     rng = default_rng(3)
     truth = (np.arange(60) % 3 == 0).astype(int)
-    return np.where(rng.random((60, 9)) < 0.8, truth[:, None], 1 - truth[:, None])
+    return noisy_labels(rng, truth, 9, 0.8)
 
 
 def crowd_of(answers) -> Annotations:

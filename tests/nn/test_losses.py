@@ -22,7 +22,7 @@ from neucrowd_tf.nn.losses import (
     triplet_center_loss,
     triplet_loss,
 )
-from tests.crowds import array_of
+from tests.crowds import array_of, corners
 
 BATCH_LOSSES = [semihard_triplet_loss, lifted_structured_loss]
 
@@ -182,7 +182,7 @@ def test_labels_that_would_broadcast_are_an_error() -> None:
 def test_trains_and_reloads_in_a_plain_keras_model(name: str, tmp_path) -> None:
     rng = default_rng(0)
     labels = np.arange(60) % 3
-    x = (np.eye(3, 5)[labels] * 2 + rng.normal(size=(60, 5))).astype(np.float32)
+    x = corners(rng, labels, 5, 2)
     layers: list[Any] = [
         keras.layers.Dense(4, kernel_initializer=keras.initializers.GlorotUniform(seed=1))
     ]

@@ -16,7 +16,7 @@ from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
 from neucrowd_tf.methods.neucrowd import NeuCrowd
 from neucrowd_tf.methods.rll import RLL
 from neucrowd_tf.training.state import copy_network, user_network
-from tests.crowds import array_of
+from tests.crowds import array_of, noisy_labels
 
 FEATURES = default_rng(0).normal(5.0, 100.0, size=(40, 3)).astype(np.float32)
 WORDS = np.array([["b"], ["a"], ["b"]])
@@ -144,7 +144,7 @@ def _crowd() -> tuple[np.ndarray, np.ndarray, Annotations]:
     rng = default_rng(1)
     truth = rng.integers(2, size=120)
     x = np.stack([rng.normal(size=120) * 1e4, truth * 1e-2 + rng.normal(size=120) * 1e-3], axis=1)
-    answers = np.where(rng.random((120, 3)) < 0.9, truth[:, None], 1 - truth[:, None])
+    answers = noisy_labels(rng, truth, 3, 0.9)
     return x.astype(np.float32), truth, Annotations.from_dense(answers, num_classes=2)
 
 

@@ -16,7 +16,7 @@ from neucrowd_tf.methods.two_stage.deep_labels import DeepLabels
 from neucrowd_tf.training import logistic_blocks
 from neucrowd_tf.training.features import ArrayFeatures
 from neucrowd_tf.training.logistic_blocks import BlockwiseLogistic, StandardisedRows
-from tests.crowds import blobs
+from tests.crowds import blobs, corners
 
 NETWORK = {"base": {"hidden_units": (), "dropout": 0.1}, "epochs": 8, "batch_size": 16}
 NETWORK |= {"learning_rate": 0.05}
@@ -76,7 +76,7 @@ def test_blocks_give_scikit_learns_regression(classes, monkeypatch):
     monkeypatch.setattr(logistic_blocks, "_BLOCK", 40)
     rng = default_rng(0)
     codes = rng.integers(classes, size=90)
-    x = (rng.normal(size=(90, 3)) + np.eye(classes, 3)[codes]).astype(np.float32)
+    x = corners(rng, codes, 3, 1)
     mean, scale, weight = x.mean(axis=0), x.std(axis=0), rng.random(90)
     rows = StandardisedRows(ArrayFeatures(x), mean, scale)
     model = BlockwiseLogistic(1000)

@@ -17,12 +17,13 @@ from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.methods.two_stage import TwoStageClassifier
 from neucrowd_tf.saving.keras_objects import AnnotationLoss
 from neucrowd_tf.training.run import Run
+from tests.crowds import noisy_labels
 
 N = 120
 rng = default_rng(7)
 TRUTH = rng.integers(2, size=N)
 X = rng.normal(size=(N, 4)) + 1.5 * (TRUTH[:, None] * 2 - 1) * [1, 1, 0, 0]
-LABELS = np.where(rng.random((N, 5)) < 0.85, TRUTH[:, None], 1 - TRUTH[:, None])
+LABELS = noisy_labels(rng, TRUTH, 5, 0.85)
 NAMES = [f"i{row}" for row in range(N)]
 
 

@@ -21,12 +21,12 @@ from neucrowd_tf.methods.two_stage.deep_labels import DeepLabels
 from neucrowd_tf.nn.embedding_networks import make_optimizer
 from neucrowd_tf.training.networks import BASES, configuration
 from neucrowd_tf.training.validation import validation_figures
-from tests.crowds import array_of
+from tests.crowds import array_of, noisy_labels
 
 RNG = default_rng(0)
 TRUTH = RNG.integers(2, size=60)
 X = (RNG.normal(size=(60, 3)) + 2 * TRUTH[:, None]).astype(np.float32)
-ANSWERS = np.where(RNG.random((60, 4)) < 0.8, TRUTH[:, None], 1 - TRUTH[:, None])
+ANSWERS = noisy_labels(RNG, TRUTH, 4, 0.8)
 CROWD = Annotations.from_dense(ANSWERS, class_names=["cat", "dog"])
 QUICK: Any = {"base": {"hidden_units": (4,)}, "epochs": 2, "restarts": 0}
 

@@ -26,6 +26,7 @@ from neucrowd_tf.methods import iced, rll  # noqa: F401  (they register methods)
 from neucrowd_tf.methods.crowd_layers import crowd_layer  # noqa: F401
 from neucrowd_tf.methods.texts import TextClassifier
 from neucrowd_tf.methods.two_stage import TwoStageClassifier
+from tests.crowds import noisy_labels
 
 ROWS = 60
 
@@ -35,7 +36,7 @@ def tables(seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame, np.ndarray]:
     rng = default_rng(seed)
     truth = rng.permutation(np.arange(ROWS) % 2)
     x = rng.normal(size=(ROWS, 3)) + 3 * truth[:, None] * [1, -1, 0]
-    labels = np.where(rng.random((ROWS, 4)) < 0.85, truth[:, None], 1 - truth[:, None])
+    labels = noisy_labels(rng, truth, 4, 0.85)
     tasks = rng.permutation(ROWS) + 100
     features = pd.DataFrame(x, index=pd.Index(tasks, name="task"), columns=list("abc"))
     wide = pd.DataFrame(labels, index=tasks, columns=[f"w{i}" for i in range(4)])

@@ -11,6 +11,7 @@ from numpy.random import default_rng
 
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.datasets import CrowdDataset, Split
+from tests.crowds import corners
 
 HOSTILE = (
     "<script>document.title='taken'</script>",
@@ -71,7 +72,7 @@ def dataset(crowd: tuple[Annotations, np.ndarray]) -> CrowdDataset:
     """The crowd with features that tell its classes apart, and a test split."""
     annotations, truth = crowd
     rng = default_rng([7, 3])
-    features = (np.eye(3)[truth] * 2 + rng.normal(size=(300, 3))).astype(np.float32)
+    features = corners(rng, truth, 3, 2)
     test = Split(features[:90], truth[:90].astype(np.int64), annotations.instance_names[:90])
     return CrowdDataset("table", features, annotations, test, truth=truth.astype(np.int64))
 

@@ -28,7 +28,7 @@ from neucrowd_tf.methods.auto.search import Task, side_by_side
 from neucrowd_tf.saving.loading import load
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
-from tests.crowds import array_of
+from tests.crowds import array_of, corners
 
 FAST = ("mv_lr", "ds_lr")
 
@@ -48,7 +48,7 @@ def _crowd(
     """
     rng = default_rng([21, seed])
     truth = rng.integers(0, 2, size)
-    features = (np.eye(2)[truth] * 1.5 + rng.normal(size=(size, 2))).astype(np.float32)
+    features = corners(rng, truth, 2, 1.5)
     good = simulation.from_skills(np.full((3, 2), 0.95))
     bad = np.repeat(np.array([[[0.0, 1.0], [0.1, 0.9]]]), spam, axis=0)
     crowd = simulation.simulate(truth, np.concatenate([good, bad]), seed, class_names=["no", "yes"])

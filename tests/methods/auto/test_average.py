@@ -13,12 +13,13 @@ from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.declare import registry
 from neucrowd_tf.methods.auto.average import LEAST, Average, mean_logits
 from neucrowd_tf.saving.loading import load
+from tests.crowds import corners
 
 
 def _table(size: int = 60) -> tuple[np.ndarray, Annotations]:
     rng = default_rng([61, 0])
     truth = rng.integers(0, 3, size)
-    features = (2 * np.eye(3)[truth] + rng.normal(size=(size, 3))).astype(np.float32)
+    features = corners(rng, truth, 3, 2)
     matrices = simulation.from_skills(np.full((4, 3), 0.8))
     return features, simulation.simulate(truth, matrices, 0, class_names=["a", "b", "c"])
 

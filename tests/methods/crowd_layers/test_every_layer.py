@@ -19,6 +19,7 @@ from neucrowd_tf.methods.crowd_layers.geocrowdnet import GeoCrowdNet
 from neucrowd_tf.methods.crowd_layers.madl import MaDL
 from neucrowd_tf.methods.crowd_layers.trace_reg import TraceRegularised
 from neucrowd_tf.methods.crowd_layers.unionnet import UnionNet
+from tests.crowds import corners, noisy_labels
 
 METHODS = (
     functools.partial(GeoCrowdNet, volume="F"),
@@ -40,8 +41,8 @@ def spammed():
     """Three fair annotators and one who answers at random."""
     rng = default_rng(1)
     truth = rng.integers(3, size=240)
-    features = (rng.normal(size=(240, 4)) + 3.0 * np.eye(3, 4)[truth]).astype(np.float32)
-    fair = np.where(rng.random((240, 3)) < 0.85, truth[:, None], rng.integers(3, size=(240, 3)))
+    features = corners(rng, truth, 4, 3)
+    fair = noisy_labels(rng, truth, 3, 0.85, 3)
     dense = np.concatenate([fair, rng.integers(3, size=(240, 1))], axis=1)
     dense[rng.random((240, 4)) < 0.2] = -1
     return features, Annotations.from_dense(dense, num_classes=3), truth

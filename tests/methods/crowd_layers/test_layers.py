@@ -9,7 +9,7 @@ import pytest
 from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
-from tests.crowds import array_of
+from tests.crowds import array_of, corners
 from tests.methods.crowd_layers.heads import HEADS, model_with_head
 
 
@@ -36,7 +36,7 @@ def test_anyones_model_trains_and_is_saved(parts, tmp_path, name):
     keras.utils.set_random_seed(0)
     rng = default_rng(0)
     truth = rng.integers(3, size=48)
-    x = (rng.normal(size=(48, 3)) + 3 * np.eye(3)[truth]).astype(np.float32)
+    x = corners(rng, truth, 3, 3)
     y = np.repeat(truth[:, None], 4, axis=1)
     y[rng.random((48, 4)) < 0.4] = -1
     model, head = model_with_head(name)

@@ -12,6 +12,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.methods.crowd_layers.anno_reg import AnnoReg
 from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
 from neucrowd_tf.methods.crowd_layers.doctor_net import WeightedDoctorNet
+from tests.crowds import noisy_labels
 
 
 def test_positions_cover_each_epoch():
@@ -152,7 +153,7 @@ def images():
     truth = rng.integers(2, size=24)
     pixels = rng.integers(0, 60, size=(24, 16, 16, 3)).astype(np.float32)
     pixels[truth == 1, 4:12] += 150
-    dense = np.where(rng.random((24, 3)) < 0.9, truth[:, None], 1 - truth[:, None])
+    dense = noisy_labels(rng, truth, 3, 0.9)
     return pixels, truth, Annotations.from_dense(dense, num_classes=2)
 
 

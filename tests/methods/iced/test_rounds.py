@@ -15,7 +15,7 @@ from neucrowd_tf.methods.iced.estimator import RoundHistory, settled
 from neucrowd_tf.methods.iced.inference import Inference, infer_labels
 from neucrowd_tf.methods.iced.networks import ICEDModel, epoch_order
 from neucrowd_tf.methods.iced.synthesis import Generated, Generator, choose_candidates
-from tests.crowds import array_of
+from tests.crowds import array_of, noisy_labels
 
 SIZES, R = (20, 8, 5), 6
 TRUTH = np.repeat(np.arange(3), SIZES)
@@ -28,7 +28,7 @@ CANDIDATES = np.concatenate([[2, 1], TRUTH[2:]])
 
 def annotations() -> Annotations:
     rng = default_rng(1)
-    dense = np.where(rng.random((N, R)) < 0.75, TRUTH[:, None], rng.integers(0, 3, (N, R)))
+    dense = noisy_labels(rng, TRUTH, R, 0.75, 3)
     return Annotations.from_dense(np.where(rng.random((N, R)) < 0.8, dense, -1), num_classes=3)
 
 
