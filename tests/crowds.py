@@ -72,6 +72,11 @@ def blobs(
     return x, dense, truth
 
 
+def one_hot(dense: np.ndarray, classes: int) -> np.ndarray:
+    """Returns `[N, R, C]`: whether an annotator gave an instance this label."""
+    return np.eye(classes)[dense] * (dense >= 0)[..., None]
+
+
 def array_of(text: str, dtype=None) -> np.ndarray:
     """Returns the numbers of a text: a vector, or a matrix whose rows `;` ends. "2/3" is one."""
     rows = [[_number(cell) for cell in row.split()] for row in text.split(";") if row.strip()]

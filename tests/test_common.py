@@ -30,7 +30,7 @@ from neucrowd_tf.errors import DataError, IdentitiesError, UnsupportedDataError,
 from neucrowd_tf.saving.loading import load
 from neucrowd_tf.training.reuse import NetworkCache
 from neucrowd_tf.training.run import Run
-from tests.crowds import corners
+from tests.crowds import corners, noisy_labels
 
 plugins.register(("baselines", "data"))
 
@@ -118,9 +118,7 @@ def crowd_data(
     names = np.array(["red", "green", "blue"], dtype=object)[:classes]
     truth = np.arange(ROWS + NEW_ROWS) % classes
     x = corners(rng, truth, 6, 2.5)
-    dense = np.where(
-        rng.random((ROWS, 5)) < 0.85, truth[:ROWS, None], rng.integers(classes, size=(ROWS, 5))
-    )
+    dense = noisy_labels(rng, truth[:ROWS], 5, 0.85, classes)
     dense[rng.random((ROWS, 5)) < 0.25] = -1
     dense[:, 3:] = -1
     dense[2:, 0] = np.where(rng.random(ROWS - 2) < 0.95, truth[2:ROWS], 0)

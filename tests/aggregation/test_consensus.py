@@ -27,7 +27,7 @@ from neucrowd_tf.aggregation.consensus import (
 )
 from neucrowd_tf.aggregation.shrunk_dawid_skene import ShrunkDawidSkene
 from neucrowd_tf.annotations import Annotations
-from tests.crowds import array_of, noisy_labels
+from tests.crowds import array_of, noisy_labels, one_hot, softmax
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -153,39 +153,32 @@ def test_annotations_of_an_instance_are_dealt_out_evenly(crowd: Annotations) -> 
     assert (deal(crowd, 5, 1) != folds).any()
 
 
-def _one_coin_by_loops(
+def _one_coin(
     crowd: Annotations, gold: np.ndarray, iterations: int
 ) -> tuple[np.ndarray, np.ndarray]:
+    """Beliefs from the odds of skills, and skills from beliefs and two labels more."""
     size = crowd.num_classes
-    triples = list(zip(crowd.instances, crowd.annotators, crowd.labels, strict=True))
-    votes = crowd.vote_counts()
-    confirmed = np.mean([votes[item, label] > 1 for item, _, label in triples])
-    typical = np.clip(confirmed, 2 / (size + 1), 0.99)
+    labels = one_hot(crowd.to_dense(), size)
+    votes = labels.sum(axis=1)
     beliefs = votes / votes.sum(axis=1, keepdims=True)
+    typical = np.clip(votes[votes > 1].sum() / votes.sum(), 2 / (size + 1), 0.99)
     for _ in range(iterations):
-        right = np.full(crowd.num_annotators, 2 * typical)
-        labels = np.full(crowd.num_annotators, 2.0)
-        for item, who, label in triples:
-            right[who] += beliefs[item, label]
-            labels[who] += 1
-        skills = right / labels
-        beliefs = np.ones_like(beliefs)
-        for item, who, label in triples:
-            wrong = (1 - skills[who]) / (size - 1)
-            beliefs[item] *= np.where(np.arange(size) == label, skills[who], wrong)
+        right = np.einsum("irc,ic->r", labels, beliefs) + 2 * typical
+        skills = right / (labels.sum(axis=(0, 2)) + 2)
+        odds = np.log(skills * (size - 1) / (1 - skills))
+        beliefs = softmax(np.einsum("irc,r->ic", labels, odds))
         beliefs[gold >= 0] = np.eye(size)[gold[gold >= 0]]
-        beliefs /= beliefs.sum(axis=1, keepdims=True)
     return beliefs, skills
 
 
-def test_one_coin_over_named_classes_agrees_with_loops(
+def test_one_coin_over_named_classes_is_that_of_all(
     crowd: Annotations, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(many_classes, "MOST_ITER", 3)
     wide = crowd.align(class_names=[0, 1, 2, 3, 4])
     gold = np.where(np.arange(wide.num_instances) < 4, 4, -1)  # of which nobody named class 4
     probas, skills = many_classes.sparse_one_coin(wide, gold)
-    expected = _one_coin_by_loops(wide, gold, 3)
+    expected = _one_coin(wide, gold, 3)
     assert_allclose(probas, expected[0])
     assert_allclose(skills, expected[1])
 

@@ -15,7 +15,7 @@ from neucrowd_tf.aggregation.crowd_and_classifier import (
     log_likelihoods,
 )
 from neucrowd_tf.annotations import Annotations
-from tests.crowds import array_of
+from tests.crowds import array_of, one_hot, softmax
 
 
 def test_one_turn_by_hand() -> None:
@@ -30,20 +30,15 @@ def test_one_turn_by_hand() -> None:
     assert_allclose(together.probas, [[0.8, 0.2], [0.4, 0.6]])
 
 
-def test_agrees_with_loops(crowd: Annotations) -> None:
+def test_two_turns(crowd: Annotations) -> None:
     rng = default_rng(0)
     model, beliefs = rng.dirichlet(np.ones(3), (2, 300))
     together = alternate(evidence(crowd), model, beliefs, pseudo_counts=0.1, max_iter=2)
-    triples = list(zip(crowd.instances, crowd.annotators, crowd.labels, strict=True))
+    labels = one_hot(crowd.to_dense(), 3)
     for _ in range(2):
-        counts = np.full((crowd.num_annotators, 3, 3), 0.1)
-        for i, r, label in triples:
-            counts[r, :, label] += beliefs[i]
+        counts = 0.1 + np.einsum("ic,irl->rcl", beliefs, labels)
         errors = counts / counts.sum(axis=2, keepdims=True)
-        joint = model.copy()
-        for i, r, label in triples:
-            joint[i] *= errors[r, :, label]
-        beliefs = joint / joint.sum(axis=1, keepdims=True)
+        beliefs = softmax(np.log(model) + np.einsum("irl,rcl->ic", labels, np.log(errors)))
     assert_allclose(together.errors, errors)
     assert_allclose(together.probas, beliefs)
 

@@ -18,15 +18,12 @@ from tests.crowds import array_of
 
 
 def _naive_joint(crowd: Annotations, theta: np.ndarray, priors: np.ndarray) -> np.ndarray:
-    """`[N, C]` joint probabilities by loops over annotations and classes, straight from the model's
-    definition.
-    """
-    joint = np.tile(priors, (crowd.num_instances, 1))
-    for i, r, y in zip(crowd.instances, crowd.annotators, crowd.labels, strict=True):
-        right = 1 / (1 + np.exp(-theta[r] * np.exp(theta[crowd.num_annotators + i])))
-        for c in range(crowd.num_classes):
-            joint[i, c] *= right if y == c else (1 - right) / (crowd.num_classes - 1)
-    return joint
+    """`[N, C]` joint probabilities, straight from the model's definition."""
+    dense, annotators = crowd.to_dense(), crowd.num_annotators
+    right = expit(theta[:annotators] * np.exp(theta[annotators:, None]))[..., None]
+    says = dense[..., None] == np.arange(crowd.num_classes)
+    factors = np.where(says, right, (1 - right) / (crowd.num_classes - 1))
+    return priors * np.where(dense[..., None] < 0, 1, factors).prod(axis=1)
 
 
 def test_posterior_and_expectation_agree_with_loops(make_crowd: Callable) -> None:

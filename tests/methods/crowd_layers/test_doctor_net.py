@@ -51,13 +51,10 @@ def test_prediction_is_the_weighted_average(fitted, crowd):
     assert_allclose(fitted.predict_proba(features), expected, atol=1e-5)
 
 
-def test_confusion_matrices_against_loop(fitted, crowd):
+def test_confusion_matrices_are_mean_answers(fitted, crowd):
     features, _, _ = crowd
     p, answers = fitted.predict_proba(features), fitted.predict_annotators(features)
-    expected = np.zeros((5, 3, 3))
-    for r in range(5):
-        for t in range(3):
-            expected[r, t] = sum(p[i, t] * answers[i, r] for i in range(len(p))) / p[:, t].sum()
+    expected = np.einsum("it,irl->rtl", p, answers) / p.sum(axis=0)[:, None]
     assert_allclose(fitted.confusion_matrices_, expected, atol=1e-4)
 
 

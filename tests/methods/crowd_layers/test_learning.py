@@ -14,6 +14,7 @@ from neucrowd_tf.errors import UsageError
 from neucrowd_tf.methods.crowd_layers.anno_reg import AnnoReg
 from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
 from neucrowd_tf.methods.crowd_layers.doctor_net import WeightedDoctorNet
+from tests.crowds import noisy_labels
 
 SMALL = {
     "base": {"hidden_units": (16,), "dropout": 0.0},
@@ -30,12 +31,11 @@ def skilled():
     truth = rng.integers(4, size=400)
     features = rng.normal(size=(400, 6)).astype(np.float32)
     features[np.arange(400), truth] += 4.0
-    right = rng.random((400, 12)) < np.linspace(0.3, 1.0, 12)
-    dense = np.where(right, truth[:, None], rng.integers(4, size=(400, 12)))
+    dense = noisy_labels(rng, truth, 12, np.linspace(0.3, 1.0, 12), 4)
     dense[rng.random((400, 12)) > 0.3] = -1
     dense[np.arange(400), rng.integers(12, size=400)] = truth
-    shares = [(dense[:, k] == truth)[dense[:, k] >= 0].mean() for k in range(12)]
-    return features, Annotations.from_dense(dense, num_classes=4), np.array(shares)
+    shares = (dense == truth[:, None]).sum(axis=0) / (dense >= 0).sum(axis=0)
+    return features, Annotations.from_dense(dense, num_classes=4), shares
 
 
 def diagonals(model):

@@ -132,29 +132,22 @@ def make_discriminator(aggregate: bool) -> Discriminator:
     return discriminator
 
 
-def naive_scores(discriminator: Discriminator) -> np.ndarray:
-    """u_r^T M_c v_n, with M_c mixed over the classes by hand where labels are aggregated."""
+def expected_scores(discriminator: Discriminator) -> np.ndarray:
+    """u_r^T M_c v_n, with M_c mixed over the classes where labels are aggregated."""
     wu, bu = discriminator.annotator_encoder.get_weights()
     wv, bv = discriminator.instance_encoder.get_weights()
-    matrices, mixing, correlation = (
-        np.asarray(w)
-        for w in (discriminator.matrices, discriminator.mixing, discriminator.correlation)
-    )
-    scores = np.zeros((len(X), len(E), 3))
-    for c in range(3):
-        m = matrices[c]
-        if discriminator.aggregate_labels:
-            m = sum(correlation[c, other] * matrices[other] for other in range(3)) @ mixing
-        for n in range(len(X)):
-            for r in range(len(E)):
-                scores[n, r, c] = (E[r] @ wu + bu) @ m @ (X[n] @ wv + bv)
-    return scores
+    m = np.asarray(discriminator.matrices)
+    if discriminator.aggregate_labels:
+        m = np.einsum("cd,dkl->ckl", discriminator.correlation, m) @ np.asarray(
+            discriminator.mixing
+        )
+    return np.einsum("rk,ckl,nl->nrc", E @ wu + bu, m, X @ wv + bv)
 
 
-def test_bilinear_scores_equal_a_naive_loop() -> None:
+def test_bilinear_scores_equal_their_formula() -> None:
     for aggregate in (True, False):
         discriminator = make_discriminator(aggregate)
-        expected = naive_scores(discriminator)
+        expected = expected_scores(discriminator)
         assert_allclose(
             discriminator.all_pairs(*discriminator.encode(X, E)), expected, rtol=1e-4, atol=1e-5
         )

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from neucrowd_tf.aggregation import DawidSkene, majority_labels
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.methods.iced.inference import find_permutation, infer_labels
-from tests.crowds import array_of
+from tests.crowds import array_of, one_hot
 
 
 def crowd(seed: int = 0, sizes: tuple[int, ...] = (300, 30)) -> tuple[np.ndarray, Annotations]:
@@ -101,18 +101,15 @@ def test_hard_em_counts_determinate_labels(kind: str) -> None:
     # "start" has an even Phi in the first step alone.
     annotations = crowd(3, (60, 12))[1]
     result = infer_labels(annotations.one_hot(), 2, prior=kind, em="hard", smoothing=0.0)
-    dense = annotations.to_dense()
+    said = one_hot(annotations.to_dense(), 2)
     labels = majority_labels(annotations.vote_counts(), "random", 0)
     for step in range(50):
         prior = np.bincount(labels, minlength=2) / len(labels)
         if kind == "start" and step == 0:
             prior = np.array([0.5, 0.5])
-        scores = np.log(np.tile(prior, (len(labels), 1)))
-        for annotator in range(dense.shape[1]):
-            for true in range(2):
-                fixed = dense[labels == true, annotator]
-                psi = np.bincount(fixed, minlength=2) / len(fixed)
-                scores[:, true] += np.log(np.maximum(psi[dense[:, annotator]], 1e-300))
+        true = np.eye(2)[labels]
+        psi = np.einsum("nt,nra->rta", true, said) / true.sum(axis=0)[:, None]
+        scores = np.log(prior) + np.einsum("nra,rta->nt", said, np.log(np.maximum(psi, 1e-300)))
         labels = scores.argmax(axis=1)
     assert np.array_equal(result.labels, labels)
     assert result.priors == pytest.approx(np.bincount(labels, minlength=2) / len(labels))

@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.methods.iced import ICED, estimator
 from neucrowd_tf.methods.iced.estimator import RoundHistory, settled
-from neucrowd_tf.methods.iced.inference import Inference, infer_labels
+from neucrowd_tf.methods.iced.inference import Inference
 from neucrowd_tf.methods.iced.networks import ICEDModel, epoch_order
 from neucrowd_tf.methods.iced.synthesis import Generated, Generator, choose_candidates
 from tests.crowds import array_of, noisy_labels
@@ -133,52 +133,49 @@ def test_epoch_order_by_hand() -> None:
     assert (epoch_order(np.arange(50), 50, default_rng(0)) != np.arange(50)).any()
 
 
-def fit_and_record(monkeypatch: pytest.MonkeyPatch, **options: Any) -> tuple[ICED, list[Any]]:
-    """Returns a fitted ICED, and what passed between it, its networks and its inference."""
-    seen: list[Any] = []
+def noted(monkeypatch: pytest.MonkeyPatch, *places: tuple[Any, str]) -> list[Any]:
+    """Notes name, arguments, options and result of each call, without the object of a method."""
+    calls: list[Any] = []
 
-    def record(name: str) -> None:
-        real = getattr(ICEDModel, name)
+    def note(owner: Any, name: str) -> None:
+        real = getattr(owner, name)
 
-        def recorded(self: ICEDModel, *values: Any, **named: Any) -> Any:
-            result = real(self, *values, **named)
-            seen.append((name, values, named, result))
+        def called(*values: Any, **named: Any) -> Any:
+            result = real(*values, **named)
+            calls.append((name, values[isinstance(owner, type) :], named, result))
             return result
 
-        monkeypatch.setattr(ICEDModel, name, recorded)
+        monkeypatch.setattr(owner, name, called)
 
-    for name in ("outputs", "set_rows", "set_epoch"):
-        record(name)
+    for place in places:
+        note(*place)
+    return calls
 
-    def infer(one_hot: Any, size: int, **named: Any) -> Inference:
-        seen.append(
-            ("infer", (one_hot, size), named, result := infer_labels(one_hot, size, **named))
-        )
-        return result
 
-    monkeypatch.setattr(estimator, "infer_labels", infer)
-    shared: dict[str, Any] = {
-        "encoder": {"hidden_units": (6, 4)},
-        "rounds": 2,
-        "batch_size": 8,
-        "autoencoder_epochs": 0,
-        "warm_up_epochs": 1,
-        "smoothing": 0.5,
-        "em_iterations": 20,
-    }
-    return ICED(**shared, **options).fit(EMBEDDINGS, annotations()), seen
+SMALL: dict[str, Any] = {
+    "encoder": {"hidden_units": (6, 4)},
+    "batch_size": 8,
+    "autoencoder_epochs": 0,
+}
 
 
 @pytest.mark.parametrize("rule", [pytest.param("classifier", marks=pytest.mark.slow), "inferred"])
 def test_a_fit_goes_through_algorithm_1(monkeypatch: pytest.MonkeyPatch, rule: str) -> None:
-    model, seen = fit_and_record(
-        monkeypatch, candidates=rule, prior="update", epochs_per_round=2, seed=3
-    )
-    one_round = ["outputs", "infer", "set_rows", "set_epoch"]
-    assert [call[0] for call in seen] == ["set_rows", "set_epoch", "infer", *one_round, *one_round]
+    names = ("outputs", "set_rows", "set_epoch")
+    places = [(ICEDModel, name) for name in names]
+    seen = noted(monkeypatch, (estimator, "infer_labels"), *places)
+    options = {"prior": "update", "smoothing": 0.5, "seed": 3}
+    model = ICED(
+        **SMALL, **options, candidates=rule, rounds=2, epochs_per_round=2, em_iterations=20,
+        warm_up_epochs=1,
+    ).fit(EMBEDDINGS, annotations())  # fmt: skip
+    one_round = ["outputs", "infer_labels", "set_rows", "set_epoch"]
+    assert [call[0] for call in seen] == [
+        *("set_rows", "set_epoch", "infer_labels", *one_round, *one_round)
+    ]
     first = seen[2]
     assert_array_equal(first[1][0].toarray(), annotations().one_hot().toarray())
-    options = {"prior": "update", "smoothing": 0.5, "max_iter": 20, "em": "soft", "seed": 3}
+    options |= {"max_iter": 20, "em": "soft"}
     assert first[2] == options
     assert_array_equal(model.labels_history_[0], first[3].labels)
     for index, start in enumerate((3, 7)):
