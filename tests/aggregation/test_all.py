@@ -135,7 +135,7 @@ class TestEveryMethod:
         assert_array_equal(loaded.probas_, built.probas_)
 
     def test_needs_identities_or_does_not(self, name: str) -> None:
-        votes = Annotations.from_votes([[5, 2], [1, 6]])
+        votes = Annotations.from_votes(array_of("5 2; 1 6"))
         if name in ("majority_vote", "consensus"):
             assert_array_equal(_made(name).fit(votes).labels_, [0, 1])
         else:

@@ -22,12 +22,12 @@ def test_one_turn_by_hand() -> None:
     # Annotator 0 labels both instances 0, annotator 1 only the second, 1. From certainty in classes
     # 0 and 1 with pseudo-counts of one half: annotator 0 has rows (1.5, .5)/2 and (1.5, .5)/2,
     # annotator 1 even odds for class 0 and (.5, 1.5)/2 for class 1.
-    one_hot = evidence(Annotations.from_dense([[0, -1], [0, 1]]))
+    one_hot = evidence(Annotations.from_dense(array_of("0 -1; 0 1")))
     prior = array_of("0.8 0.2; 0.5 0.5")
     together = alternate(one_hot, prior, np.eye(2), pseudo_counts=0.5, max_iter=1)
     assert_allclose(together.errors, [[[0.75, 0.25], [0.75, 0.25]], [[0.5, 0.5], [0.25, 0.75]]])
     assert_allclose(np.exp(together.log_likelihoods), [[0.75] * 2, [0.375, 0.5625]])
-    assert_allclose(together.probas, [[0.8, 0.2], [0.4, 0.6]])
+    assert_allclose(together.probas, array_of("0.8 0.2; 0.4 0.6"))
 
 
 def test_two_turns(crowd: Annotations) -> None:
@@ -67,7 +67,7 @@ def test_annotators_who_say_nothing_leave_the_classifier(crowd: Annotations, sca
 
 
 def test_vote_counts_are_one_annotators() -> None:
-    one_hot = evidence(Annotations.from_votes([[2, 1], [0, 3]]))
-    assert_array_equal(one_hot.toarray(), [[2, 1], [0, 3]])
+    one_hot = evidence(Annotations.from_votes(array_of("2 1; 0 3")))
+    assert_array_equal(one_hot.toarray(), array_of("2 1; 0 3"))
     errors = error_matrices(one_hot, np.eye(2), 0.0)
     assert_allclose(errors, [[[2 / 3, 1 / 3], [0, 1]]])

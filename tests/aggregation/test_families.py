@@ -67,7 +67,7 @@ def test_excess_agreement_by_hand() -> None:
     dense[:10, 0] = 1
     dense[10:20, 2:] = dense[35:, 2:] = 1
     crowd = Annotations.from_dense(dense)
-    votes = np.array([[40, 0]])
+    votes = array_of("40 0;")
     assert families.chance_corrected(votes, votes.sum(1), 2) == 1.0
     excess, correlation = families.excess_agreement(crowd, array_of("0 0 1 1", bool))
     across = 2 * (np.mean(dense[:, :2] == dense[:, 2:3])) - 1

@@ -29,7 +29,7 @@ def _naive_joint(crowd: Annotations, theta: np.ndarray, priors: np.ndarray) -> n
 def test_posterior_and_expectation_agree_with_loops(make_crowd: Callable) -> None:
     crowd, _ = make_crowd(1, instances=30, annotators=6)
     theta = default_rng(0).normal(0.5, 0.8, 36)
-    priors = np.array([0.5, 0.3, 0.2])
+    priors = array_of("0.5 0.3 0.2")
     joint = _naive_joint(crowd, theta, priors)
     model = _Model(crowd)
     probas, objective = model.posterior(theta, priors)

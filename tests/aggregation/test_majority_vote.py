@@ -28,7 +28,7 @@ def test_hand_worked() -> None:
     assert_allclose(result.priors_, array_of("3/8 4/8 1/8"))
     assert_array_equal(result.annotated_, [True, True, True, False])
     # Annotator 0 says 0 1 2 to labels 0 1 0, annotator 1 says 0 1, annotator 2 says 1 1 0.
-    assert_allclose(result.skills_, [2 / 3, 1, 2 / 3])
+    assert_allclose(result.skills_, array_of("2/3 1 2/3"))
     assert result.errors_ is not None
     assert_allclose(result.errors_[0], array_of("0.5 0 0.5; 0 1 0; 1/3 1/3 1/3"))
 
@@ -57,7 +57,7 @@ def test_gold_labels() -> None:
     )
     with_gold = MajorityVote(ties="first").fit(crowd, {"c": "z", "d": "y"})
     assert_array_equal(with_gold.labels_, [0, 1, 2, 1])
-    assert_array_equal(with_gold.probas_[2:], [[0, 0, 1], [0, 1, 0]])
+    assert_array_equal(with_gold.probas_[2:], array_of("0 0 1; 0 1 0"))
     assert with_gold.annotated_.all()
     same = MajorityVote(ties="first").fit(crowd, array_of("-1 -1 2 1"))
     assert_array_equal(same.probas_, with_gold.probas_)

@@ -39,8 +39,8 @@ HAND = array_of("0 0 1; 1 1 1; 0 1 1; 0 0 0")
 def test_wawa_by_hand() -> None:
     # The votes are 0, 1, 1, 0: annotator 0 agrees in 3 of 4, annotator 1 in all, annotator 2 in 3.
     result = Wawa().fit(HAND)
-    assert_allclose(result.skills_, [3 / 4, 1, 3 / 4])
-    assert_allclose(result.probas_[:, 0], [1.75 / 2.5, 0, 0.75 / 2.5, 1])
+    assert_allclose(result.skills_, array_of("3/4 1 3/4"))
+    assert_allclose(result.probas_[:, 0], array_of("1.75/2.5 0 0.75/2.5 1"))
 
 
 def test_full_ties_follow_the_rule() -> None:
@@ -57,7 +57,7 @@ def test_full_ties_follow_the_rule() -> None:
 
 def test_weights_that_cancel_are_a_tie() -> None:
     # Both annotators weigh -.5 each: no class has votes above the least, yet there are votes.
-    shard = Shard(Annotations.from_dense([[0, 1], [1, 1]]).one_hot(), 2)
+    shard = Shard(Annotations.from_dense(array_of("0 1; 1 1")).one_hot(), 2)
     model = Wawa(ties="first")
     assert_array_equal(model._labels(shard, array_of("-0.5 -0.5")), [0, 0])
 

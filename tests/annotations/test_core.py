@@ -121,7 +121,7 @@ def test_votes_only() -> None:
 
 
 def test_generated_annotations_are_marked() -> None:
-    crowd = Annotations.from_dense([[0, -1], [1, 0]])
+    crowd = Annotations.from_dense(array_of("0 -1; 1 0"))
     more = crowd.with_generated([0], [1], [1])
     assert more.generated.tolist() == [False, False, False, True]
     assert more.to_dense().tolist() == [[0, 1], [1, 0]]
@@ -186,7 +186,7 @@ ERRORS = {
         array_of("0 -1; -2 1")
     ),
     r"row 0, annotator 1: expected a label from 0 or -1 .*, received nan": lambda: (
-        Annotations.from_dense([[0, np.nan]])
+        Annotations.from_dense(array_of("0 nan;"))
     ),
     r"row 0, annotator 1: expected a label from 0 or -1 .*, received 0\.5": lambda: (
         Annotations.from_dense([[0, 0.5]])

@@ -32,7 +32,7 @@ def test_sparsity_and_shares() -> None:
     assert statistics.majority_shares(crowd).tolist() == [[1, 0], [0.5, 0.5], [0, 1]]
     assert statistics.class_ratio(crowd) == pytest.approx(0.5)
     assert statistics.class_ratio(crowd, truth=array_of("0 1 -1")) == pytest.approx(0.5)
-    assert statistics.class_ratio(crowd, truth=np.array([1, 1, 1]), positive=0) == 0
+    assert statistics.class_ratio(crowd, truth=array_of("1 1 1"), positive=0) == 0
     bare = Annotations.from_dense(array_of("-1 -1; 1 1"))
     assert statistics.class_shares(bare).tolist() == [0, 1]
     assert statistics.majority_shares(bare)[0].tolist() == [0, 0]
@@ -100,7 +100,7 @@ def test_describe_leaves_out_what_cannot_be_scored() -> None:
 
 
 def test_describe_votes_only() -> None:
-    result = statistics.describe(Annotations.from_votes([[5, 2], [1, 6]]), np.array([0, 0]))
+    result = statistics.describe(Annotations.from_votes(array_of("5 2; 1 6")), np.array([0, 0]))
     assert result["class_ratio"] == 0.5
     assert result["majority_accuracy"] == 0.5
     assert "mean_annotator_accuracy" not in result
@@ -108,7 +108,7 @@ def test_describe_votes_only() -> None:
 
 
 def test_refuses() -> None:
-    crowd = Annotations.from_dense([[0, 1], [1, 1]])
+    crowd = Annotations.from_dense(array_of("0 1; 1 1"))
     with pytest.raises(
         DataError,
         match=r"truth: row 1: expected a class code from 0 to 1 or -1 for unknown, received 2",
@@ -119,6 +119,6 @@ def test_refuses() -> None:
     ):
         statistics.describe(crowd, np.array([0]))
     with pytest.raises(DataError, match=r"row 0, class 0: expected a count from 0, received 0.5"):
-        agreement.fleiss_kappa(np.array([[0.5, 1.0]]))
+        agreement.fleiss_kappa(array_of("0.5 1.0;"))
     with pytest.raises(IdentitiesError):
         statistics.annotator_accuracy(Annotations.from_votes([[1, 0]]), np.array([0]))

@@ -12,6 +12,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.drift import _hypergeometric, _Votes, changes
 from neucrowd_tf.certainty.inference import infer
 from neucrowd_tf.io.labels import read_annotations
+from tests.crowds import array_of
 
 
 def rows_of_a_crowd() -> list[tuple[int, int, int]]:
@@ -84,7 +85,7 @@ def test_an_annotators_other_labels_of_an_item_are_no_votes_of_others() -> None:
     triples = [(0, 0, 0), (0, 0, 1), (0, 0, 1), (1, 0, 1)]
     triples += [(0, 1, 0), (0, 2, 0), (1, 1, 0), (1, 2, 1)]
     crowd = Annotations(*np.array(triples).T, duplicates="all")
-    votes = _Votes.of(crowd, np.array([1.0, 1.0, 0.5]))
+    votes = _Votes.of(crowd, array_of("1.0 1.0 0.5"))
     unknown = np.full(2, -1)
     rows, winners, against = votes.of_others(crowd, np.arange(4), np.array([3, 1]), unknown)
     assert rows.tolist() == [3, 1]

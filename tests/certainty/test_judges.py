@@ -86,7 +86,7 @@ def test_resamples_take_the_memory_of_different_rows() -> None:
 
 
 def test_a_model_that_is_no_annotator_is_one_error() -> None:
-    crowd = Annotations.from_dense([[0, 0], [1, 1]], annotator_names=["a", "llm"])
+    crowd = Annotations.from_dense(array_of("0 0; 1 1"), annotator_names=["a", "llm"])
     assert [row.annotator for row in judges(crowd, ["l*"], None)] == [1]
     with pytest.raises(UsageError, match="no annotator is named 'gpt'"):
         judges(crowd, ["gpt"], None)

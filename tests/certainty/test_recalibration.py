@@ -26,7 +26,7 @@ def crowd(seed: int = 0, each: int = 5, accuracy: float = 0.7) -> tuple[Annotati
 
 def test_evidence_by_hand() -> None:
     # Krippendorff's alpha of one item is 0, 0.2 below the limit; it has four labels.
-    features = evidence(np.array([[0.9, 0.1]]), np.array([[3, 1]]))
+    features = evidence(array_of("0.9 0.1;"), array_of("3 1;"))
     expected = [np.log(9), logit((3 + 0.5) / 5), -0.2, np.log(4), 0.0]
     assert features == pytest.approx(np.array([expected]))
     four = evidence(array_of("0.9 0.1 0.0 0.0;"), array_of("3 1 0 0;"))
@@ -35,7 +35,7 @@ def test_evidence_by_hand() -> None:
 
 def test_a_probability_by_hand() -> None:
     calibration = Calibration(array_of("0.1 0.5 0.2 1.0 0.3 9.0"), np.zeros(2), np.eye(2) * 0.01)
-    certainty = calibration.apply(np.array([[0.9, 0.1]]), np.array([[3, 1]]))
+    certainty = calibration.apply(array_of("0.9 0.1;"), array_of("3 1;"))
     right = expit(0.1 + 0.5 * np.log(9) + 0.2 * logit(0.7) - 0.2 + 0.3 * np.log(4))
     assert certainty.probas == pytest.approx(np.array([[right, 1 - right]]))
 

@@ -358,7 +358,7 @@ def test_a_models_probabilities(tmp_path: Path, cli) -> None:
     lines: list[str] = []
     result = read_probabilities(model, crowd, report=lines.append)
     # e: .7575 and .2525 add up to 1.01; f as it is; the others have the mean of the two.
-    assert_allclose(result[4:6], [[0.75, 0.25], [0.8, 0.2]])
+    assert_allclose(result[4:6], array_of("0.75 0.25; 0.8 0.2"))
     assert_allclose(result[[0, 7]], [[0.775, 0.225]] * 2)
     assert lines == ["p.csv: 6 items are missing. They get the mean probabilities."]
     flags = [f"--annotations={labels}", "--budget=1", "--per_task=1"]

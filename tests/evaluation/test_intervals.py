@@ -153,5 +153,5 @@ def test_intervals_of_metrics() -> None:
     drawn = [sk.roc_auc_score(truth[row], scores[row, 1]) for row in rows]
     low, high = np.quantile(drawn, [0.025, 0.975])
     assert (intervals["auc"].low, intervals["auc"].high) == pytest.approx((low, high), abs=0.02)
-    sure = metric_intervals(np.array([0, 0, 0]), array_of("0.9 0.1; 0.8 0.2; 0.4 0.6"))
+    sure = metric_intervals(array_of("0 0 0"), array_of("0.9 0.1; 0.8 0.2; 0.4 0.6"))
     assert "auc" not in sure and sure["f1"].low >= 0.0 and sure["log_loss"].low >= 0.0

@@ -130,7 +130,7 @@ def test_labels_of_all_instances_by_crowd_and_model() -> None:
         [[1, -1]], instance_names=["t4"], annotator_names=["ann", "bob"], class_names=["no", "yes"]
     )
     features = array_of("0.9 0.1; 0.2 0.8; 0.6 0.4; 0.3 0.7", np.float32)
-    split = Split(np.array([[0.4, 0.6]], np.float32), np.array([1]), test.instance_names, test)
+    split = Split(array_of("0.4 0.6;", np.float32), np.array([1]), test.instance_names, test)
     dataset = CrowdDataset("table", features, crowd, split)
     inferred = infer_labels(dataset, Model(), features)
     rows = pd.DataFrame(inferred.columns()).to_dict("records")
@@ -150,7 +150,7 @@ def test_labels_of_all_instances_by_crowd_and_model() -> None:
 
 
 def test_votes_alone_have_labels_too() -> None:
-    crowd = Annotations.from_votes([[2, 1], [0, 3]])
+    crowd = Annotations.from_votes(array_of("2 1; 0 3"))
     features = array_of("0.2 0.8; 0.5 0.5", np.float32)
     split = Split(features[:1], np.array([1]), np.array(["x"], dtype=object))
     inferred = infer_labels(CrowdDataset("table", features, crowd, split), Model(), features)
@@ -177,7 +177,7 @@ def test_soft_scores_of_test_rows_with_several_labels() -> None:
         instance_names=["x", "y", "z"],
     )
     features = np.full((3, 2), 0.5, dtype=np.float32)
-    split = Split(features, np.array([0, 1, 0]), test.instance_names, test)
+    split = Split(features, array_of("0 1 0"), test.instance_names, test)
     dataset = CrowdDataset("table", features[:1], train, split, test_is_truth=True)
     _, scores = score_test(dataset, features, Head())
     assert scores["test"]["soft_manhattan"] == pytest.approx(0.5)

@@ -24,7 +24,7 @@ from neucrowd_tf.methods.iced.synthesis import (
     nearest,
     synthesise,
 )
-from tests.crowds import noisy_labels
+from tests.crowds import array_of, noisy_labels
 
 Compare = Callable[[Any, Any], None]
 
@@ -84,7 +84,7 @@ def test_synthesis(answers, alike: Compare) -> None:
     labels = crowd_of(answers).to_sparse()
     rows, annotators, codes = copy_annotations(labels, near, default_rng(7))
     assert (copied[rows, annotators] == codes).all() and len(codes) == copied.size
-    assert balancing_counts(np.array([0, 0, 0, 1, 1]), 2).tolist() == [0, 1]
+    assert balancing_counts(array_of("0 0 0 1 1"), 2).tolist() == [0, 1]
 
 
 def test_batches_are_whole() -> None:

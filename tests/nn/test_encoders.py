@@ -9,13 +9,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.nn.embedding_networks import build_encoder
 from neucrowd_tf.training.networks import DenseEncoder
+from tests.crowds import array_of
 
 
 def test_by_hand() -> None:
     # One unit with weights (1, 2) and bias -3, sigmoid: at (1, 1) sigmoid(0) = .5; penalty .1 * (1
     # + 4) = .5.
     model = build_encoder(DenseEncoder(hidden_units=(1,), dropout=0.0, l2=0.1), 2)
-    model.set_weights([np.array([[1.0], [2.0]]), np.array([-3.0])])
+    model.set_weights([array_of("1.0; 2.0"), array_of("-3.0")])
     assert float(model(np.ones((1, 2), np.float32))[0, 0]) == pytest.approx(0.5)
     assert float(model.losses[0]) == pytest.approx(0.5)
 

@@ -85,7 +85,7 @@ def test_lifted_by_hand() -> None:
     # log(e^-2 + e^-1) + 1.
     expected = 0.5 * (np.log(np.exp(-2) + np.exp(-1)) + 1) ** 2
     result = lifted_structured_loss(
-        np.array([0, 0, 1]), array_of("0.0; 1.0; 3.0", np.float32), margin=1.0
+        array_of("0 0 1"), array_of("0.0; 1.0; 3.0", np.float32), margin=1.0
     )
     assert np.mean(result) == pytest.approx(expected, rel=1e-4)
 
@@ -102,7 +102,7 @@ def test_centers_give_half_squared_distances() -> None:
     layer.build((None, 2))
     layer.set_weights([array_of("0.0 0.0; 3.0 4.0", np.float32)])
     assert_allclose(
-        layer(array_of("3.0 4.0; 0.0 2.0", np.float32)), [[12.5, 0.0], [2.0, 6.5]], atol=1e-5
+        layer(array_of("3.0 4.0; 0.0 2.0", np.float32)), array_of("12.5 0.0; 2.0 6.5"), atol=1e-5
     )
 
 

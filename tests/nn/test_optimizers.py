@@ -7,11 +7,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.nn.embedding_networks import make_optimizer
 from neucrowd_tf.nn.optimizers import FusedAdam
+from tests.crowds import array_of
 
 
 def test_the_first_step_is_the_learning_rate_in_the_gradients_direction():
     # m = .1 g and v = .001 g^2, over 1 - .9 and 1 - .999: g / |g| times the rate.
-    variable = keras.Variable(np.array([1.0, 1.0, 1.0], np.float32))
+    variable = keras.Variable(array_of("1.0 1.0 1.0", np.float32))
     optimizer = make_optimizer("adam", 0.25)
     optimizer.apply([tf.constant([4.0, -0.5, 0.0])], [variable])
     assert_allclose(variable.numpy(), [0.75, 1.25, 1.0], atol=1e-5)

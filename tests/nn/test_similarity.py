@@ -8,6 +8,7 @@ from numpy.random import default_rng
 
 from neucrowd_tf.nn.similarity import cosine_similarity, euclidean_similarity
 from neucrowd_tf.nn.tuplet_loss import tuplet_log_likelihood
+from tests.crowds import array_of
 
 
 def test_by_hand() -> None:
@@ -20,7 +21,7 @@ def test_by_hand() -> None:
     )
     # eta 2, similarities (1, .5, 0), weights (1, .5, 1): logits (2, .5, 0) inside; outside (2, 1 +
     # log .5, 0).
-    scores, weights = np.array([1.0, 0.5, 0.0]), np.array([1.0, 0.5, 1.0])
+    scores, weights = array_of("1.0 0.5 0.0"), array_of("1.0 0.5 1.0")
     inside = tuplet_log_likelihood(scores, weights, eta=2.0, weight_inside=True)
     assert float(inside) == pytest.approx(2 - np.log(np.exp(2) + np.exp(0.5) + 1), rel=1e-5)
     outside = tuplet_log_likelihood(scores, weights, eta=2.0, weight_inside=False)

@@ -75,7 +75,7 @@ def test_the_released_loss_penalty_and_decay_equal_a_naive_loop() -> None:
 @pytest.mark.parametrize("multiplier", ["mean", 0.7])
 def test_the_released_reward_has_a_multiplier_for_each_sum(multiplier) -> None:
     game, rng = game_with("released_reward", multiplier=multiplier), default_rng(2)
-    rows, labels = np.array([3, 11, 40]), rng.integers(0, C, (3, R)).astype(np.int32)
+    rows, labels = array_of("3 11 40"), rng.integers(0, C, (3, R)).astype(np.int32)
     latent = rng.dirichlet(np.ones(C), size=3).astype(np.float32)
     inputs = tf.gather(game.crowd.features, rows), game.crowd.identities
     encoded = game.discriminator.encode(*inputs)

@@ -13,6 +13,7 @@ from neucrowd_tf.evaluation.intervals import crossed_interval
 from reproduction import catalogue, map_cells, map_pictures, map_sentences, maps
 from reproduction.map_cells import Cell
 from reproduction.suite import Case, Suite
+from tests.crowds import array_of
 from tests.runs import write_run
 
 SUITE = """
@@ -78,7 +79,7 @@ def test_the_interval_covers_the_mean_of_cross_validated_runs() -> None:
 
 
 def test_one_run_has_no_interval() -> None:
-    runs, values = np.zeros(4, dtype=int), np.array([1.0, 0, 0, 1])
+    runs, values = np.zeros(4, dtype=int), array_of("1.0 0 0 1")
     interval = map_cells.interval_of_runs(runs, np.arange(4), values)
     assert interval.estimate == 0.5 and math.isnan(interval.low)
 

@@ -41,7 +41,7 @@ def test_each_pass_gives_what_arrays_give(crowd):
     assert lazy.shape == x.shape
     assert_array_equal(in_blocks(lambda block: 2 * block, lazy, 16), 2 * x)
     assert_allclose(standardise(lazy), standardise(x), rtol=1e-12)
-    rows = np.array([3, 50, 8])
+    rows = array_of("3 50 8")
     assert_array_equal(in_blocks(np.asarray, lazy[rows]), x[rows])
     batches = lazy.batches(32)
     steps = batches.steps

@@ -22,6 +22,7 @@ import neucrowd_tf.saving.loading as persistence
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.training import CrowdEstimator, Run, TrainingData, hold_out
+from tests.crowds import array_of
 
 
 class Centroids(CrowdEstimator):
@@ -199,7 +200,7 @@ def test_held_out_rows_are_the_others_with_their_own_labels_and_other_seeds_hold
 
 
 def test_hold_out_needs_instances_to_train_on() -> None:
-    data = Centroids()._check([[0.0, 1.0]], np.array([[0, 1]]), None)
+    data = Centroids()._check([[0.0, 1.0]], array_of("0 1;"), None)
     with pytest.raises(
         DataError,
         match=(

@@ -49,7 +49,7 @@ def test_annotators_by_hand() -> None:
         annotator_accuracy_=array_of("0.9 0.8 0.5 nan"),
         confusion_matrices_=np.tile([[0.7, 0.3], [0.4, 0.6]], (4, 1, 1)),
     )
-    text = annotators_csv(inferred(crowd), np.array([0, 1, 1]), fitted)
+    text = annotators_csv(inferred(crowd), array_of("0 1 1"), fitted)
     # The consensus of task 2, a tie of two, is a's or c's label; the model's is c's. 2/3 of a's
     # labels are the model's.
     frame = pd.read_csv(io.StringIO(text)).set_index("annotator")
@@ -62,7 +62,7 @@ def test_annotators_by_hand() -> None:
     consensus, model = frame["agreement_consensus"], frame["agreement_model"]
     assert consensus["b"] == 1.0 and consensus["'+a"] + consensus["c"] == pytest.approx(4 / 3)
     assert_allclose(model, array_of("2/3 1 2/3 nan"), atol=1e-8)
-    assert_allclose(frame["method_skill"], [0.9, 0.8, 0.5, np.nan])
+    assert_allclose(frame["method_skill"], array_of("0.9 0.8 0.5 nan"))
     assert set(frame["recall_0"]) == {0.7} and set(frame["recall_1"]) == {0.6}
     # a: labels beside its own are 0, 1 of task 0, 1, 1 of task 1, 1 of task 2: 3 of 5 are its own.
     assert frame["agreement_others"]["'+a"] == 0.6 and set(frame["note"][:3]) == {"few labels"}

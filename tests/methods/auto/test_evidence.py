@@ -70,7 +70,7 @@ def test_two_members_by_hand() -> None:
     d = .6602. Many such instances leave the second little.
     """
     likely = array_of("0.0 -30.0;")
-    members = [np.array([[0.8, 0.2]]), np.array([[0.2, 0.8]])]
+    members = [array_of("0.8 0.2;"), array_of("0.2 0.8;")]
     result = fit_weights(members, likely, np.ones(1))
     assert result[0] - result[1] == pytest.approx(0.6602, abs=1e-3)
     many = [np.repeat(one, 500, axis=0) for one in members]

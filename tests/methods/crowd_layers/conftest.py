@@ -7,7 +7,7 @@ import pytest
 from numpy.random import default_rng
 
 from neucrowd_tf.annotations import Annotations
-from tests.crowds import noisy_labels
+from tests.crowds import array_of, noisy_labels
 
 
 @pytest.fixture(scope="session")
@@ -18,7 +18,7 @@ def crowd():
     features = rng.normal(size=(120, 5)).astype(np.float32)
     features[np.arange(120), truth] += 4.0
     dense = noisy_labels(rng, truth, 6, 0.85, 3)
-    dense[:, 0] = np.array([1, 0, 2])[truth]
+    dense[:, 0] = array_of("1 0 2")[truth]
     dense[rng.random((120, 6)) > 0.5] = -1
     dense[np.arange(120), rng.integers(1, 6, size=120)] = truth
     return features, truth, Annotations.from_dense(dense, num_classes=3)

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 from neucrowd_tf.methods.crowd_layers.anno_reg import AnnoReg, ConfusionHead
 from tests.crowds import SMALL_LAYER as SMALL
-from tests.crowds import softmax
+from tests.crowds import array_of, softmax
 
 
 def test_trace_weight_is_in_the_loss(crowd):
@@ -41,4 +41,4 @@ def test_anno_reg_rows_are_distributions():
 def test_anno_reg_column_is_eq_10():
     head = ConfusionHead(1, "column", trace_weight=0.0, initial=0.0)
     # W = 0: each column is uniform over the 2 true classes, so p W = (.5, .5) whatever p is.
-    assert_allclose(head(np.array([[0.9, 0.1]], np.float32)), [[[0.5, 0.5]]], atol=1e-6)
+    assert_allclose(head(array_of("0.9 0.1;", np.float32)), [[[0.5, 0.5]]], atol=1e-6)

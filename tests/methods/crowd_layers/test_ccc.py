@@ -76,8 +76,8 @@ def test_corrections_against_finite_differences():
     model.set_features(x, lambda block: block, rows=6)
     model.compile(optimizer=keras.optimizers.SGD(0.7))
     model.set_annotations(Annotations.from_dense(dense, num_classes=2), np.ones((dense >= 0).sum()))
-    meta = [(np.array([0, 3]), np.array([0, 1])), (np.array([5, 1, 2]), np.array([1, 0, 0]))]
-    groups = [np.array([0, 1, 0]), np.array([1, 1, 0])]
+    meta = [(np.array([0, 3]), np.array([0, 1])), (array_of("5 1 2"), array_of("1 0 0"))]
+    groups = [array_of("0 1 0"), array_of("1 1 0")]
     model.start_correcting(meta, groups)
     model._step_seed = tf.constant([0, 0])
     result = model.corrections(tf.constant(x), model.gathered(tf.range(6))[1:]).numpy()

@@ -7,7 +7,7 @@ import pytest
 from numpy.random import default_rng
 
 from neucrowd_tf.methods.crowd_layers.crowdar import ReliabilityHead
-from tests.crowds import randomised, softmax
+from tests.crowds import array_of, randomised, softmax
 
 RNG = default_rng(0)
 
@@ -22,7 +22,7 @@ def test_reliability_against_loop_and_by_hand():
     head = ReliabilityHead(2, hidden_units=5)
     head(inputs)
     randomised(head)
-    rows, who = np.array([0, 3, 3]), np.array([1, 0, 1])
+    rows, who = array_of("0 3 3"), array_of("1 0 1")
     result = head.reliability(inputs, rows, who)
     w1, b1 = map(np.asarray, (head.hidden.kernel, head.hidden.bias))
     w2, b2 = map(np.asarray, (head.difficulty.kernel, head.difficulty.bias))
@@ -36,4 +36,4 @@ def test_reliability_against_loop_and_by_hand():
         weight.assign(np.zeros(weight.shape))
     # Expertise and difficulty are both sigmoid(0): the score is 0 and the reliability 1/2.
     np.testing.assert_allclose(head.reliability(inputs, rows, who), 0.5, atol=1e-6)
-    assert float(head.score.kernel.constraint(np.array([-1.0]))[0]) == 0.0
+    assert float(head.score.kernel.constraint(array_of("-1.0"))[0]) == 0.0

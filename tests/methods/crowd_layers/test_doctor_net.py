@@ -11,7 +11,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.methods.crowd_layers.common.head import HeadsUniform
 from neucrowd_tf.methods.crowd_layers.doctor_net import DoctorHeads, WeightedDoctorNet
-from tests.crowds import SMALL_LAYER
+from tests.crowds import SMALL_LAYER, array_of
 
 SMALL = {**SMALL_LAYER, "weight_learning_rate": 0.1}
 
@@ -68,14 +68,14 @@ def test_second_loss_by_hand(crowd):
     answers = keras.Sequential([keras.Input((2,)), stack])
     average = AnnotatorAverage()
     average.build((None, 2, 2))
-    model = DoctorWeights(answers, average, np.array([[0.9, 0.1]], np.float32), 2)
-    model.set_targets(np.array([[3, 1]]))
-    total, size = model.batch_loss(np.array([0]), np.array([[0.9, 0.1]], np.float32))
+    model = DoctorWeights(answers, average, array_of("0.9 0.1;", np.float32), 2)
+    model.set_targets(array_of("3 1;"))
+    total, size = model.batch_loss(np.array([0]), array_of("0.9 0.1;", np.float32))
     # Equal weights average (.9, .1) and (.1, .9) to (.5, .5), which costs ln 2 against any target.
     assert float(total) == pytest.approx(np.log(2), rel=1e-5) and float(size) == 1.0
     average.weight.assign([np.log(3.0), 0.0])
     # Weights 3/4 and 1/4: (.7, .3) against (3/4, 1/4).
-    total, _ = model.batch_loss(np.array([0]), np.array([[0.9, 0.1]], np.float32))
+    total, _ = model.batch_loss(np.array([0]), array_of("0.9 0.1;", np.float32))
     assert float(total) == pytest.approx(-0.75 * np.log(0.7) - 0.25 * np.log(0.3), rel=1e-5)
 
 

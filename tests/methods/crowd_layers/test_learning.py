@@ -14,7 +14,7 @@ from neucrowd_tf.errors import UsageError
 from neucrowd_tf.methods.crowd_layers.anno_reg import AnnoReg
 from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
 from neucrowd_tf.methods.crowd_layers.doctor_net import WeightedDoctorNet
-from tests.crowds import noisy_labels
+from tests.crowds import array_of, noisy_labels
 
 SMALL = {
     "base": {"hidden_units": (16,), "dropout": 0.0},
@@ -119,7 +119,7 @@ def test_lost_classes_by_hand():
     assert not lost_classes(agreed, right, 4).any()
     never = np.where(agreed == 3, [0, 1, 2, 0, 1] * 4, right)  # 3 is never predicted
     assert lost_classes(agreed, never, 4).tolist() == [False, False, False, True]
-    swapped = np.array([1, 0, 2, 3])[agreed]  # as often as they should be, but for each other
+    swapped = array_of("1 0 2 3")[agreed]  # as often as they should be, but for each other
     assert lost_classes(agreed, swapped, 4).tolist() == [True, True, False, False]
     # The labels of 0 are wrong: the fit spreads them over the others, or has all of them for 1,
     # which it knows. Nothing is lost.

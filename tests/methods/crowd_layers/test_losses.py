@@ -8,7 +8,7 @@ from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.methods.crowd_layers.common import imbalance
-from tests.crowds import softmax
+from tests.crowds import array_of, softmax
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def test_focal_gradient_is_finite_where_the_answer_is_certain(losses):
 
 
 def test_weights_by_hand(losses, monkeypatch):
-    assert_allclose(imbalance.class_weights(np.array([10, 5, 0]), "reweighting"), [1.0, 2.0, 1.0])
+    assert_allclose(imbalance.class_weights(array_of("10 5 0"), "reweighting"), [1.0, 2.0, 1.0])
     # beta .5: (1 - .5) / (1 - .5^1) = 1 and .5 / (1 - .25) = 2/3; their mean is 5/6, so 1.2 and .8.
     monkeypatch.setattr(imbalance, "BETA", 0.5)
     assert_allclose(imbalance.class_weights(np.array([1, 2]), "cb_focal"), [1.2, 0.8], atol=1e-6)

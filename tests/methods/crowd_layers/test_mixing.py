@@ -23,4 +23,4 @@ def test_mixing():
     values = array_of("0.0 4.0; 8.0 0.0", np.float32)
     # .25 * (0, 4) + .75 * (8, 0), and the second with itself.
     result = mixed(values, tf.constant([0.25, 0.5]), tf.constant([1, 1]))
-    assert_allclose(result, [[6.0, 1.0], [8.0, 0.0]])
+    assert_allclose(result, array_of("6.0 1.0; 8.0 0.0"))

@@ -12,7 +12,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.methods.crowd_layers.anno_reg import AnnoReg
 from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
 from neucrowd_tf.methods.crowd_layers.doctor_net import WeightedDoctorNet
-from tests.crowds import noisy_labels
+from tests.crowds import array_of, noisy_labels
 
 
 def test_positions_cover_each_epoch():
@@ -56,7 +56,7 @@ def test_loss_is_the_sum_of_weighted_logs(crowd):
     )
     with model.reused():
         model.fit(features, annotations)
-        rows = np.array([3, 50, 7])
+        rows = array_of("3 50 7")
         trained = model.network.model
         taken = np.asarray(trained.features)[rows]  # standardised, which happens once a fit
         total, size = trained.batch_loss(rows, taken)

@@ -154,10 +154,10 @@ def test_a_model_is_exported_to_onnx(parts, name: str, tmp_path) -> None:
 
 
 BEYOND = [
-    (np.array([[0, 3]]), "int"),
+    (array_of("0 3;"), "int"),
     (array_of("0 -2;"), "int"),
     (array_of("0 nan;"), "float"),
-    (np.array([[0, 0.5]]), "float"),
+    (array_of("0 0.5;"), "float"),
     (np.array([[0, 2**32]]), "wide"),
 ]
 

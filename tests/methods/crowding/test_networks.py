@@ -58,7 +58,7 @@ def test_variants_ignore_what_they_leave_out() -> None:
 
 def test_some_pairs_are_those_of_all_pairs() -> None:
     generator = make_generator()
-    rows, codes = np.array([3, 0, 3]), np.array([2, 1, 0])
+    rows, codes = array_of("3 0 3"), array_of("2 1 0")
     hidden = generator.hidden_of_pairs(X[rows], E, NOISE[rows, codes], codes)
     expected = tf.nn.log_softmax(np.asarray(logits(generator, X, E))[rows, codes])
     some = generator.log_probabilities(hidden, Z[rows])
@@ -66,7 +66,7 @@ def test_some_pairs_are_those_of_all_pairs() -> None:
 
 
 def test_labels_are_drawn_from_the_distribution_and_by_the_seed() -> None:
-    p = np.array([0.1, 0.6, 0.3])
+    p = array_of("0.1 0.6 0.3")
     logits = np.tile(np.log(p), (4000, 5, 1)).astype(np.float32)
     drawn = np.asarray(draw_labels(logits, [1, 2]))
     assert_allclose(np.bincount(drawn.ravel()) / drawn.size, p, atol=0.02)
@@ -78,7 +78,7 @@ def test_labels_are_drawn_from_the_distribution_and_by_the_seed() -> None:
 def test_the_probability_of_a_label_is_that_of_the_softmax() -> None:
     # Logits log 1, log 2, log 5: probabilities 1/8, 2/8, 5/8.
     logits = np.tile(np.log([1.0, 2.0, 5.0]).astype(np.float32), (1, 3, 1))
-    probabilities = label_probabilities(logits, np.array([[2, 0, 1]]))
+    probabilities = label_probabilities(logits, array_of("2 0 1;"))
     assert_allclose(probabilities, [[0.625, 0.125, 0.25]], rtol=1e-6)
 
 
@@ -115,7 +115,7 @@ def test_cooccurrence_and_correlation_by_hand() -> None:
 
 
 def test_cooccurrence_leaves_generated_annotations_out() -> None:
-    crowd = Annotations.from_dense([[0, 1, -1]], num_classes=3)
+    crowd = Annotations.from_dense(array_of("0 1 -1;"), num_classes=3)
     assert_array_equal(
         label_cooccurrence(crowd.with_generated([0], [2], [2])), label_cooccurrence(crowd)
     )
@@ -151,7 +151,7 @@ def test_bilinear_scores_equal_their_formula() -> None:
         assert_allclose(
             discriminator.all_pairs(*discriminator.encode(X, E)), expected, rtol=1e-4, atol=1e-5
         )
-        rows, codes = np.array([5, 0, 3]), np.array([1, 3, 1])
+        rows, codes = array_of("5 0 3"), array_of("1 3 1")
         assert_allclose(
             discriminator.some_pairs(*discriminator.encode(X[rows], E), codes),
             expected[rows, codes],

@@ -49,7 +49,7 @@ def test_rounds_are_scored_after_the_fit():
     # Selected for training rows 1 and 2, both of class 1: one said to be 0, one said to be 1.
     fitted = SimpleNamespace(
         selections_=[array_of("1 1 0; 2 1 1")],
-        rows_=np.array([0, 2, 3]),
+        rows_=array_of("0 2 3"),
         history_={
             "round": [0, 1],
             "annotations": [4, 6],

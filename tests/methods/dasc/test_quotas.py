@@ -22,7 +22,7 @@ from tests.crowds import array_of
 def test_rounding_by_hand():
     # .5, .25, .25 of 7 is 3.5, 1.75, 1.75: down to 3, 1, 1, and the two left go to the largest
     # remainders.
-    assert rounded(np.array([0.5, 0.25, 0.25]), 7).tolist() == [3, 2, 2]
+    assert rounded(array_of("0.5 0.25 0.25"), 7).tolist() == [3, 2, 2]
     # .995 of each of 200 classes: one of them gets none.
     assert sorted(rounded(np.full(200, 1 / 200), 199)) == [0] + [1] * 199
 

@@ -34,7 +34,7 @@ def test_certainty_by_hand() -> None:
     # With two classes twice the scalar variance, so half of eps: .75 * .25 = .1875 and .0625.
     assert label_certainty(votes[:1], 0.125) == pytest.approx([0.5 / (0.1875 + 0.0625)])
     # Three classes, one vote each: 1 - 3 / 9 = 2/3.
-    assert label_certainty(np.array([[1, 1, 1]]), 1.0) == pytest.approx([1 / (2 / 3 + 1)])
+    assert label_certainty(array_of("1 1 1;"), 1.0) == pytest.approx([1 / (2 / 3 + 1)])
 
 
 # ----------------------------------------------------------------- interpolation (2.5)

@@ -79,7 +79,7 @@ def test_evaluation_looks_at_the_rows_trained_on() -> None:
     # Six annotated rows of seven, of which 1, 3 and 5 were trained on; the middle one is unsafe,
     # and its label is the only wrong one: precision and recall are 1.
     model = NeuCrowd()
-    model.rows_, model.kept_ = array_of("0 1 2 4 5 6"), np.array([1, 3, 5])
+    model.rows_, model.kept_ = array_of("0 1 2 4 5 6"), array_of("1 3 5")
     model.train_labels_ = array_of("0 1 0 0 1 1")
     model.safe_ = np.array([True, False, True])
     model.history_ = {"safe_share": [0.5, 2 / 3], "hardness_correlation": [float("nan")]}
@@ -98,7 +98,7 @@ def test_evaluation_looks_at_the_rows_trained_on() -> None:
 def test_an_example_may_be_its_own_neighbour() -> None:
     # Two of one class and one of another on a line; of row 1's two nearest, itself among them, one
     # is its own, and the sums are equal: safe with itself, unsafe among others alone.
-    x, labels = array_of("0.0; 1.0; 1.4"), np.array([0, 0, 1])
+    x, labels = array_of("0.0; 1.0; 1.4"), array_of("0 0 1")
     ones = np.ones(3)
     released = ReleasedNeuCrowd()
     assert released._safe_examples(x, labels, ones)[1]

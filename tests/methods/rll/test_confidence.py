@@ -81,6 +81,6 @@ def test_subsampled_votes_follow_the_hypergeometric_distribution() -> None:
         drawn = subsample_annotations(source, 3, 5).vote_counts()
         assert (drawn.sum(axis=1) == 3).all() and (drawn <= votes).all()
         # Standard error of each mean: sqrt(3 * p * (1 - p) * 4 / 6 / 4000) < .012.
-        assert_allclose(drawn.mean(axis=0), 3 * np.array([4, 2, 1]) / 7, atol=0.05)
+        assert_allclose(drawn.mean(axis=0), 3 * array_of("4 2 1") / 7, atol=0.05)
         # No 3 of 7 hold two of the third class, and (2, 1, 0) has probability 6 * 2 / 35.
         assert np.mean((drawn == [2, 1, 0]).all(axis=1)) == pytest.approx(12 / 35, abs=0.03)

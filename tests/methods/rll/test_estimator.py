@@ -74,7 +74,7 @@ def test_the_released_code_by_hand() -> None:
     # Its prior Beta(3, 2) is that of every label: with v of d votes for it (3 + v) / (5 + d).
     model = ReleasedRLL()
     votes, labels = array_of("0 5; 4 1"), np.array([1, 0])
-    assert_allclose(model._confidence(votes, labels), [8 / 10, 7 / 10], rtol=1e-6)
+    assert_allclose(model._confidence(votes, labels), array_of("8/10 7/10"), rtol=1e-6)
     # Forty-five positives make 1,980 pairs, 61 batches of 32 in each of ten passes.
     data = SimpleNamespace(labels=np.arange(90) % 2)
     assert ReleasedRLL(batch_size=32)._steps(data) == 610
