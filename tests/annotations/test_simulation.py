@@ -9,6 +9,7 @@ from scipy import stats
 
 from neucrowd_tf.annotations import Annotations, simulation, statistics
 from neucrowd_tf.errors import DataError
+from tests.cases import cases
 from tests.crowds import array_of
 
 KINDS = {
@@ -149,62 +150,40 @@ def test_remove_annotations(at_least_one: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (
-            lambda: simulation.from_skills([[0.5, 1.5]]),
-            "skills: expected probabilities from 0 to 1, received 1.5",
-        ),
-        (
-            lambda: simulation.confusion_annotators(2, 2, 0, accuracy=1.5),
-            "accuracy: expected probabilities from 0 to 1, received 1.5",
-        ),
-        (
-            lambda: simulation.mislabelling_annotators(2, 2, 0, mean_rate=1.5),
-            "mean_rate: expected a share above 0 and below 1, received 1.5",
-        ),
-        (
-            lambda: simulation.class_skill_annotators(2, 1, 0),
-            r"at least two classes\], received shape \(2, 1\)",
-        ),
-        (
-            lambda: simulation.class_skill_annotators(3, 2, 0, low=0.9, high=0.4),
-            r"low: expected at most high \(0.4\), received 0.9",
-        ),
-        (
-            lambda: simulation.class_skill_annotators(3, 2, 0, high=np.inf),
-            "low and high: expected probabilities from 0 to 1, received inf",
-        ),
-        (lambda: simulation.assignment(3, 2, 0, rates=[0.5, 1.5]), "from 0 to 1, received 1.5$"),
-        (lambda: simulation.assignment(3, 2, 0, rates=0.0), "rates: expected one above 0"),
-        (
-            lambda: simulation.assignment(3, 2, 0, rates=[0.5, 0.5, 0.5]),
-            r"rates: expected a number or one for each of 2 annotators, received shape \(3,\)",
-        ),
-        (
-            lambda: simulation.simulate([0, 2], np.ones((1, 2, 2)) / 2, 0),
-            "truth: expected class codes from 0 to 1, received 2 for instance 1",
-        ),
-        *(
-            (lambda truth=truth: simulation.simulate(truth, np.ones((1, 2, 2)) / 2, 0), "of shape")
-            for truth in ([0.0, 1.0], [[0, 1]], [], [True, False])
-        ),
-        (lambda: simulation.simulate([0, 1], np.ones((1, 2, 3)) / 3, 0), "confusions: expected"),
-        (lambda: simulation.spammers(2, 2, 0, kind="typo"), "spammers: expected kind 'uniform'"),
-        (
-            lambda: simulation.simulate([0, 1], np.ones((1, 2, 2)), 0),
-            "in each row, received a sum of 2",
-        ),
-        (
-            lambda: simulation.simulate([0, 1], [[[1.5, -0.5], [0, 1]]], 0),
-            "confusions: expected probabilities from 0 to 1, received 1.5",
-        ),
-        (
-            lambda: simulation.remove_annotations(Annotations.from_dense([[0]]), 0.0, 0),
-            "keep: expected a share above 0",
-        ),
-    ],
+    ("function", "arguments", "named", "message"),
+    cases(r"""
+["from_skills", [[[0.5, 1.5]]], {}, "skills: expected probabilities from 0 to 1, received 1.5"],
+["confusion_annotators", [2, 2, 0], {"accuracy": 1.5},
+ "accuracy: expected probabilities from 0 to 1, received 1.5"],
+["mislabelling_annotators", [2, 2, 0], {"mean_rate": 1.5},
+ "mean_rate: expected a share above 0 and below 1, received 1.5"],
+["class_skill_annotators", [2, 1, 0], {}, "at least two classes\\], received shape \\(2, 1\\)"],
+["class_skill_annotators", [3, 2, 0], {"low": 0.9, "high": 0.4},
+ "low: expected at most high \\(0.4\\), received 0.9"],
+["class_skill_annotators", [3, 2, 0], {"high": Infinity},
+ "low and high: expected probabilities from 0 to 1, received inf"],
+["assignment", [3, 2, 0, [0.5, 1.5]], {}, "from 0 to 1, received 1.5$"],
+["assignment", [3, 2, 0, 0.0], {}, "rates: expected one above 0"],
+["assignment", [3, 2, 0, [0.5, 0.5, 0.5]], {},
+ "rates: expected a number or one for each of 2 annotators, received shape \\(3,\\)"],
+["simulate", [[0, 2], [[[0.5, 0.5], [0.5, 0.5]]], 0], {},
+ "truth: expected class codes from 0 to 1, received 2 for instance 1"],
+["simulate", [[0.0, 1.0], [[[0.5, 0.5], [0.5, 0.5]]], 0], {}, "of shape"],
+["simulate", [[[0, 1]], [[[0.5, 0.5], [0.5, 0.5]]], 0], {}, "of shape"],
+["simulate", [[], [[[0.5, 0.5], [0.5, 0.5]]], 0], {}, "of shape"],
+["simulate", [[true, false], [[[0.5, 0.5], [0.5, 0.5]]], 0], {}, "of shape"],
+["simulate", [[0, 1], [[[0.3, 0.3, 0.4], [0.3, 0.3, 0.4]]], 0], {}, "confusions: expected"],
+["simulate", [[0, 1], [[[1, 1], [1, 1]]], 0], {}, "in each row, received a sum of 2"],
+["simulate", [[0, 1], [[[1.5, -0.5], [0, 1]]], 0], {},
+ "confusions: expected probabilities from 0 to 1, received 1.5"],
+["spammers", [2, 2, 0], {"kind": "typo"}, "spammers: expected kind 'uniform'"]
+"""),
 )
-def test_refuses(make, message: str) -> None:
+def test_refuses(function: str, arguments, named, message: str) -> None:
     with pytest.raises(DataError, match=message):
-        make()
+        getattr(simulation, function)(*arguments, **named)
+
+
+def test_a_share_that_keeps_nothing_is_refused() -> None:
+    with pytest.raises(DataError, match="keep: expected a share above 0"):
+        simulation.remove_annotations(Annotations.from_dense([[0]]), 0.0, 0)

@@ -10,6 +10,7 @@ import pytest
 from neucrowd_tf.annotations import Annotations, agreement, statistics
 from neucrowd_tf.errors import DataError, IdentitiesError
 from neucrowd_tf.io.files.json_text import jsonable
+from tests.cases import cases
 from tests.crowds import array_of, krippendorff_labels
 
 
@@ -20,7 +21,12 @@ def alpha_of(counts: np.ndarray) -> float:
 def test_perfect_and_undefined_agreement() -> None:
     assert agreement.fleiss_kappa(array_of("3 0; 0 3")) == 1
     assert alpha_of(array_of("3 0; 0 3")) == 1
-    for counts in ([[3, 0], [2, 0]], [[1, 0], [0, 1]], [[0, 0]], [[2], [3]]):
+    for counts in cases("""
+[[3, 0], [2, 0]],
+[[1, 0], [0, 1]],
+[[0, 0]],
+[[2], [3]]
+"""):
         assert np.isnan(agreement.fleiss_kappa(np.array(counts)))
         assert np.isnan(alpha_of(np.array(counts)))
 

@@ -12,6 +12,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.drift import _hypergeometric, _Votes, changes
 from neucrowd_tf.certainty.inference import infer
 from neucrowd_tf.io.labels import read_annotations
+from tests.cases import cases
 from tests.crowds import array_of
 
 
@@ -114,9 +115,13 @@ def test_hypergeometric_by_hand() -> None:
 
 @pytest.mark.parametrize(
     ("column", "form", "timed"),
-    [("created_at", "2026-01-01T10:{:02}:00Z", True), ("timestamp", "17000000{:02}000", True),
-     ("time", "{}", False), ("lead_time", "17000000{:02}", False),
-     ("date", "3/4/26 1:{:02}", False)],
+    cases("""
+["created_at", "2026-01-01T10:{:02}:00Z", true],
+["timestamp", "17000000{:02}000", true],
+["time", "{}", false],
+["lead_time", "17000000{:02}", false],
+["date", "3/4/26 1:{:02}", false]
+"""),
 )  # fmt: skip
 def test_a_column_of_times_is_read(tmp_path: Path, column: str, form: str, timed: bool) -> None:
     path = tmp_path / "labels.csv"

@@ -14,6 +14,7 @@ from neucrowd_tf.aggregation import Consensus, ShrunkDawidSkene
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.certainty import Calibration, annotator_skills, gold_agreement
 from neucrowd_tf.certainty.recalibration import evidence, spread_of, unlike
+from tests.cases import cases
 from tests.crowds import array_of
 
 
@@ -88,7 +89,12 @@ def test_the_shift_is_the_posterior_mode() -> None:
         return float(np.log(np.where(right, chances, 1 - chances)).sum() + prior)
 
     best = log_posterior(after.shift)
-    for step in ((0.02, 0), (-0.02, 0), (0, 0.02), (0, -0.02)):
+    for step in cases("""
+[0.02, 0],
+[-0.02, 0],
+[0, 0.02],
+[0, -0.02]
+"""):
         assert log_posterior(after.shift + np.array(step)) < best
 
 

@@ -19,6 +19,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.cli.commands import call
 from neucrowd_tf.methods.two_stage.labels_first import TwoStageClassifier
 from neucrowd_tf.saving.saved_model import NAMES, export_saved_model
+from tests.cases import cases
 
 Printed = pytest.CaptureFixture[str]
 
@@ -136,11 +137,11 @@ def test_a_folder_of_images(tmp_path: Path, cli) -> None:
 
 @pytest.mark.parametrize(
     ("columns", "message"),
-    [
-        (("width", "height", "weight"), "column '=weight' is missing"),
-        (("width", "height", "=weight", "age"), "Leave it out with --ignore_columns=age"),
-        (("width", "height"), "column '=weight' is missing"),
-    ],
+    cases("""
+[["width", "height", "weight"], "column '=weight' is missing"],
+[["width", "height", "=weight", "age"], "Leave it out with --ignore_columns=age"],
+[["width", "height"], "column '=weight' is missing"]
+"""),
 )
 def test_other_columns_are_an_error(
     model: Path, tmp_path: Path, columns: tuple[str, ...], message: str, capsys: Printed

@@ -12,6 +12,7 @@ from sklearn import metrics as sk
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation import metrics
+from tests.cases import cases
 from tests.crowds import array_of
 
 TRUTH = array_of("0 0 1 1")
@@ -115,16 +116,17 @@ def test_float32_rows_that_sum_to_one_only_roughly_are_taken_without_warning() -
 
 @pytest.mark.parametrize(
     ("codes", "scores", "message"),
-    [
-        ([0, 1], [[0.5, 0.5]], "shape"),
-        ([], np.zeros((0, 2)), "M > 0"),
-        ([0, 2], [[0.5, 0.5]] * 2, "expected class codes from 0 to 1"),
-        ([0, 1], [[0.5, 0.5], [float("nan"), 0.5]], "expected probabilities"),
-        ([0, 1], [[0.5, 0.5], [0.9, 0.9]], "expected probabilities"),
-        ([0, 1], [[0.5, 0.5], [0.5, 0.51]], "expected probabilities"),
-        ([0.0, 1.0], [[0.5, 0.5]] * 2, "class codes"),
-    ],
+    cases("""
+[[0, 1], [[0.5, 0.5]], "shape"],
+[[0, 2], [[0.5, 0.5], [0.5, 0.5]], "expected class codes from 0 to 1"],
+[[0, 1], [[0.5, 0.5], [NaN, 0.5]], "expected probabilities"],
+[[0, 1], [[0.5, 0.5], [0.9, 0.9]], "expected probabilities"],
+[[0, 1], [[0.5, 0.5], [0.5, 0.51]], "expected probabilities"],
+[[0.0, 1.0], [[0.5, 0.5], [0.5, 0.5]], "class codes"]
+"""),
 )
 def test_bad_input_is_one_clear_error(codes: list, scores: list, message: str) -> None:
+    with pytest.raises(DataError, match="M > 0"):
+        metrics.classification_metrics(np.zeros(0, int), np.zeros((0, 2)))
     with pytest.raises(DataError, match=message):
-        metrics.classification_metrics(np.asarray(codes, dtype=None if codes else int), scores)
+        metrics.classification_metrics(np.asarray(codes), scores)

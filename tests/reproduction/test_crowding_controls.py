@@ -20,6 +20,7 @@ from neucrowd_tf.methods.crowding.turns import PURPOSES, authenticity_auc
 from neucrowd_tf.training.run import Run
 from reproduction.controls import crowding_controls, crowding_released
 from reproduction.controls.crowding import FACTORS, PRINTED, RELEASED, ControlledCrowdInG
+from tests.cases import cases
 from tests.crowds import array_of
 from tests.methods.crowding.conftest import ARGUMENTS, C, D, R, make_crowd
 from tests.methods.crowding.test_game import LAMBDA, SmallGame, make_game
@@ -93,7 +94,12 @@ def test_the_released_reward_has_a_multiplier_for_each_sum(multiplier) -> None:
 def test_a_threshold_in_nats_and_ratios_without_bounds() -> None:
     latent = tf.constant([[0.5, 0.5, 0.0], [0.9, 0.1, 0.0], [1.0, 0.0, 0.0], [0.34, 0.33, 0.33]])
     game = game_with("nats")
-    for nats, surest in ((0.5, [2, 1]), (0.0, [2]), (0.0001, [2]), (1.0, [2, 1, 0])):
+    for nats, surest in cases("""
+[0.5, [2, 1]],
+[0.0, [2]],
+[0.0001, [2]],
+[1.0, [2, 1, 0]]
+"""):
         game.hparams.set_params(threshold=nats)
         sure, unsure = game.split(latent)
         assert sure.numpy().tolist() == surest

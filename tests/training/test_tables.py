@@ -26,6 +26,7 @@ from neucrowd_tf.methods import iced, rll  # noqa: F401  (they register methods)
 from neucrowd_tf.methods.crowd_layers import crowd_layer  # noqa: F401
 from neucrowd_tf.methods.texts import TextClassifier
 from neucrowd_tf.methods.two_stage import TwoStageClassifier
+from tests.cases import cases
 from tests.crowds import noisy_labels
 
 ROWS = 60
@@ -232,7 +233,14 @@ def test_a_column_may_have_the_name_of_an_attribute() -> None:
 
 @pytest.mark.parametrize("name", ["mv_lr", "softprob"])
 @pytest.mark.parametrize(
-    ("scale", "shift"), [(1e-8, 0), (1e-30, 0), (1e300, 0), (86400.0, 1.7e9), (1e-6, 5)]
+    ("scale", "shift"),
+    cases("""
+[1e-08, 0],
+[1e-30, 0],
+[1e+300, 0],
+[86400.0, 1700000000.0],
+[1e-06, 5]
+"""),
 )
 def test_units_of_features_do_not_matter(name: str, scale: float, shift: float) -> None:
     model = registry.method(name).make(Cs=(1.0,))

@@ -14,6 +14,7 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.training.batches import step_numbers, uniform_batches
 from neucrowd_tf.training.tuplet_index import TupletIndex
 from reproduction.controls.rll import all_pairs
+from tests.cases import cases
 from tests.crowds import array_of, graphs
 
 
@@ -115,7 +116,10 @@ def test_weights_that_leave_too_few_are_evened_out() -> None:
 
 @pytest.mark.parametrize(
     ("labels", "negatives", "message"),
-    [([0, 0, 0, 1], 2, "class 1.*two instances"), ([1, 1, 1, 0], 2, "at least 2 instances")],
+    cases("""
+[[0, 0, 0, 1], 2, "class 1.*two instances"],
+[[1, 1, 1, 0], 2, "at least 2 instances"]
+"""),
 )
 def test_too_few_instances(labels: list[int], negatives: int, message: str) -> None:
     with pytest.raises(DataError, match=message):

@@ -22,6 +22,7 @@ from neucrowd_tf.cli.commands import call
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.files.json import read_json
 from neucrowd_tf.io.schema import TableOptions
+from tests.cases import cases
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -186,7 +187,12 @@ def test_files_that_cannot_be_used(tmp_path: Path, local: Local) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "first"), [("all", [1, 1, 1, 0]), ("last", [0, 1, 1, 0]), ("first", [1, 0, 1, 0])]
+    ("rule", "first"),
+    cases("""
+["all", [1, 1, 1, 0]],
+["last", [0, 1, 1, 0]],
+["first", [1, 0, 1, 0]]
+"""),
 )
 def test_duplicates(rule, first: list[int], tmp_path: Path) -> None:
     table = {"task": [1, 2, 1, 1], "worker": ["a", "a", "a", "b"], "label": [0, 1, 1, 0]}

@@ -10,6 +10,7 @@ from neucrowd_tf.cli.runs import process
 from neucrowd_tf.cli.runs.options import Options
 from neucrowd_tf.cli.runs.work import RunKey, Work
 from neucrowd_tf.errors import UsageError
+from tests.cases import cases
 
 
 def test_a_device_that_is_not_there() -> None:
@@ -19,26 +20,18 @@ def test_a_device_that_is_not_there() -> None:
         process._choose_device(tf, Options(device="gpu:63"))
 
 
-CLUSTER = {"worker": ["a:1", "b:1"]}
-
-
 @pytest.mark.parametrize(
-    ("cluster", "task", "count", "first"),
-    [
-        (CLUSTER, {"type": "worker", "index": 0}, 2, True),
-        (CLUSTER, {"type": "worker", "index": "0"}, 2, True),
-        (CLUSTER, {"type": "worker", "index": 1}, 2, False),
-        ({"chief": ["c:1"], **CLUSTER}, {"type": "worker", "index": 0}, 3, False),
-        ({"chief": ["c:1"], **CLUSTER}, {"type": "chief", "index": 0}, 3, True),
-    ],
+    ("chief", "kind", "index", "count", "first"),
+    cases("""
+["", "worker", 0, 2, true], ["", "worker", "0", 2, true], ["", "worker", 1, 2, false],
+["c:1", "worker", 0, 3, false], ["c:1", "chief", 0, 3, true]
+"""),
 )
 def test_the_chief_or_else_the_first_worker_writes(
-    cluster: dict[str, list[str]],
-    task: dict[str, object],
-    count: int,
-    first: bool,
-    monkeypatch: pytest.MonkeyPatch,
+    chief: str, kind: str, index, count: int, first: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    task = {"type": kind, "index": index}
+    cluster = {"worker": ["a:1", "b:1"]} | ({"chief": [chief]} if chief else {})
     options = Options(distribute="multi_worker")
     monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": task}))
     assert (process.workers(), process.first_worker(options)) == (count, first)

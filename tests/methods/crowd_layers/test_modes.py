@@ -12,6 +12,7 @@ from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 from neucrowd_tf import layers
+from tests.cases import cases
 from tests.crowds import array_of
 from tests.methods.crowd_layers.heads import HEADS, PAIRS, model_with_head
 
@@ -256,7 +257,17 @@ def test_class_weights_are_of_labels(parts) -> None:
         parts.AnnotationLoss(labels_per_item=0)
 
 
-@pytest.mark.parametrize("shape", [(2,), (2, 3), (3, 2), (2, 2, 1), (2, 2, 3), (4, 1)])
+@pytest.mark.parametrize(
+    "shape",
+    cases("""
+[2],
+[2, 3],
+[3, 2],
+[2, 2, 1],
+[2, 2, 3],
+[4, 1]
+"""),
+)
 def test_weights_of_another_shape_are_refused(parts, shape: tuple[int, ...]) -> None:
     logits = np.zeros((2, 2, 3), np.float32)
     with pytest.raises(ValueError, match="sample_weight has the shape"):

@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from neucrowd_tf.aggregation import DawidSkene, majority_labels
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.methods.iced.inference import find_permutation, infer_labels
+from tests.cases import cases
 from tests.crowds import array_of, one_hot
 
 
@@ -71,7 +72,13 @@ def test_permutations_by_hand() -> None:
     assert find_permutation(np.eye(3), votes).tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize(("order", "permutation"), [([0, 2, 1], [0, 2, 1]), ([1, 2, 0], [2, 0, 1])])
+@pytest.mark.parametrize(
+    ("order", "permutation"),
+    cases("""
+[[0, 2, 1], [0, 2, 1]],
+[[1, 2, 0], [2, 0, 1]]
+"""),
+)
 @pytest.mark.parametrize("prior", ["uniform", "update"])
 def test_permuted_classes_are_mended(
     prior, order: list[int], permutation: list[int], monkeypatch: pytest.MonkeyPatch

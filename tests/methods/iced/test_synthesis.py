@@ -20,6 +20,7 @@ from neucrowd_tf.methods.iced.synthesis import (
     nearest,
     synthesise,
 )
+from tests.cases import cases
 from tests.crowds import array_of
 
 # ----------------------------------------------------------------- certainty (2.4)
@@ -193,14 +194,15 @@ def test_groups_are_distinct_certainties() -> None:
 
 @pytest.mark.parametrize(
     ("strategy", "groups", "epochs", "expected"),
-    [
-        ("groups", [1, 4, 3, 2, 1], 6, [[2], [2], [3], [3], [0, 4], [0, 4]]),
-        ("groups", [1, 4, 3, 2, 1], 4, [[2], [2], [3], [0, 4]]),
-        ("top", [1, 4, 3, 2, 1], 1, [[0, 2, 3, 4]]),
-        ("all", [1, 4, 3, 2, 1], 2, [[0, 1, 2, 3, 4]] * 2),
-        ("none", [1, 4, 3, 2, 1], 2, []),
-        ("groups", [1, 1], 2, [[0, 1], [0, 1]]),  # unanimous annotators: one group
-    ],
+    # Unanimous annotators are one group.
+    cases("""
+["groups", [1, 4, 3, 2, 1], 6, [[2], [2], [3], [3], [0, 4], [0, 4]]],
+["groups", [1, 4, 3, 2, 1], 4, [[2], [2], [3], [0, 4]]],
+["top", [1, 4, 3, 2, 1], 1, [[0, 2, 3, 4]]],
+["all", [1, 4, 3, 2, 1], 2, [[0, 1, 2, 3, 4], [0, 1, 2, 3, 4]]],
+["none", [1, 4, 3, 2, 1], 2, []],
+["groups", [1, 1], 2, [[0, 1], [0, 1]]]
+"""),
 )
 def test_schedules(
     strategy: str, groups: list[int], epochs: int, expected: list[list[int]]
