@@ -13,44 +13,40 @@ import pytest
 from tests.processes import python
 
 # From the ground up; rooms of one floor do not import each other.
-FLOORS = (
-    ("errors", "cli.signals", "declare.types"),
-    ("evaluation.auc_and_log_loss",),
-    (
-        "declare.declarations",
-        "declare.settings",
-        "evaluation.metrics",
-        "names",
-        "declare.registration",
-    ),
-    ("annotations", "declare.flag_parsing", "declare.nested"),
-    ("io",),
-    ("cli.command_line", "cli.quiet"),
-    ("saving.loading",),
-    ("saving.persistent", "saving.saved_model", "datasets.core", "datasets.splits"),
-    ("saving.transaction",),
-    ("declare.dataset_registration",),
-    ("aggregation", "nn"),
-    ("certainty", "datasets", "encoders"),
-    ("training",),
-    ("declare.registry",),
-    ("methods.crowd_layers.common",),
-    (*("methods.two_stage", "methods.rll", "methods.neucrowd"), *("methods.iced", "methods.texts")),
-    ("methods.crowd_layers",),
-    ("methods.crowding", "methods.dasc", "saving.keras_objects"),
-    ("evaluation",),
-    ("methods.auto", "evaluation.report"),
-    ("cli.commands",),
-    ("cli.runs",),
-    ("__main__",),
-    ("baselines", "data"),
-    ("reproduction",),
-    ("run_experiment",),
-)
+FLOORS = """
+errors cli.signals declare.types
+evaluation.auc_and_log_loss
+declare.declarations declare.settings evaluation.metrics names declare.registration
+annotations declare.flag_parsing declare.nested
+io
+cli.command_line cli.quiet
+saving.loading
+saving.persistent saving.saved_model datasets.core datasets.splits
+saving.transaction
+declare.dataset_registration
+aggregation nn
+certainty datasets encoders
+training
+declare.registry
+methods.crowd_layers.common
+methods.two_stage methods.rll methods.neucrowd methods.iced methods.texts
+methods.crowd_layers
+methods.crowding methods.dasc saving.keras_objects
+evaluation
+methods.auto evaluation.report
+cli.commands
+cli.runs
+__main__
+baselines data
+reproduction
+run_experiment
+"""
 # Tools beside the house: they may import anything, and nothing imports them.
 OUTSIDE = ("benchmarks", "tests", "setup")
 HOUSE = ("neucrowd_tf", "baselines", "data", "reproduction", "run_experiment")
-LEVEL = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
+LEVEL = {
+    room: level for level, rooms in enumerate(FLOORS.strip().splitlines()) for room in rooms.split()
+}
 LAZY = ("tensorflow", "keras", "tensorflow_probability", "tf_keras")
 
 

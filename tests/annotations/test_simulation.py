@@ -12,23 +12,21 @@ from neucrowd_tf.errors import DataError
 from tests.cases import cases
 from tests.crowds import array_of
 
-KINDS = {
-    "mislabelling": lambda seed: simulation.mislabelling_annotators(6, 3, seed),
-    "class_skill": lambda seed: simulation.class_skill_annotators(6, 3, seed),
-    "split": lambda seed: simulation.split_annotators(6, 3, seed),
-    "confusion": lambda seed: simulation.confusion_annotators(6, 3, seed),
-    "uniform": lambda seed: simulation.spammers(6, 3, seed, kind="uniform"),
-    "constant": lambda seed: simulation.spammers(6, 3, seed, kind="constant"),
-    "adversaries": lambda seed: simulation.adversaries(6, 3, seed),
-}
 
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_matrices_are_distributions_and_seeded(kind: str) -> None:
-    first, again, other = (KINDS[kind](seed) for seed in (1, 1, 2))
+@pytest.mark.parametrize(
+    ("kind", "named"),
+    cases("""
+["mislabelling_annotators", {}], ["class_skill_annotators", {}], ["split_annotators", {}],
+["confusion_annotators", {}], ["spammers", {"kind": "uniform"}], ["spammers", {"kind": "constant"}],
+["adversaries", {}]
+"""),
+)
+def test_matrices_are_distributions_and_seeded(kind: str, named) -> None:
+    draw = getattr(simulation, kind)
+    first, again, other = (draw(6, 3, seed, **named) for seed in (1, 1, 2))
     assert first.shape == (6, 3, 3) and (first >= 0).all() and np.allclose(first.sum(axis=2), 1)
     assert np.array_equal(first, again)
-    assert kind == "uniform" or not np.array_equal(first, other)
+    assert named == {"kind": "uniform"} or not np.array_equal(first, other)
 
 
 def test_split_annotators_have_the_share_of_certain_instances_of_iced_table_3() -> None:

@@ -15,6 +15,7 @@ from neucrowd_tf.certainty import agreement_intervals as agreement_intervals_mod
 from neucrowd_tf.certainty.agreement_intervals import agreement_intervals
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.agreement_tables import agreement_csvs, pairs
+from tests.cases import cases
 from tests.crowds import array_of, krippendorff_labels
 
 # Fleiss (1971), table 1: votes of six psychiatrists on 30 patients for five diagnoses.
@@ -37,16 +38,18 @@ def drawn(
 
 
 # Each crowd's labels, and the numbers that its classes are.
-CROWDS: dict[str, tuple[np.ndarray, list[float]]] = {
-    "krippendorff": (krippendorff_labels(), [1, 2, 3, 4, 5]),
-    "two": (drawn(1, 30, 4, 2, 0.3, 0.7), [0, 1]),
-    "three": (drawn(2, 25, 5, 3, 0.4, 0.6), [1, 2, 3]),
-    "four": (drawn(3, 40, 3, 4, 0.25, 0.8), [0, 1, 2, 4]),
-    "five": (drawn(4, 20, 8, 5, 0.5, 0.5), [1, 2, 3, 4, 5]),
-    "halves": (drawn(5, 30, 6, 4, 0.4, 0.75), [1, 1.5, 2, 3.5]),
-    "many": (drawn(6, 50, 10, 10, 0.7, 0.6), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]),
-    "rare": (drawn(7, 60, 2, 3, 0.2, 0.9), [-1, 0, 2]),
-}
+CROWDS = {
+    name: (drawn(*settings), values)
+    for name, settings, values in cases("""
+["two", [1, 30, 4, 2, 0.3, 0.7], [0, 1]],
+["three", [2, 25, 5, 3, 0.4, 0.6], [1, 2, 3]],
+["four", [3, 40, 3, 4, 0.25, 0.8], [0, 1, 2, 4]],
+["five", [4, 20, 8, 5, 0.5, 0.5], [1, 2, 3, 4, 5]],
+["halves", [5, 30, 6, 4, 0.4, 0.75], [1, 1.5, 2, 3.5]],
+["many", [6, 50, 10, 10, 0.7, 0.6], [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]],
+["rare", [7, 60, 2, 3, 0.2, 0.9], [-1, 0, 2]]
+""")
+} | {"krippendorff": (krippendorff_labels(), [1, 2, 3, 4, 5])}
 # Percent agreement, Fleiss' kappa and Gwet's AC of irrCAC 0.4.4 (weights identity, ordinal and
 # quadratic), Krippendorff's alpha of krippendorff 0.9.0.
 REFERENCE = """

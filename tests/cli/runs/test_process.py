@@ -59,17 +59,16 @@ def test_what_tf_config_has_to_be(text: str, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize(
     ("dataset", "method", "options", "needed"),
-    [
-        ("breast_cancer", "mv_lr", Options(), False),
-        ("breast_cancer", "softprob", Options(), False),
-        ("table", "glad_lr", Options(), False),
-        ("breast_cancer", "rll", Options(), True),
-        ("breast_cancer", "mv_lr", Options(export=True), True),
-        ("breast_cancer", "mv_lr", Options(device="cpu"), True),
-        ("breast_cancer", "mv_lr", Options(distribute="mirrored"), True),
-    ],
+    cases("""
+["breast_cancer", "mv_lr", {}, false], ["breast_cancer", "softprob", {}, false],
+["table", "glad_lr", {}, false], ["breast_cancer", "rll", {}, true],
+["breast_cancer", "mv_lr", {"export": true}, true],
+["breast_cancer", "mv_lr", {"device": "cpu"}, true],
+["breast_cancer", "mv_lr", {"distribute": "mirrored"}, true]
+"""),
 )
 def test_runs_without_networks_do_not_wait_for_tensorflow(
-    dataset: str, method: str, options: Options, needed: bool
+    dataset: str, method: str, options, needed: bool
 ) -> None:
-    assert Work(RunKey(dataset, method, 0), {}, options).needs_tensorflow() == needed
+    work = Work(RunKey(dataset, method, 0), {}, Options(**options))
+    assert work.needs_tensorflow() == needed
