@@ -200,8 +200,7 @@ class Fits:
         """Fits on two classes; all these fits share a compiled network where they can."""
         model, labels = make(self.method, seed), self.training(self.crowd, self.truth)
         shared = model.reused(self._networks) if hasattr(model, "reused") else _alone
-        with shared, warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with shared, warnings.catch_warnings(action="ignore"):
             return model.fit(self.features, labels, self.validation, run=run)
 
     @property
@@ -349,8 +348,7 @@ class TestEveryMethod:
         passed = fits.training(crowd, truth)
         if not method.requires_identities and not method.uses_truth:
             passed = Annotations.from_votes(crowd.vote_counts(), class_names=crowd.class_names)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             if method.max_classes is not None and method.max_classes < 3:
                 with pytest.raises(UnsupportedDataError, match="at most 2 classes"):
                     make(method).fit(x, passed)
@@ -364,8 +362,10 @@ class TestEveryMethod:
         if not method.requires_identities:
             pytest.skip("works on vote counts")
         x, crowd, *_ = crowd_data(2)
-        with pytest.raises(IdentitiesError, match="no identities"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with (
+            pytest.raises(IdentitiesError, match="no identities"),
+            warnings.catch_warnings(action="ignore"),
+        ):
             make(method).fit(
                 x, Annotations.from_votes(crowd.vote_counts(), class_names=crowd.class_names)
             )
@@ -388,8 +388,7 @@ class TestEveryMethod:
             (x, passed, (held, np.array(["pink"] * len(held), dtype=object)), "'pink'"),
         ]
         for features, labels_given, validation, message in cases:
-            with pytest.raises(DataError, match=message), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with pytest.raises(DataError, match=message), warnings.catch_warnings(action="ignore"):
                 make(method).fit(features, labels_given, validation)
         with pytest.raises(DataError, match="features: expected shape"):
             fits.first.predict_proba(x[:, :2])
@@ -447,8 +446,7 @@ def test_order_and_units_of_tables(method: registry.Method, tmp_path: Path) -> N
     estimator = make(method)
 
     def fitted(table: pd.DataFrame, annotations: pd.DataFrame):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             return estimator.fit(table, annotations)
 
     later = pd.DataFrame(new, [f"n{i}" for i in range(NEW_ROWS)], columns)

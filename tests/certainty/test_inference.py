@@ -49,8 +49,7 @@ def test_a_method_worse_than_majority_vote_is_reported() -> None:
     labels, _ = crowd(1)
     with pytest.warns(UserWarning, match="--method=consensus"):
         warn_if_worse(_nearly_alone(), "dawid_skene", 0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         warn_if_worse(labels, "dawid_skene", 0)
 
 
@@ -68,8 +67,7 @@ def _nearly_alone() -> Annotations:
 
 def test_one_class_says_nothing() -> None:
     labels = Annotations.from_dense(np.zeros((20, 3), dtype=int), num_classes=1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         result = infer(labels)
     assert "cannot be estimated" in result.lines()[0]
     assert result.certainty.accuracy() == (1.0, 0.0, 1.0)
@@ -105,6 +103,5 @@ def test_a_share_of_equal_values_has_an_interval() -> None:
 
 
 def test_an_estimate_without_draws_has_no_interval() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         assert np.isnan(Estimate.of(float("nan"), [np.nan, np.nan])).all()

@@ -88,8 +88,7 @@ def test_split_takes_a_fifth_by_class_and_prefers_instances_without_annotations(
     )
     truth = "task,label\n" + "".join(f"{i},{c}\n" for i, c in enumerate(classes))
     paths = files(features=features, annotations=annotations, truth=truth)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         result = load(**paths)
     assert len(result.test) == 10 and bare <= set(result.test.names.tolist())
     assert np.bincount(result.test.labels).tolist() in ([6, 4], [5, 5])

@@ -78,8 +78,7 @@ def test_a_class_that_does_not_occur_leaves_every_metric_defined_without_warning
     truth[truth == 2] = 0
     scores[:, 2] *= 1e-3  # never predicted either
     scores /= scores.sum(axis=1, keepdims=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         result = metrics.classification_metrics(truth, scores)
     expected = np.mean([sk.roc_auc_score(truth == c, scores[:, c]) for c in (0, 1)])
     assert result["auc"] == pytest.approx(expected)
@@ -106,8 +105,7 @@ def test_one_class_only_has_no_auc(classes: int) -> None:
 
 def test_float32_rows_that_sum_to_one_only_roughly_are_taken_without_warning() -> None:
     truth, scores = _random(5, 50, 7)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         result = metrics.classification_metrics(truth, (scores * (1 + 1e-5)).astype(np.float32))
     assert result["log_loss"] == pytest.approx(
         sk.log_loss(truth, scores, labels=np.arange(7)), rel=1e-4

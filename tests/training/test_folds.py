@@ -24,8 +24,7 @@ def test_folds_are_scikit_learns(sizes: tuple[int, ...], seed: int) -> None:
         [test.tolist() for _, test in splitter.split(codes, codes)],
         [test.tolist() for _, test in of_groups.split(codes, codes, groups)],
     ]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         ours = stratified_folds(codes, 5, seed), stratified_folds(codes, 5, seed, groups)
     assert [[test.tolist() for test in folds] for folds in ours] == expected
 

@@ -242,8 +242,7 @@ def test_a_fit_goes_on_from_its_own_network_alone(pretrained: bool, tmp_path: Pa
 
     def fit(base: Any, run: Run | None = None) -> np.ndarray:
         model = CrowdLayer(base, epochs=2, pretrained=pretrained)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             return np.asarray(model.fit(X, crowd, run=run).predict_proba(X))
 
     bases = (network(), network(seed=1)) if pretrained else (layers_of("relu"), layers_of("tanh"))
@@ -264,8 +263,7 @@ def test_other_first_weights_of_an_encoder_are_another_fit(tmp_path: Path) -> No
         model = registry.method("rll").make(
             encoder=encoder, pretrained=True, epochs=1, steps_per_epoch=1
         )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             model.fit(features, crowd, run=Run(checkpoints=tmp_path, progress=False))
         probabilities.append(model.predict_proba(features))
     assert np.abs(probabilities[0] - probabilities[1]).max() > 0

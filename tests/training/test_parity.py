@@ -76,6 +76,11 @@ def ours(model: Any, run: Run | None = None) -> list[np.ndarray]:
     return read_variables(model.variables)
 
 
+def assert_same(ones: list[np.ndarray], others: list[np.ndarray]) -> None:
+    for one, other in zip(ones, others, strict=True):
+        assert_array_equal(one, other)
+
+
 OPTIMIZERS: dict[str, Any] = {
     "sgd, clipped, accumulated": lambda: opt.SGD(
         0.1, momentum=0.9, clipnorm=0.1, gradient_accumulation_steps=2
@@ -131,17 +136,14 @@ def test_an_optimizer_does_what_it_does_in_fit(name: str, tmp_path: Path) -> Non
         assert not np.array_equal(a, c), "nothing is trained"
     state = read_variables(model_variables(model))
     reinitialise(model, 5)
-    for a, b in zip(first, ours(model), strict=True):
-        assert_array_equal(a, b)
-    for a, b in zip(state, read_variables(model_variables(model)), strict=True):
-        assert_array_equal(a, b)
+    assert_same(ours(model), first)
+    assert_same(read_variables(model_variables(model)), state)
     reinitialise(model, 5)
     run = Run(tmp_path, checkpoint_seconds=0, callbacks=[cb.LambdaCallback(on_epoch_begin=kill)])
     with pytest.raises(Killed):
         ours(model, run)
     reinitialise(model, 5)
-    for a, b in zip(first, ours(model, Run(tmp_path, checkpoint_seconds=0)), strict=True):
-        assert_array_equal(a, b)
+    assert_same(ours(model, Run(tmp_path, checkpoint_seconds=0)), first)
 
 
 def test_what_an_optimizer_excludes_stays_excluded() -> None:

@@ -156,8 +156,7 @@ def test_where_names_cannot_decide_a_warning_says_what_to_do() -> None:
         ):
             make_pipeline(StandardScaler(), model()).fit(X, crowd)
     kept = make_pipeline(StandardScaler(), model()).set_output(transform="pandas")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         assert kept.fit(X, WIDE).score(X, Y) == model().fit(X, LONG).score(X, Y)
 
 

@@ -84,8 +84,7 @@ def test_a_fit_that_loses_a_class_starts_again(skilled):
     features, annotations, _ = skilled
     model = Forgets(**{**SMALL, "epochs": 20})
     with model.reused():
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
+        with warnings.catch_warnings(action="error"):
             first = model.fit(features, annotations).predict_proba(features)
         assert model.fits == 2 and (model.predict(features) == 3).any()
         again = model.fit(features, annotations).predict_proba(features)
