@@ -125,7 +125,7 @@ def test_related_annotators_are_named_and_families_count_once() -> None:
     alone, truth = prompts(0.9, people=0)  # nobody else: each family is one annotator
     result = infer(alone, "dawid_skene", families=[f"{model}*" for model in "abcde"])
     assert result.certainty.votes.sum(axis=1).tolist() == [5] * ITEMS
-    assert result.skills is not None and len(result.skills.skill) == 50
+    assert len(result.skills.skill) == 50
     independent, _ = prompts(0.0, people=3)
     assert infer(independent, "dawid_skene").related() == []
 
@@ -167,7 +167,6 @@ def test_models_overturn_nobody_whom_people_do_not_contradict(
     half = np.arange(120)
     by_person = crowd.annotators == 0
     assert (result.labels[half] == crowd.labels[by_person]).all()
-    assert result.skills is not None
     assert result.skills.skill.argmax() == 0 or person <= judge
 
 
@@ -181,7 +180,6 @@ def test_models_do_not_shift_class_shares() -> None:
     names = [f"p{i}" for i in range(3)] + [f"m{i}" for i in range(5)]
     crowd = Annotations.from_dense(np.hstack([people, models]), annotator_names=names)
     result = infer(crowd, models=["m*"])
-    assert result.people is not None
     shares = [one.labels.mean() for one in (result, result.people)]
     assert shares[0] < shares[1] + 0.05
     assert np.mean(result.labels == truth) > np.mean(result.people.labels == truth) - 0.01

@@ -29,7 +29,6 @@ def test_hand_worked() -> None:
     assert_array_equal(result.annotated_, [True, True, True, False])
     # Annotator 0 says 0 1 2 to labels 0 1 0, annotator 1 says 0 1, annotator 2 says 1 1 0.
     assert_allclose(result.skills_, array_of("2/3 1 2/3"))
-    assert result.errors_ is not None
     assert_allclose(result.errors_[0], array_of("0.5 0 0.5; 0 1 0; 1/3 1/3 1/3"))
 
 

@@ -45,7 +45,7 @@ def test_worth_is_the_ratio_of_log_odds(accuracy: float) -> None:
     (row,) = model_annotators(simulated(accuracy), models())
     odds = [np.log(2 * a / (1 - a)) for a in (accuracy, 0.75)]
     assert row.worth.low - 0.05 < odds[0] / odds[1] < row.worth.high + 0.05
-    assert row.test is not None and row.test.passed is (accuracy > 0.7)
+    assert row.test.passed is (accuracy > 0.7)
 
 
 def test_people_who_share_no_items_say_nothing() -> None:

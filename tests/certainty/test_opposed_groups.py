@@ -29,11 +29,10 @@ def opposed(size: int = 200) -> tuple[Annotations, np.ndarray]:
 def test_opposed_groups_are_named_without_verdicts() -> None:
     crowd, truth = opposed()
     groups = opposed_groups(crowd)
-    assert groups is not None
     assert {*np.flatnonzero(groups.members[0])} in ({0, 1, 2, 3}, {4, 5, 6})
     assert groups.differ(crowd).mean() == pytest.approx(0.5, abs=0.1)
     result = infer(crowd)
-    assert result.skills is not None and {*result.skills.note} == {"opposed groups"}
+    assert {*result.skills.note} == {"opposed groups"}
     accuracy = result.certainty.accuracy()
     assert accuracy.low < (result.labels == truth).mean() < accuracy.high
     assert any("Two groups are opposed: " in line for line in result.lines())
@@ -46,7 +45,6 @@ def test_opposed_groups_are_named_without_verdicts() -> None:
 def test_gold_items_on_which_groups_differ_are_no_random_ones() -> None:
     crowd, truth = opposed()
     groups = opposed_groups(crowd)
-    assert groups is not None
     order = np.argsort(~groups.differ(crowd), kind="stable")
     gold = np.full(len(truth), -1)
     gold[order[:40]] = truth[order[:40]]
@@ -82,7 +80,7 @@ def test_copies_are_a_family_and_no_group(size: int, copies: int) -> None:
     truth = rng.integers(size, size=200)
     source = rng.integers(size, size=200)
     result = infer(beside_good_ones(np.stack([source] * copies, axis=1), truth))
-    assert result.opposed is None and result.skills is not None
+    assert result.opposed is None
     assert result.related() == [[str(code) for code in range(copies)]]
     if copies == 2:
         assert [*np.flatnonzero(result.skills.note == "unreliable")] == [0, 1]
@@ -94,7 +92,7 @@ def test_two_who_swap_classes_are_unreliable_and_no_group() -> None:
     swapped = np.where(truth < 2, 1 - truth, truth)[:, None]
     bad = np.where(rng.random((200, 2)) < 0.8, swapped, rng.integers(3, size=(200, 2)))
     result = infer(beside_good_ones(bad, truth, 4))
-    assert result.opposed is None and result.skills is not None
+    assert result.opposed is None
     assert [*np.flatnonzero(result.skills.note == "unreliable")] == [0, 1]
 
 
@@ -103,7 +101,7 @@ def test_groups_have_two_sources_each_beside_copies_and_families() -> None:
     dense = crowd.to_dense()
     copied = Annotations.from_dense(dense[:, [0, 1, 2, 3, 4, 5, 5]])
     groups = opposed_groups(copied)
-    assert groups is not None and groups.members[:, 5].sum() == groups.members[:, 6].sum() == 1
+    assert groups.members[:, 5].sum() == groups.members[:, 6].sum() == 1
     assert (groups.members[:, 5] == groups.members[:, 6]).all()
     assert opposed_groups(Annotations.from_dense(dense[:, [0, 1, 2, 3, 4, 4, 4]])) is None
     assert opposed_groups(crowd, [np.arange(7) > 3]) is None
@@ -120,12 +118,12 @@ def test_gold_draws_items_on_which_groups_differ(
     assert "on which two opposed groups of annotators differ" in capsys.readouterr().err
     rows = pd.read_csv(output)["task"].to_numpy(int)
     groups = opposed_groups(crowd)
-    assert groups is not None and groups.differ(crowd)[rows].all()
+    assert groups.differ(crowd)[rows].all()
     gold = np.full(len(truth), -1)
     gold[rows] = truth[rows]
     taught = infer(crowd, gold=gold)
     assert (taught.labels == truth)[gold < 0].mean() > 0.85
-    assert taught.skills is not None and "opposed groups" not in taught.skills.note
+    assert "opposed groups" not in taught.skills.note
 
 
 def test_a_family_that_makes_held_out_labels_worse_is_not_as_good() -> None:

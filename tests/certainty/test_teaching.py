@@ -38,9 +38,9 @@ def test_thirty_gold_labels_overrule_a_crowd() -> None:
     right = np.mean(result.labels[rest] == truth[rest])
     assert right > 0.8
     assert abs(result.probas.max(axis=1)[rest].mean() - right) < 0.1
-    assert result.estimates is not None and result.estimates[0].low < right
-    assert result.without_gold is not None and result.without_gold.high < 0.6
-    assert result.skills is not None and result.skills.skill.argmax() in (4, 5)
+    assert result.estimates[0].low < right
+    assert result.without_gold.high < 0.6
+    assert result.skills.skill.argmax() in (4, 5)
     lines = result.lines()
     assert any("of items without gold labels: 0." in line for line in lines)
     assert any("without --gold: 0." in line for line in lines)
@@ -93,7 +93,6 @@ def test_votes_without_names_teach_how_much_the_consensus_counts() -> None:
 def test_skills_with_gold_labels_allow_for_mistakes_that_annotators_share() -> None:
     crowd, truth = minority(2000)
     result = infer(crowd, "majority_vote", gold=some(truth, 300))
-    assert result.skills is not None
     # Of 2,000 labels the sampling error alone would be below 0.02.
     widths = result.skills.high - result.skills.low
     assert (widths > 2 * 1.28 * 0.03).all()

@@ -102,7 +102,6 @@ def test_split_takes_a_fifth_by_class_and_prefers_instances_without_annotations(
 def test_without_truth_the_test_labels_are_votes(files) -> None:
     result = load(**files(features=FEATURES, annotations=LONG))
     assert not result.test_is_truth and result.truth is None and len(result.test) == 1
-    assert result.test.annotations is not None
     assert result.test.labels[0] == result.test.annotations.vote_counts()[0].argmax()
 
 

@@ -57,7 +57,7 @@ def test_each_row_is_tested_once_a_repeat_and_never_trained_on() -> None:
             assert sum(map(len, parts)) == len(set.union(*parts)) == 59
             assert len(piece.features) == piece.annotations.num_instances
             assert 4 <= piece.test.labels.sum() <= 6  # stratified: 20 positives in 4 folds
-            assert piece.validation is not None and 0.2 < piece.validation.labels.mean() < 0.5
+            assert 0.2 < piece.validation.labels.mean() < 0.5
     assert tested[0].isdisjoint(tested[1])
 
 
@@ -80,7 +80,7 @@ def test_truth_never_enters_training_or_validation() -> None:
     """Validation labels are majority votes, some of which are wrong."""
     data = _dataset()
     piece = fold_dataset(data, repeat=0, fold=0, folds=3)
-    assert piece.validation is not None and not piece.validation_is_truth
+    assert not piece.validation_is_truth
     rows = [int(name[1:]) for name in _names(piece.validation)]
     votes, labels = data.annotations.vote_counts()[rows], piece.validation.labels
     assert (votes[np.arange(len(rows)), labels] == votes.max(axis=1)).all()

@@ -130,7 +130,6 @@ def test_after_what_the_message_proposes(folder: Path) -> None:
 
 def test_ratings_become_classes(folder: Path) -> None:
     reading, _ = read(folder / "emotion_num.csv", {"bins": "5"})
-    assert reading is not None
     assert reading.annotations.num_classes == 5
     _, message = read(folder / "politeness.csv", {"classes": "all"})
     assert "24 cells, but the header has 14" in message

@@ -67,7 +67,7 @@ def test_a_gain_follows_from_its_stored_instances() -> None:
             for seed in range(20000, 20010)
         ]
     )
-    assert claim.ours is not None and claim.ours.over == "softprob" and not claim.ours.seeds_only
+    assert claim.ours.over == "softprob" and not claim.ours.seeds_only
     interval = crossed_interval(table)
     assert claim.ours.low == pytest.approx(interval.low, abs=1e-5)
     assert claim.ours.high == pytest.approx(interval.high, abs=1e-5)

@@ -191,7 +191,7 @@ def test_held_out_rows_are_the_others_with_their_own_labels_and_other_seeds_hold
     votes = data.annotations.vote_counts().argmax(axis=1)
     piece, remaining = hold_out(data, 1, fraction=0.3, labels=votes)
     held = np.setdiff1d(np.arange(50), remaining)
-    assert piece.validation is not None and len(held) == 15
+    assert len(held) == 15
     assert_array_equal(piece.validation[0], data.features[held])
     assert_array_equal(piece.validation[1], votes[held])
     assert_array_equal(piece.rows, remaining + 10)  # positions in what fit was given

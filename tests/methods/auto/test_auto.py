@@ -169,7 +169,7 @@ def test_who_stops_listening_ends_the_threads() -> None:
     def work(task: Task) -> str:
         all_have_begun.wait(10)
         if task.candidate is not cheap:
-            assert task.stop is not None and task.stop.wait(10)
+            assert task.stop.wait(10)
             with pytest.raises(KeyboardInterrupt):
                 Run(stop=task.stop).stage("round-1").raise_if_stopped()
         ended.append(task.candidate.name)
