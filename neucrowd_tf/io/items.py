@@ -132,7 +132,7 @@ def matched(
 def match_items(names: Texts, items: Texts) -> Indices:
     """Returns where each name is among `items`, -1 if it is not.
 
-    Names match with and without a file's ending if that is unique: `a.jpg` and `a`.
+    Names match with and without a file's ending if that is unique: `a.jpg` and `a`, not `a.png`.
     """
     place_of = positions(items)
     places = places_of(names, place_of)
@@ -143,7 +143,7 @@ def match_items(names: Texts, items: Texts) -> Indices:
     place_of = positions(map(_stem, items))
     for at in np.flatnonzero(places < 0).tolist():
         stem = _stem(names[at])
-        if counts[stem] == uses[stem] == 1:
+        if counts[stem] == uses[stem] == 1 and stem in (names[at], items[place_of[stem]]):
             places[at] = place_of[stem]
     return places
 

@@ -14,11 +14,11 @@ import pytest
 
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.features import read_features
+from neucrowd_tf.io.gold import read_true_labels
 from neucrowd_tf.io.items import match_items
 from neucrowd_tf.io.labels import Reading, read_annotations, read_columns
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.values import binned
-from tests.cases import cases
 from tests.crowds import array_of
 from tests.io.reading import message, read, rows
 
@@ -44,12 +44,7 @@ PACKED = {
     "UTF-16": LONG.encode("utf-16"),
     "gzip": gzip.compress(LONG.encode()),
 }
-LABELS = cases("""
-["t1", "ann", "yes"],
-["t1", "bob", "no"],
-["t2", "ann", "no"],
-["t2", "bob", "no"]
-""")
+LABELS = [("t1", "ann", "yes"), ("t1", "bob", "no"), ("t2", "ann", "no"), ("t2", "bob", "no")]
 
 
 @pytest.mark.parametrize("case", SAME)
@@ -183,6 +178,23 @@ def test_items_of_features(tmp_path: Path) -> None:
     assert crowd.num_annotations == 2
     assert "2 labels of 1 items without features are left out" in lines[1]
     assert match_items(["a", "b.png", "c"], ["b", "c.jpg", "c.png"]).tolist() == [-1, 0, -1]
+    assert match_items(["a.com", "v1.5b", "d"], ["a.de", "v1.5a", "d.jpg"]).tolist() == [-1, -1, 2]
+
+
+def true_labels(folder: Path, table: str, **flags: str) -> list[int]:
+    """The codes of the classes x and z of t1 and t2 that such a table has."""
+    (folder / "truth.csv").write_text(table, encoding="utf-8")
+    options = TableOptions.of(**flags)
+    return read_true_labels(folder / "truth.csv", ["t1", "t2"], ["x", "z"], options).tolist()
+
+
+def test_true_labels_are_not_the_labels_beside_them(tmp_path: Path) -> None:
+    table = rows("task,true_label,consensus,response", "t1,x,z,z", "t2,z,z,x")
+    assert true_labels(tmp_path, table) == [0, 1]
+    two = table.replace("true_label", "gold").replace("consensus", "p")
+    with pytest.raises(DataError, match=r"'gold' and 'response' both mean the label.*two_columns"):
+        true_labels(tmp_path, two)
+    assert true_labels(tmp_path, two, label_column="gold") == [0, 1]
 
 
 def test_a_script_with_flags_of_its_own_is_not_proposed(
