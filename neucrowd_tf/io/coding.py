@@ -20,6 +20,7 @@ from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.times import read_times
 from neucrowd_tf.io.values import (
+    ALL,
     bin_names,
     check_classes,
     check_ids,
@@ -236,8 +237,10 @@ class CodedLabels:
         if not self.options.exact_names:
             self.labels = self.labels.renamed(without_point(self.labels.names))
         if self.options.bins:
-            binned = bin_names(self.path, self.labels.names, self.options.bins)
+            binned, ranges = bin_names(self.path, self.labels.names, self.options.bins)
             self.labels = self.labels.renamed(binned)
+            if self.options.classes in ((), ALL):  # empty bins have their places too
+                self.options = dataclasses.replace(self.options, classes=tuple(ranges))
 
     def _ask_for_each_class(self, sign: str) -> None:
         """Makes a yes/no question of each class of those that cells have, parted by a sign."""

@@ -18,7 +18,7 @@ from neucrowd_tf.io.gold import read_true_labels
 from neucrowd_tf.io.items import match_items
 from neucrowd_tf.io.labels import Reading, read_annotations, read_columns
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.io.values import binned
+from neucrowd_tf.io.values import binned, class_order
 from tests.crowds import array_of
 from tests.io.reading import message, read, rows
 
@@ -215,6 +215,26 @@ def test_true_ratings_lie_in_bins() -> None:
     assert [binned(text, bins) for text in ("101", "-1", "good", bins[0])] == [
         *("101", "-1", "good", bins[0])
     ]
+
+
+@pytest.mark.parametrize(
+    ("bins", "ratings", "classes"),
+    [
+        ("0,500000,1e6,2e6", [0, 5e5, 1e6], "0 500000 1000000 2000000"),
+        ("0,1e-5,2", [0, 1e-5], "0 1e-05 2"),
+        ("3", range(1700000001, 1700000011), "1700000001 1700000004 1700000007 1700000010"),
+        ("5", [0, 10], "0 2 4 6 8 10"),  # three are empty
+        ("3", [0, 10], "0 3.33333 6.66667 10"),
+        ("2", [7], "7 7"),
+    ],
+)
+def test_bins_are_classes_in_their_order(bins: str, ratings: Any, classes: str, tmp_path) -> None:
+    edges = classes.split()
+    expected = list(map("{} to {}".format, edges, edges[1:]))
+    crowd = read(tmp_path, labelled(list(map(str, ratings))), bins=bins).annotations
+    assert crowd.class_names.tolist() == expected == class_order(expected[::-1])
+    for rating, label in zip(ratings, crowd.labels, strict=True):
+        assert binned(str(rating), expected) == expected[label]
 
 
 def test_the_newest_of_an_annotators_answers_is_used(tmp_path: Path) -> None:
