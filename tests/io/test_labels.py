@@ -18,6 +18,7 @@ from neucrowd_tf.io.gold import read_true_labels
 from neucrowd_tf.io.items import match_items
 from neucrowd_tf.io.labels import Reading, read_annotations, read_columns
 from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.io.times import read_times
 from neucrowd_tf.io.values import binned, class_order
 from tests.crowds import array_of
 from tests.io.reading import message, read, rows
@@ -252,6 +253,12 @@ def test_the_newest_of_an_annotators_answers_is_used(tmp_path: Path) -> None:
     ):
         reading = read(tmp_path, content, **flags)
         assert triples(reading)[0][2] == label and words in reading.lines[1]
+
+
+def test_a_time_in_one_number_is_a_date() -> None:
+    seconds, problem = read_times(["20260131093000", "20260131103001"])
+    assert not problem and seconds is not None
+    assert seconds.tolist() == [1769851800, 1769855401]
 
 
 def test_the_newest_submission_of_an_export_is_used(tmp_path: Path) -> None:
