@@ -36,7 +36,7 @@ from neucrowd_tf.io.values import (
     split_cell,
     without_point,
 )
-from neucrowd_tf.names import encode, listed, positions
+from neucrowd_tf.names import bare_name, encode, listed, positions
 
 
 class Coded(NamedTuple):
@@ -185,7 +185,7 @@ class CodedLabels:
             if nameless := int((used & ~named).sum()):
                 self.notes.append(f"{nameless:,} labels without {word} are left out.")
                 used &= named
-            self._say_numbers_written_twice(side.names, word)
+            self._say_written_twice(side.names, word)
         if not used.any():
             raise error("no_labels", self.path, problem="; all are missing" if len(used) else "")
         if not used.all():
@@ -197,8 +197,10 @@ class CodedLabels:
             if lost := len(items) - len(self.items.names):
                 self.notes.append(f"Items without a label: {lost:,}.")
 
-    def _say_numbers_written_twice(self, names: list[str], word: str) -> None:
-        """Adds a note on ids that are one number; those above 2**53 are compared exactly."""
+    def _say_written_twice(self, names: list[str], word: str) -> None:
+        """Adds a note on ids that look alike or are one number, above 2**53 exactly."""
+        if alike := len(names) - len({*map(bare_name, names)}):
+            self.notes.append(f"{alike:,} more {word}s differ only in spaces or Unicode form.")
         numbers = numbers_of(names)
         if numbers is None or len(set(numbers)) == len(numbers):
             return

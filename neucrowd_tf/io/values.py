@@ -21,7 +21,7 @@ from neucrowd_tf.names import natural_key, normalised, plain_integers, without
 ALL = ("all",)  # of --classes: any number of classes
 FEW = 10  # different numbers without a line
 JOINTS = (",", ";", "/", "+", "&", " ")  # signs that a line names if they join classes
-_CUT = re.compile(r"[+-]?\d[.,]\d+[eE]\+?\d{2,3}")
+_CUT = re.compile(r"[+-]?\d([.,]\d+)?[eE]\+?\d{2,3}")
 # Lists as NumPy spells them, without commas, or with the missing labels of Python and pandas.
 _LIST = re.compile(r"""\[(?:'[^']*'|"[^"]*"|nan|None|[\s,])*\]""")
 _NAMES = re.compile(r"\[.+,.+\]")  # two entries of a list at least

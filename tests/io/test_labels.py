@@ -180,6 +180,8 @@ def test_items_of_features(tmp_path: Path) -> None:
     assert "2 labels of 1 items without features are left out" in lines[1]
     assert match_items(["a", "b.png", "c"], ["b", "c.jpg", "c.png"]).tolist() == [-1, 0, -1]
     assert match_items(["a.com", "v1.5b", "d"], ["a.de", "v1.5a", "d.jpg"]).tolist() == [-1, -1, 2]
+    spellings = ["1", "b ", "'=c", "e\u0301", "x", "x "]  # the last ones are two
+    assert match_items(spellings, ["1.0", "b", "=c", "\u00e9", "x"]).tolist() == [0, 1, 2, 3, 4, -1]
 
 
 def true_labels(folder: Path, table: str, **flags: str) -> list[int]:
@@ -192,6 +194,7 @@ def true_labels(folder: Path, table: str, **flags: str) -> list[int]:
 def test_true_labels_are_not_the_labels_beside_them(tmp_path: Path) -> None:
     table = rows("task,true_label,consensus,response", "t1,x,z,z", "t2,z,z,x")
     assert true_labels(tmp_path, table) == [0, 1]
+    assert true_labels(tmp_path, table.replace("t1,x", "t1 ,x ")) == [0, 1]
     two = table.replace("true_label", "gold").replace("consensus", "p")
     with pytest.raises(DataError, match=r"'gold' and 'response' both mean the label.*two_columns"):
         true_labels(tmp_path, two)
