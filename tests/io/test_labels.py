@@ -96,6 +96,18 @@ def test_large_files_are_read_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "line 402: 2 cells" in message(tmp_path, f"{text}t1,x\n")
 
 
+def test_every_table_of_a_folder_is_read(tmp_path: Path) -> None:
+    folder = tmp_path / "years"
+    folder.mkdir()
+    (folder / "2024.csv").write_text(LONG)
+    (folder / "2025.csv.gz").write_bytes(gzip.compress(LONG.replace("\nt", "\nu").encode()))
+    (folder / "2026.TSV").write_text(LONG.replace("\nt", "\nv").replace(",", "\t"))
+    (folder / "notes.md").write_text("see 2023.csv")
+    reading = read_annotations(folder, report=lambda line: None)
+    assert reading.annotations.num_annotations == 12
+    assert reading.lines[-1] == "Files of the folder that are not read: notes.md."
+
+
 # ----------------------------------------------------------------- roles
 
 ASKED = tomllib.loads((Path(__file__).parent / "cases" / "asked.toml").read_text("utf-8"))

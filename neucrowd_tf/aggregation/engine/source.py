@@ -164,7 +164,7 @@ def _files(path: Path) -> list[Path]:
         return [path]
     files = tables_in(path)
     if not files:
-        problem = "the folder has no .parquet or .csv files"
+        problem = "the folder has no tables as .parquet, .csv or .tsv"
         raise unreadable(path, problem, "Name another folder, or a file")
     return files
 
