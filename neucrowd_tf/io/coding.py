@@ -305,13 +305,15 @@ class CodedLabels:
         counted = np.ones(len(keys), dtype=bool)
         extra = duplicates(keys, rule)
         used: str = rule
-        if rule == "last" and len(extra) and self.times is not None:
-            times = np.nan_to_num(self.times, nan=-np.inf)  # missing times come first
+        age = {"last": "newest", "first": "oldest"}.get(rule)
+        if age and len(extra) and self.times is not None:
+            never_used = -np.inf if rule == "last" else np.inf
+            times = np.where(np.isnan(self.times), never_used, self.times)
             oldest_first = np.argsort(times, kind="stable")
-            older = np.sort(oldest_first[duplicates(keys[oldest_first], rule)])
-            if not np.array_equal(older, np.sort(extra)):
-                extra = older
-                used = f"the newest by {self.columns.roles.get('time', 'their times')}"
+            others = np.sort(oldest_first[duplicates(keys[oldest_first], rule)])
+            if not np.array_equal(others, np.sort(extra)):
+                extra = others
+                used = f"the {age} by {self.columns.roles.get('time', 'their times')}"
         if len(extra) and rule == "error":
             row = int(extra[0])
             raise error(
@@ -323,7 +325,7 @@ class CodedLabels:
             )
         if len(extra):
             line = f"Duplicate (item, annotator) pairs: {len(extra):,}, {used} used (--duplicates)."
-            if rule == "last" and self._times_problem:
+            if age and self._times_problem:
                 column = self.columns.roles.get("time", "labels")
                 line += f" Times of {column} were not used: {self._times_problem}."
             self.notes.insert(0, line)

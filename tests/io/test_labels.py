@@ -262,9 +262,10 @@ def test_the_newest_of_an_annotators_answers_is_used(tmp_path: Path) -> None:
     undated = table.replace("2024-01-05", "").replace("2024-01-02,2024-01-02", ",")
     for content, flags, label, words in (
         (table, {}, "x", "pairs: 1, the newest by updated_at used (--duplicates)."),
-        (table, {"duplicates": "first"}, "x", "pairs: 1, first used"),
+        (table, {"duplicates": "first"}, "y", "pairs: 1, the oldest by updated_at used"),
         (table.replace("2024-01-05", "2024-01-01"), {}, "y", "pairs: 1, last used"),
         (undated, {}, "y", "pairs: 1, last used"),
+        (undated, {"duplicates": "first"}, "x", "pairs: 1, first used"),
     ):
         reading = read(tmp_path, content, **flags)
         assert triples(reading)[0][2] == label and words in reading.lines[1]
