@@ -33,8 +33,8 @@ from neucrowd_tf.io.values import (
     has_no_class,
     nothing_said,
     numbers_of,
+    one_spelling,
     split_cell,
-    without_point,
 )
 from neucrowd_tf.names import bare_name, encode, listed, positions
 
@@ -237,7 +237,8 @@ class CodedLabels:
         check_ranking(self.path, self.columns.layout, orders)
         self.notes += check_several(self.path, cells, self.place(self.labels))
         if not self.options.exact_names:
-            self.labels = self.labels.renamed(without_point(self.labels.names))
+            classes = self.options.classes
+            self.labels = self.labels.renamed(one_spelling(self.labels.names, classes))
         if self.options.bins:
             binned, ranges = bin_names(self.path, self.labels.names, self.options.bins)
             self.labels = self.labels.renamed(binned)

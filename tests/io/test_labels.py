@@ -224,6 +224,12 @@ def test_a_script_with_flags_of_its_own_is_not_proposed(
     assert f"neucrowd aggregate --annotations={path} --method=glad --" in shown
 
 
+def test_a_true_label_may_be_another_spelling_of_a_number(tmp_path: Path) -> None:
+    (tmp_path / "truth.csv").write_text("task;gold\nt1;1,50\nt2;02\n")
+    truth = read_true_labels(tmp_path / "truth.csv", ["t1", "t2"], ["1.5", "2", "unsure"])
+    assert truth.tolist() == [0, 1]
+
+
 def test_true_ratings_lie_in_bins() -> None:
     bins = ["0 to 33.3333", "33.3333 to 66.6667", "66.6667 to 100"]
     places = {"0": 0, "33.2": 0, "33.4": 1, "66": 1, "67.0": 2, "100": 2}
