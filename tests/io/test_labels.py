@@ -84,6 +84,20 @@ def test_a_zip_of_one_file_parquet_and_json(tmp_path: Path) -> None:
         assert read_annotations(tmp_path / name, report=lambda line: None).annotations == expected
 
 
+@pytest.mark.parametrize("labels", [np.array([0.1, 2.5, 0.1], np.float32), [True, False, True]])
+def test_files_of_one_frame_have_the_same_classes(labels: Any, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"task": [1, 1, 2], "worker": ["a", "b", "a"], "label": labels})
+    frame.to_parquet(tmp_path / "b.parquet")
+    expected = read(tmp_path, frame.to_csv(index=False)).annotations
+    in_bytes = frame.assign(label=frame["label"].astype(str).str.encode("utf-8"))
+    in_bytes.to_parquet(tmp_path / "d.parquet")
+    for name in ("b.parquet", "d.parquet"):
+        assert read_annotations(tmp_path / name, report=lambda line: None).annotations == expected
+    table = read(tmp_path, [{"task": 1, "worker": "a", "label": True}], "c.json").annotations
+    assert table.class_names.tolist() == ["True"]
+
+
 def test_large_files_are_read_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pyarrow")
     text = labelled([str(i % 3) for i in range(400)])
