@@ -186,9 +186,13 @@ def test_matrices(tmp_path: Path) -> None:
     text = "\n".join(",".join(map(str, row)) for row in codes) + "\n"
     again = read(tmp_path, text, header="none").annotations
     assert again.to_dense().tolist() == codes.tolist()
-    assert "If each column is an annotator: --label_column=1,2,3" in message(
-        tmp_path, "0,1,1\n1,1,0\n0,0,0\n", header="none"
-    )
+    advice = "If each column is an annotator: --header=none --label_column=1,2,3"
+    assert advice in message(tmp_path, "0,1,1\n1,1,0\n0,0,0\n", header="none")
+    assert advice in message(tmp_path, "0,1,2\n0,0,2\n1,1,2\n0,0,1\n")
+    for odd in (np.where(codes < 0, -2, codes), codes.astype(np.uint8)):
+        np.save(tmp_path / "a.npy", odd)
+        with pytest.raises(DataError, match=r"is no class; write classes from 0 and -1 if"):
+            read_annotations(tmp_path / "a.npy", report=lambda line: None)
 
 
 def test_items_of_features(tmp_path: Path) -> None:
