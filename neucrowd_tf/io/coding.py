@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neucrowd_tf.annotations.codes import duplicates
+from neucrowd_tf.declare.picking import among
 from neucrowd_tf.declare.types import Array, Floats, Indices, Mask
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.column_names import SHOWN, is_missing
@@ -37,6 +38,9 @@ from neucrowd_tf.io.values import (
     split_cell,
 )
 from neucrowd_tf.names import bare_name, encode, listed, positions
+
+# What programs write for an id that is missing.
+PLACEHOLDERS = ("nan", "NaN", "None", "null", "NULL", "<NA>", "NaT")
 
 
 class Coded(NamedTuple):
@@ -186,6 +190,9 @@ class CodedLabels:
                 self.notes.append(f"{nameless:,} labels without {word} are left out.")
                 used &= named
             self._say_written_twice(side.names, word)
+            for name in among(PLACEHOLDERS, side.names):
+                count = int(side.counts()[side.names.index(name)])
+                self.notes.append(f"{count:,} labels are of {word} {name}, which may be missing.")
         if not used.any():
             raise error("no_labels", self.path, problem="; all are missing" if len(used) else "")
         if not used.all():

@@ -30,7 +30,7 @@ from neucrowd_tf.io.labels import class_line, read_annotations
 from neucrowd_tf.io.layouts import settle
 from neucrowd_tf.io.roles import Roles
 from neucrowd_tf.io.schema import DEFAULTS, TableOptions
-from neucrowd_tf.io.table import JOINT, PARQUET, arrow_batches, cell_text, head_of, rows_about
+from neucrowd_tf.io.table import JOINT, PARQUET, arrow_batches, head_of, rows_about, texts_of_arrow
 
 COLUMNS = ("task", "worker", "label")
 NAMES = "annotators.parquet"
@@ -261,7 +261,7 @@ def _ids(column: pa.Array) -> pa.Array:
     if pa.types.is_integer(kind):
         return column.cast(pa.int64())
     coded = column.dictionary_encode()
-    texts = list(map(cell_text, coded.dictionary.to_pylist()))
+    texts = texts_of_arrow(coded.dictionary)
     return pa.array(texts, pa.large_string()).take(coded.indices)
 
 
