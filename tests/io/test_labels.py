@@ -246,6 +246,9 @@ def test_a_true_label_may_be_another_spelling_of_a_number(tmp_path: Path) -> Non
     (tmp_path / "truth.csv").write_text("task;gold\nt1;1,50\nt2;02\n")
     truth = read_true_labels(tmp_path / "truth.csv", ["t1", "t2"], ["1.5", "2", "unsure"])
     assert truth.tolist() == [0, 1]
+    (tmp_path / "truth.csv").write_text("task;gold\nt1;1,000\n")
+    with pytest.raises(DataError, match="unknown_class"):  # it may be a thousand
+        read_true_labels(tmp_path / "truth.csv", ["t1"], ["1", "2"])
 
 
 def test_true_ratings_lie_in_bins() -> None:
