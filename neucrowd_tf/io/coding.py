@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from neucrowd_tf.annotations.codes import duplicates
-from neucrowd_tf.declare.types import Array, Floats, Indices, Mask
+from neucrowd_tf.annotations.codes import Duplicates, duplicates
+from neucrowd_tf.declare.types import Array, Floats, Indices, Mask, Texts
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.column_names import SHOWN, is_missing
 from neucrowd_tf.io.column_values import are_many, repeats
@@ -174,17 +174,16 @@ class CodedLabels:
         texts = list(itertools.compress(labels.names, missing))
         used = ~missing[labels.codes]
         if not used.all() and not columns.annotators_in_columns:
-            shown = ", ".join(map(repr, texts))
-            self.notes.append(f"{int((~used).sum()):,} labels are missing ({shown}).")
+            self.notes.append(missing_line(int((~used).sum()), texts))
         if options.missing is None and not options.bins:
             self.notes += nothing_said(labels.names, labels.counts(), list(filter(None, texts)))
         for side, word in ((self.items, "item"), (self.annotators, "annotator")):
             names = np.array(list(map(str.strip, side.names)), dtype=object)
             named = names.astype(bool)[side.codes]
             if nameless := int((used & ~named).sum()):
-                self.notes.append(f"{nameless:,} labels without {word} are left out.")
+                self.notes.append(nameless_line(nameless, word))
                 used &= named
-            self._say_numbers_written_twice(side.names, word)
+            self.notes += written_twice(side.names, word)
         if not used.any():
             raise error("no_labels", self.path, problem="; all are missing" if len(used) else "")
         if not used.all():
@@ -195,14 +194,6 @@ class CodedLabels:
             self.labels = labels.at(used)
             if lost := len(items) - len(self.items.names):
                 self.notes.append(f"Items without a label: {lost:,}.")
-
-    def _say_numbers_written_twice(self, names: list[str], word: str) -> None:
-        """Adds a note on ids that are one number; those above 2**53 are compared exactly."""
-        numbers = numbers_of(names)
-        if numbers is None or len(set(numbers)) == len(numbers):
-            return
-        if twice := len(names) - len(set(map(Decimal, names))):
-            self.notes.append(f"{twice:,} more {word}s are numbers written in two ways (7, 7.0).")
 
     def place(self, side: Coded) -> Callable[[int], str]:
         """Returns where the first label of a column's code is."""
@@ -220,24 +211,14 @@ class CodedLabels:
         Raises:
             DataError: cells of several labels, or ratings that have no bin.
         """
-        points = decimal_points(self.labels.names)
-        if points != self.labels.names:
-            first = self.labels.names[0]
-            self.labels = self.labels.renamed(points)
-            self.notes.append(f"Commas are decimal: {first} is read as {points[0]}.")
-        cells = []
-        orders = []
-        for name in self.labels.names:
-            cells.append("" if self._is_one_label(name) else name)
-            if isinstance(name, tuple):
-                orders.append(name)
+        names = self.labels.names
+        orders = [name for name in names if isinstance(name, tuple)]
         check_ranking(self.path, self.columns.layout, orders)
-        self.notes += check_several(self.path, cells, self.place(self.labels))
-        if not self.options.exact_names:
-            self.labels = self.labels.renamed(without_point(self.labels.names))
-        if self.options.bins:
-            binned = bin_names(self.path, self.labels.names, self.options.bins)
-            self.labels = self.labels.renamed(binned)
+        place = self.place(self.labels)
+        structured = self.columns.structured
+        spelt, notes = spelt_labels(self.path, names, self.options, place, structured=structured)
+        self.labels = self.labels.renamed(spelt)
+        self.notes += notes
 
     def _ask_for_each_class(self, sign: str) -> None:
         """Makes a yes/no question of each class of those that cells have, parted by a sign."""
@@ -298,15 +279,7 @@ class CodedLabels:
         rule = self.options.duplicates or "last"
         keys = self._keys
         counted = np.ones(len(keys), dtype=bool)
-        extra = duplicates(keys, rule)
-        used: str = rule
-        if rule == "last" and len(extra) and self.times is not None:
-            times = np.nan_to_num(self.times, nan=-np.inf)  # missing times come first
-            oldest_first = np.argsort(times, kind="stable")
-            older = np.sort(oldest_first[duplicates(keys[oldest_first], rule)])
-            if not np.array_equal(older, np.sort(extra)):
-                extra = older
-                used = f"the newest by {self.columns.roles.get('time', 'their times')}"
+        extra, by_time = superseded(keys, rule, self.times)
         if len(extra) and rule == "error":
             row = int(extra[0])
             raise error(
@@ -317,10 +290,97 @@ class CodedLabels:
                 annotator=self.annotators.names[self.annotators.codes[row]],
             )
         if len(extra):
-            line = f"Duplicate (item, annotator) pairs: {len(extra):,}, {used} used (--duplicates)."
-            if rule == "last" and self._times_problem:
-                column = self.columns.roles.get("time", "labels")
-                line += f" Times of {column} were not used: {self._times_problem}."
+            line = duplicates_line(
+                len(extra), rule, self.columns, self._times_problem, by_time=by_time
+            )
             self.notes.insert(0, line)
             counted[extra] = rule == "all"
         return counted
+
+
+def missing_line(count: int, texts: Texts) -> str:
+    """Returns how many labels are missing, and which texts they are."""
+    return f"{count:,} labels are missing ({', '.join(map(repr, texts))})."
+
+
+def nameless_line(count: int, word: str) -> str:
+    """Returns how many labels have no item, or no annotator."""
+    return f"{count:,} labels without {word} are left out."
+
+
+def written_twice(names: Texts, word: str) -> list[str]:
+    """Returns a line on ids that are one number; those above 2**53 are compared exactly."""
+    numbers = numbers_of(names)
+    if numbers is None or len(set(numbers)) == len(numbers):
+        return []
+    if twice := len(names) - len(set(map(Decimal, names))):
+        return [f"{twice:,} more {word}s are numbers written in two ways (7, 7.0)."]
+    return []
+
+
+def spelt_labels(
+    path: Path,
+    names: Sequence[Any],
+    options: TableOptions,
+    place: Callable[[int], str],
+    *,
+    structured: bool = False,
+) -> tuple[list[str], list[str]]:
+    """Returns the class of each label, numbers in one spelling and ratings as bins, and notes.
+
+    Args:
+        path: the file.
+        names: the different labels.
+        options: how they are read.
+        place: where name i is first.
+        structured: whether a text is one label, see `LabelColumns`.
+
+    Raises:
+        DataError: cells of several labels, or ratings that have no bin.
+    """
+    notes = []
+    classes = decimal_points(names)
+    if classes != names:
+        notes.append(f"Commas are decimal: {names[0]} is read as {classes[0]}.")
+    cells = ["" if structured and isinstance(name, str) else name for name in classes]
+    notes += check_several(path, cells, place)
+    if not options.exact_names:
+        classes = without_point(classes)
+    if options.bins:
+        classes = bin_names(path, classes, options.bins)
+    return classes, notes
+
+
+def superseded(keys: Indices, rule: Duplicates, times: Floats | None) -> tuple[Indices, bool]:
+    """Returns which labels do not count as others have their key, and whether by their times.
+
+    With the rule "last" that is the newest one if there are times; missing times come first.
+    """
+    extra = duplicates(keys, rule)
+    if rule == "last" and len(extra) and times is not None:
+        oldest_first = np.argsort(np.nan_to_num(times, nan=-np.inf), kind="stable")
+        older = np.sort(oldest_first[duplicates(keys[oldest_first], rule)])
+        if not np.array_equal(older, np.sort(extra)):
+            return older, True
+    return extra, False
+
+
+def duplicates_line(
+    count: int, rule: str, columns: LabelColumns, problem: str, *, by_time: bool
+) -> str:
+    """Returns how many labels repeat an item and annotator, and which of them are used.
+
+    Args:
+        count: how many.
+        rule: "last", "first" or "all".
+        columns: the file's.
+        problem: why times were not read.
+        by_time: whether the newest label is another one than the last.
+    """
+    used = rule
+    if by_time:
+        used = f"the newest by {columns.roles.get('time', 'their times')}"
+    line = f"Duplicate (item, annotator) pairs: {count:,}, {used} used (--duplicates)."
+    if rule == "last" and problem:
+        line += f" Times of {columns.roles.get('time', 'labels')} were not used: {problem}."
+    return line
