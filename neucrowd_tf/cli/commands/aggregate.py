@@ -45,6 +45,7 @@ from neucrowd_tf.io.labels import report_on_stderr
 from neucrowd_tf.io.table import BLOCK, PARQUET, rows_about
 from neucrowd_tf.io.tables.writing import columns_csv
 from neucrowd_tf.io.values import numbers_of
+from neucrowd_tf.names import as_name_array
 
 if TYPE_CHECKING:
     from neucrowd_tf.annotations import Annotations
@@ -224,8 +225,9 @@ def _csv_of_parts(folder: Path) -> Iterator[str]:
     rows = heapq.merge(*map(rows_of, files), key=operator.itemgetter(-1))
     yield ",".join(titles) + "\n"
     while block := list(itertools.islice(rows, BLOCK)):
-        *columns, _ = zip(*block, strict=True)
-        yield columns_csv(zip(titles, columns, strict=True)).partition("\n")[2]
+        columns = dict(zip(titles, map(as_name_array, zip(*block, strict=True)), strict=False))
+        columns["probability"] = columns["probability"].astype(float)
+        yield columns_csv(columns.items()).partition("\n")[2]
 
 
 def _fit(flags: Aggregate, output: Path) -> None:
