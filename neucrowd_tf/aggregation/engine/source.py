@@ -283,7 +283,7 @@ def _read(piece: Part, wanted: tuple[str, ...]) -> Iterator[pa.Table]:
 
 
 def _table(
-    batch: pa.RecordBatch, named: dict[str, tuple[str, ...]], wanted: tuple[str, ...]
+    batch: pa.RecordBatch, named: Mapping[str, tuple[str, ...]], wanted: tuple[str, ...]
 ) -> pa.Table:
     arrays = {}
     for role in wanted:
@@ -419,7 +419,8 @@ class Vocabulary(NamedTuple):
     def num_labels(self) -> Floats:
         """Returns `[C]` how many labels each class has."""
         counts = np.array(list(self.counts.values()), dtype=np.float64)
-        sizes: Floats = np.bincount(self.codes, counts, len(self.classes))
+        sizes: Floats = np.zeros(len(self.classes))
+        np.add.at(sizes, self.codes, counts)
         return sizes
 
 
