@@ -20,6 +20,7 @@ from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.times import read_times
 from neucrowd_tf.io.values import (
+    ALL,
     bin_names,
     check_classes,
     check_ids,
@@ -35,7 +36,7 @@ from neucrowd_tf.io.values import (
     split_cell,
     without_point,
 )
-from neucrowd_tf.names import encode, listed, positions
+from neucrowd_tf.names import bare_name, encode, listed, positions
 
 
 class Coded(NamedTuple):
@@ -216,8 +217,10 @@ class CodedLabels:
         check_ranking(self.path, self.columns.layout, orders)
         place = self.place(self.labels)
         structured = self.columns.structured
-        spelt, notes = spelt_labels(self.path, names, self.options, place, structured=structured)
-        self.labels = self.labels.renamed(spelt)
+        classes, self.options, notes = spelt_labels(
+            self.path, names, self.options, place, structured=structured
+        )
+        self.labels = self.labels.renamed(classes)
         self.notes += notes
 
     def _ask_for_each_class(self, sign: str) -> None:
@@ -309,13 +312,16 @@ def nameless_line(count: int, word: str) -> str:
 
 
 def written_twice(names: Texts, word: str) -> list[str]:
-    """Returns a line on ids that are one number; those above 2**53 are compared exactly."""
+    """Returns lines on ids that look alike or are one number, above 2**53 exactly."""
+    lines = []
+    if alike := len(names) - len({*map(bare_name, names)}):
+        lines.append(f"{alike:,} more {word}s differ only in spaces or Unicode form.")
     numbers = numbers_of(names)
     if numbers is None or len(set(numbers)) == len(numbers):
-        return []
+        return lines
     if twice := len(names) - len(set(map(Decimal, names))):
-        return [f"{twice:,} more {word}s are numbers written in two ways (7, 7.0)."]
-    return []
+        lines.append(f"{twice:,} more {word}s are numbers written in two ways (7, 7.0).")
+    return lines
 
 
 def spelt_labels(
@@ -325,8 +331,10 @@ def spelt_labels(
     place: Callable[[int], str],
     *,
     structured: bool = False,
-) -> tuple[list[str], list[str]]:
-    """Returns the class of each label, numbers in one spelling and ratings as bins, and notes.
+) -> tuple[list[str], TableOptions, list[str]]:
+    """Returns the class of each label, numbers in one spelling and ratings as bins.
+
+    Besides, the options, with the bins as classes, and notes.
 
     Args:
         path: the file.
@@ -347,8 +355,10 @@ def spelt_labels(
     if not options.exact_names:
         classes = without_point(classes)
     if options.bins:
-        classes = bin_names(path, classes, options.bins)
-    return classes, notes
+        classes, ranges = bin_names(path, classes, options.bins)
+        if options.classes in ((), ALL):  # empty bins have their places too
+            options = dataclasses.replace(options, classes=tuple(ranges))
+    return classes, options, notes
 
 
 def superseded(keys: Indices, rule: Duplicates, times: Floats | None) -> tuple[Indices, bool]:

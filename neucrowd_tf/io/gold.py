@@ -95,13 +95,12 @@ def read_true_labels(
 
 
 def _true_labels_column(table: Table, options: TableOptions) -> str:
-    """Returns the column of true labels: named, an alias, or a likely one."""
+    """Returns the column of true labels: named, as `gold` calls it, an alias, or a likely one."""
     names = table.columns
     columns = (
         flagged_columns(table, options, "label")
-        or roles_of(names)["label"]
         or list(filter("true_label".__eq__, names))
-        or list(filter(is_gold, names))
+        or [*filter(is_gold, names), *roles_of(names)["label"]]
         or second_tier(names, "label")
     )
     return only_column(table, columns, "label", "label")

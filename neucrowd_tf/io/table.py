@@ -85,11 +85,24 @@ class Table:
         return cells
 
     def joined(self, columns: Texts) -> list[str]:
-        """Returns the cells of a column, or of several joined by commas ("" if one is empty)."""
+        """Returns the cells of a column, or of several joined by commas ("" if one is empty).
+
+        Raises:
+            DataError: different cells that would be joined to one text.
+        """
         if len(columns) == 1:
             return self[columns[0]]
-        rows = zip(*map(self.__getitem__, columns), strict=True)
-        return [JOINT.join(row) if all(row) else "" for row in rows]
+        rows = list(zip(*map(self.__getitem__, columns), strict=True))
+        texts = [JOINT.join(row) if all(row) else "" for row in rows]
+        with_joint = [
+            name for name in columns if any(JOINT in text for text in self.codes(name)[0])
+        ]
+        first: dict[str, tuple[str, ...]] = {}
+        for at, (text, row) in enumerate(zip(texts, rows, strict=True) if with_joint[1:] else ()):
+            if text and first.setdefault(text, row) != row:
+                problem = f"columns {', '.join(columns)}: {first[text]} and {row} are both {text!r}"
+                raise broken(self.path, f"{problem}; write them without commas", self.place(at))
+        return texts
 
     def only(self, columns: Texts) -> Table:
         """Returns the table with these columns, each once."""

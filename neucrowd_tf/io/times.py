@@ -21,6 +21,7 @@ UNITS = (1e17, 1e14, 1e11)  # least numbers of nanoseconds, microseconds and mil
 NEARLY_ALL = 0.95  # of the texts of a column are times, if the column has times
 AMBIGUOUS = "may begin with the day or the month"
 START = 20  # texts that a form is looked for in
+COMPACT = re.compile(r"(19|20)\d{12}")  # no thousandths of seconds: these would be of 2573 or so
 LIKE_TIME = re.compile(r"[\w ,+]{0,12}\d[-/.:]\d[-\w ,:/.+]{0,30}")
 DATES = (
     "%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y",
@@ -33,6 +34,7 @@ FORMS = (
     "%a %b %d %H:%M:%S %z %Y",  # of Mechanical Turk
     "%a %b %d %H:%M:%S %Y",
     "%a, %d %b %Y %H:%M:%S %z",
+    "%Y%m%d%H%M%S",
 )
 # Hours from UTC.
 ZONES = {"UTC": 0, "GMT": 0, "EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6,
@@ -43,9 +45,10 @@ _ZONE = re.compile(rf"\b({'|'.join(ZONES)})\b")
 def time_column(table: Table, columns: Texts, roles: Sequence[Texts]) -> tuple[str | None, bool]:
     """Returns the column of times: the first, by the rank of its name, whose cells are times.
 
-    A column with another name has times if its cells are written as times, not as numbers, and
-    differ within items and within annotators. If no column can be read, it is the first that is
-    named as times, or whose order of day and month is not known.
+    A column that never differs within an item has the item's date. One with another name has times
+    if its cells are written as times, not as numbers, and differ within annotators too. If no
+    column can be read, it is the first that is named as times, or whose order of day and month is
+    not known.
 
     Args:
         table: with a row per label.
@@ -59,12 +62,13 @@ def time_column(table: Table, columns: Texts, roles: Sequence[Texts]) -> tuple[s
     others = []
     for column in without(columns, named):
         texts = table.distinct(column)
-        if len(texts) < 2 or not all(map(LIKE_TIME.fullmatch, texts[:START])):
-            continue
-        if not is_constant(table, roles[0], column) and not is_fact(table, roles[1], column):
+        is_time = len(texts) > 1 and all(map(LIKE_TIME.fullmatch, texts[:START]))
+        if is_time and not is_fact(table, roles[1], column):
             others.append(column)
     unread = None
     for column in (*named, *others):
+        if is_constant(table, roles[0], column):
+            continue
         seconds, problem = read_times(table.codes(column)[0])
         if seconds is not None and np.isfinite(seconds).any():
             return column, True
@@ -151,7 +155,7 @@ def _seconds(text: str) -> float | None:
         value = float(text)
     except ValueError:
         value = 0.0
-    if FIRST <= value < math.inf:
+    if COMPACT.fullmatch(text) is None and FIRST <= value < math.inf:
         factor = sum(map(value.__ge__, UNITS))
         return value / 1000.0**factor
     try:

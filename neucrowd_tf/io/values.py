@@ -21,7 +21,7 @@ from neucrowd_tf.names import natural_key, normalised, plain_integers, without
 ALL = ("all",)  # of --classes: any number of classes
 FEW = 10  # different numbers without a line
 JOINTS = (",", ";", "/", "+", "&", " ")  # signs that a line names if they join classes
-_CUT = re.compile(r"[+-]?\d[.,]\d+[eE]\+?\d{2,3}")
+_CUT = re.compile(r"[+-]?\d([.,]\d+)?[eE]\+?\d{2,3}")
 # Lists as NumPy spells them, without commas, or with the missing labels of Python and pandas.
 _LIST = re.compile(r"""\[(?:'[^']*'|"[^"]*"|nan|None|[\s,])*\]""")
 _NAMES = re.compile(r"\[.+,.+\]")  # two entries of a list at least
@@ -239,8 +239,8 @@ def check_classes(
     return lines
 
 
-def bin_names(path: Path, names: Texts, bins: Sequence[float]) -> list[str]:
-    """Returns the bin of each rating, as the text of its range.
+def bin_names(path: Path, names: Texts, bins: Sequence[float]) -> tuple[list[str], list[str]]:
+    """Returns the bin of each rating, and all bins in their order, as the texts of their ranges.
 
     Args:
         path: the file.
@@ -254,34 +254,60 @@ def bin_names(path: Path, names: Texts, bins: Sequence[float]) -> list[str]:
     if numbers is None:
         text = next(name for name in names if numbers_of([name]) is None)
         raise error("unknown_class", path, label=text, classes="numbers, as --bins needs")
-    edges = np.asarray(bins)
+    ends = min(numbers), max(numbers)
+    edges = list(bins)
     if len(bins) == 1:
-        edges = np.linspace(min(numbers), max(numbers), int(bins[0]) + 1)
-    for other in (min(numbers), max(numbers)):
+        edges = _equal_edges(*ends, int(bins[0]))
+    for other in ends:
         if not edges[0] <= other <= edges[-1]:
             raise error("unknown_class", path, label=f"{other:g}", classes=f"the bins {list(bins)}")
     place = np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, len(edges) - 2)
-    return [f"{edges[at]:g} to {edges[at + 1]:g}" for at in place.tolist()]
+    texts = [repr(edge).removesuffix(".0") for edge in edges]
+    ranges = list(map("{} to {}".format, texts, texts[1:]))
+    return list(map(ranges.__getitem__, place.tolist())), ranges
+
+
+def _equal_edges(low: float, high: float, count: int) -> list[float]:
+    """Returns the edges of bins of equal width, rounded: with six digits, or more to be apart.
+
+    The names of the bins have these edges exactly.
+    """
+    if low == high:
+        return [low, high]
+    inner = np.linspace(low, high, count + 1)[1:-1].tolist()
+    digits = 6
+    edges: set[float] = set()
+    while len(edges) <= count and digits < 18:
+        rounded = map(float, map(f"{{:.{digits}g}}".format, inner))
+        edges = {low, high, *filter(low.__lt__, filter(high.__gt__, rounded))}
+        digits += 1
+    return sorted(edges)
+
+
+def _range_of(name: str) -> list[float] | None:
+    """Returns the edges of a bin by its name, None of another class."""
+    low, to, high = name.partition(" to ")
+    return numbers_of([low, high]) if to else None
 
 
 def binned(text: str, classes: Texts) -> str:
     """Returns the class of `bin_names` that has a rating, or the text if none has it."""
     value = numbers_of([text])
     for name in classes if value else ():
-        low, high = numbers_of(name.split(" to ")) or [np.inf, np.inf]
+        low, high = _range_of(name) or [np.inf, np.inf]
         if value and (low <= value[0] < high or (value[0] == high and name == classes[-1])):
             return name
     return text
 
 
 def class_order(names: Texts) -> list[str]:
-    """Returns class names sorted: as numbers if all are, otherwise as text."""
+    """Returns class names sorted: as numbers or bins if all are, otherwise as text."""
     if plain_integers(names):
         return sorted(names, key=int)
     if numbers_of(names) is not None:
         return sorted(names, key=float)
-    if all(map(re.compile(r"-?[\d.]+ to -?[\d.]+").fullmatch, names)):
-        return sorted(names, key=lambda name: float(name.split(" to ")[0]))
+    if all(map(_range_of, names)):
+        return sorted(names, key=lambda name: _range_of(name) or [])
     return sorted(names, key=lambda name: (natural_key(name), name))
 
 

@@ -216,7 +216,7 @@ def _files(path: Path) -> list[Path]:
         return [path]
     files = tables_in(path)
     if not files:
-        problem = "the folder has no .parquet or .csv files"
+        problem = "the folder has no tables as .parquet, .csv or .tsv"
         raise unreadable(path, problem, "Name another folder, or a file")
     return files
 
@@ -437,7 +437,9 @@ def check_vocabulary(
     values.check_names(path, "annotator", annotators, place, options)
     values.check_ids(path, "annotator", annotators, place)
     structured = source.table is not None
-    of_labels, notes = spelt_labels(path, list(labels), options, place, structured=structured)
+    of_labels, options, notes = spelt_labels(
+        path, list(labels), options, place, structured=structured
+    )
     names, codes = encode(of_labels)
     counts = np.bincount(codes, list(labels.values()))
     notes += values.check_classes(path, "label", names, counts, options)
