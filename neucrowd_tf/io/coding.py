@@ -72,6 +72,7 @@ class CodedLabels:
 
     Attributes:
         items, annotators, labels: the columns; without annotators if there are vote counts alone.
+        written: the labels as the file has them.
         rows: `[A]` where the file has each label.
         pairs: the item and the class of each item here, if cells had several labels.
         sizes: how many labels, items and annotators the file has.
@@ -91,6 +92,7 @@ class CodedLabels:
         self.items = Coded.of(columns.items)
         self.annotators = Coded.of(columns.annotators)
         self.labels = Coded.of(self._one_label_cells())
+        self.written = self.labels
         self.rows = np.arange(len(self.items.codes))
         self.pairs: tuple[tuple[str, str], ...] | None = None
         self._times_problem = ""  # why the times are not read
@@ -104,6 +106,7 @@ class CodedLabels:
                 "annotator": people,
             }
             self._check_repeats()
+            self.written = self.labels
             if options.multi_label is None:
                 self._spell_labels()
             else:
@@ -359,6 +362,48 @@ def spelt_labels(
         if options.classes in ((), ALL):  # empty bins have their places too
             options = dataclasses.replace(options, classes=tuple(ranges))
     return classes, options, notes
+
+
+def code_together(
+    columns: Sequence[LabelColumns], options: Sequence[TableOptions], paths: Sequence[Path]
+) -> list[CodedLabels]:
+    """Codes files whose labels become one table: classes are spelt and cut as if it were one file.
+
+    Args:
+        columns: what each file contains.
+        options: how each is read; several labels in a cell, bins and classes are the same.
+        paths: the files; the last one is named if their names do not go together.
+
+    Raises:
+        DataError: names or labels that cannot be used, in one of them or together.
+    """
+    files = list(map(CodedLabels, columns, options, paths))
+    path = paths[-1]
+    annotators = []
+    classes = []
+    written = []
+    for coded in files:
+        annotators += coded.annotators.names
+        written += coded.written.names
+        classes += [name for _, name in coded.pairs or ()]
+    check_names(path, "annotator", [*dict.fromkeys(annotators)], lambda at: "", options[-1])
+    if classes and all(coded.pairs for coded in files):
+        named = classes_of(path, [*dict.fromkeys(classes)], options[-1], lambda at: "")
+        several = [dataclasses.replace(one, classes=tuple(named)) for one in options]
+        files = list(map(CodedLabels, columns, several, paths))
+    elif not classes:
+        classes, spelling, _ = spelt_labels(
+            path, written, options[-1], lambda at: "", structured=True
+        )
+        names = iter(classes)
+        for coded in files:
+            coded.labels = coded.written.renamed(
+                list(itertools.islice(names, len(coded.written.names)))
+            )
+            coded.options = spelling
+    lines = [" ".join(name.split()) for name in dict.fromkeys(classes)]
+    check_names(path, "label", lines, lambda at: "", options[-1])
+    return files
 
 
 def superseded(keys: Indices, rule: Duplicates, times: Floats | None) -> tuple[Indices, bool]:
