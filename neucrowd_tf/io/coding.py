@@ -33,10 +33,12 @@ from neucrowd_tf.io.values import (
     has_no_class,
     nothing_said,
     numbers_of,
+    one_spelling,
     split_cell,
-    without_point,
 )
 from neucrowd_tf.names import bare_name, encode, listed, positions
+
+AGES = {"last": "newest", "first": "oldest"}  # of the label that counts if there are times
 
 
 class Coded(NamedTuple):
@@ -356,7 +358,7 @@ def spelt_labels(
     cells = ["" if structured and isinstance(name, str) else name for name in classes]
     notes += check_several(path, cells, place)
     if not options.exact_names:
-        classes = without_point(classes)
+        classes = one_spelling(classes, options.classes)
     if options.bins:
         classes, ranges = bin_names(path, classes, options.bins)
         if options.classes in ((), ALL):  # empty bins have their places too
@@ -409,14 +411,16 @@ def code_together(
 def superseded(keys: Indices, rule: Duplicates, times: Floats | None) -> tuple[Indices, bool]:
     """Returns which labels do not count as others have their key, and whether by their times.
 
-    With the rule "last" that is the newest one if there are times; missing times come first.
+    If there are times, the last one is the newest and the first one the oldest; one whose time is
+    missing is neither.
     """
     extra = duplicates(keys, rule)
-    if rule == "last" and len(extra) and times is not None:
-        oldest_first = np.argsort(np.nan_to_num(times, nan=-np.inf), kind="stable")
-        older = np.sort(oldest_first[duplicates(keys[oldest_first], rule)])
-        if not np.array_equal(older, np.sort(extra)):
-            return older, True
+    if rule in AGES and len(extra) and times is not None:
+        never_used = -np.inf if rule == "last" else np.inf
+        oldest_first = np.argsort(np.where(np.isnan(times), never_used, times), kind="stable")
+        others = np.sort(oldest_first[duplicates(keys[oldest_first], rule)])
+        if not np.array_equal(others, np.sort(extra)):
+            return others, True
     return extra, False
 
 
@@ -430,12 +434,12 @@ def duplicates_line(
         rule: "last", "first" or "all".
         columns: the file's.
         problem: why times were not read.
-        by_time: whether the newest label is another one than the last.
+        by_time: whether another label counts than without times.
     """
     used = rule
     if by_time:
-        used = f"the newest by {columns.roles.get('time', 'their times')}"
+        used = f"the {AGES[rule]} by {columns.roles.get('time', 'their times')}"
     line = f"Duplicate (item, annotator) pairs: {count:,}, {used} used (--duplicates)."
-    if rule == "last" and problem:
+    if rule in AGES and problem:
         line += f" Times of {columns.roles.get('time', 'labels')} were not used: {problem}."
     return line

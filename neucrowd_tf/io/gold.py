@@ -15,7 +15,7 @@ from neucrowd_tf.io.labels import report_on_stderr
 from neucrowd_tf.io.schema import DEFAULTS, TableOptions
 from neucrowd_tf.io.table import Table
 from neucrowd_tf.io.tables.writing import name_of
-from neucrowd_tf.io.values import binned
+from neucrowd_tf.io.values import binned, decimal_points, one_spelling
 from neucrowd_tf.names import positions, roles_of, without
 
 DRAWN = "drawn"  # the column that says how the command `gold` drew an item
@@ -63,6 +63,8 @@ def read_true_labels(
     exact = set(items)
     for row, (item, cell) in enumerate(zip(ids, table[column], strict=True)):
         label = name_of(cell, codes)
+        if label not in codes:
+            [label] = one_spelling(decimal_points([label]), classes)
         if options.bins and label not in codes:
             label = binned(label, classes)
         if label in codes or not is_missing(label, options):

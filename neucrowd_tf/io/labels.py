@@ -157,7 +157,7 @@ def read_columns(path: Path, options: TableOptions) -> LabelColumns:
     if head.kind == "folder" and find(head) is None and (files := tables_in(path)):
         return joined(path, files, [read_columns(file, options) for file in files])
     if head.kind == "npy":
-        return of_matrix(read_npy(path, MOST_CELLS), path)
+        return of_matrix(read_npy(path, MOST_CELLS), path, options)
     if options.votes_columns and peerannot.matches(head):
         return columns_of(peerannot.counts_of(head), options)
     by_path = "." in "".join((*options.task_column, *options.worker_column))

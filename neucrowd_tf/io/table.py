@@ -622,7 +622,8 @@ def _cells_of_arrow(column: Any) -> Column:
     if not (
         pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)
     ):
-        return list(map(cell_text, column.to_pylist()))
+        values = column.to_numpy() if pa.types.is_float32(kind) else column.to_pylist()
+        return list(map(cell_text, values))
     coded = column.dictionary_encode(null_encoding="encode").unify_dictionaries()
     if not coded.num_chunks:
         return []
@@ -635,14 +636,19 @@ def _cells_of_arrow(column: Any) -> Column:
 
 
 def cell_text(value: Any) -> str:
-    """Returns a value of JSON or Parquet as a cell: "" for None and NaN, 3 for 3.0."""
+    """Returns a value of JSON or Parquet as a cell: "" for None and NaN, 3 for 3.0.
+
+    Others are as pandas writes them to a CSV, so that both files of one frame have the same cells.
+    """
     if value is None or value != value:
         return ""
     if isinstance(value, str):
         return value
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, (float, np.floating)) and value.is_integer() and abs(float(value)) < 2**53:
         return str(int(value))
-    if isinstance(value, (bool, dict, list)):
+    if isinstance(value, (dict, list)):
         return json.dumps(value, ensure_ascii=False, default=str)
     return str(value)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ _ABUT = re.compile(r"""(['"])\s+\1""")
 # What may say that there is no label: a code, texts of Python and pandas, and signs for a blank
 # cell. They are classes, but a line names them. Beside "+", a "-" is its opposite.
 NOTHING = ("-1", "None", "<NA>", "NaT", "-", "--", "?", ".")
+is_number = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?", re.I | re.A).fullmatch
 _COMMA = re.compile(r"[+-]?\d+,\d+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffd\ud800-\udfff]")
 Place = Callable[[int], str]
@@ -189,14 +191,20 @@ def numbers_of(names: Iterable[Any]) -> list[float] | None:
     return None
 
 
-def without_point(names: Texts) -> list[str]:
-    """Returns the names, numbers without `.0` if all are numbers: 1.0 and 1 are one class.
+def one_spelling(names: Texts, classes: Texts = ()) -> list[str]:
+    """Returns the names, with one spelling of each number: 1.50 is 1.5 if both occur.
 
-    Tables with missing cells are often written with whole numbers as 1.0.
+    It is that of a class, or the shortest. If all are numbers, they lose `.0`: tables with missing
+    cells are often written with whole numbers as 1.0.
     """
-    if numbers_of(names) is None:
-        return list(names)
-    return [re.sub(r"\.0+$", "", name.strip()) for name in names]
+    plain = list(names)
+    if numbers_of(names) is not None:
+        plain = [re.sub(r"\.0+$", "", name.strip()) for name in names]
+    spellings: dict[Decimal, str] = {}
+    for name in (*classes, *sorted(plain, key=len)):
+        if is_number(name):
+            spellings.setdefault(Decimal(name), name)
+    return [spellings[Decimal(name)] if is_number(name) else name for name in plain]
 
 
 def decimal_points(names: Sequence[Any]) -> list[Any]:

@@ -84,6 +84,20 @@ def test_a_zip_of_one_file_parquet_and_json(tmp_path: Path) -> None:
         assert read_annotations(tmp_path / name, report=lambda line: None).annotations == expected
 
 
+@pytest.mark.parametrize("labels", [np.array([0.1, 2.5, 0.1], np.float32), [True, False, True]])
+def test_files_of_one_frame_have_the_same_classes(labels: Any, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"task": [1, 1, 2], "worker": ["a", "b", "a"], "label": labels})
+    frame.to_parquet(tmp_path / "b.parquet")
+    expected = read(tmp_path, frame.to_csv(index=False)).annotations
+    in_bytes = frame.assign(label=frame["label"].astype(str).str.encode("utf-8"))
+    in_bytes.to_parquet(tmp_path / "d.parquet")
+    for name in ("b.parquet", "d.parquet"):
+        assert read_annotations(tmp_path / name, report=lambda line: None).annotations == expected
+    table = read(tmp_path, [{"task": 1, "worker": "a", "label": True}], "c.json").annotations
+    assert table.class_names.tolist() == ["True"]
+
+
 def test_large_files_are_read_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pyarrow")
     text = labelled([str(i % 3) for i in range(400)])
@@ -172,9 +186,13 @@ def test_matrices(tmp_path: Path) -> None:
     text = "\n".join(",".join(map(str, row)) for row in codes) + "\n"
     again = read(tmp_path, text, header="none").annotations
     assert again.to_dense().tolist() == codes.tolist()
-    assert "If each column is an annotator: --label_column=1,2,3" in message(
-        tmp_path, "0,1,1\n1,1,0\n0,0,0\n", header="none"
-    )
+    advice = "If each column is an annotator: --header=none --label_column=1,2,3"
+    assert advice in message(tmp_path, "0,1,1\n1,1,0\n0,0,0\n", header="none")
+    assert advice in message(tmp_path, "0,1,2\n0,0,2\n1,1,2\n0,0,1\n")
+    for odd in (np.where(codes < 0, -2, codes), codes.astype(np.uint8)):
+        np.save(tmp_path / "a.npy", odd)
+        with pytest.raises(DataError, match=r"is no class; write classes from 0 and -1 if"):
+            read_annotations(tmp_path / "a.npy", report=lambda line: None)
 
 
 def test_items_of_features(tmp_path: Path) -> None:
@@ -224,6 +242,12 @@ def test_a_script_with_flags_of_its_own_is_not_proposed(
     assert f"neucrowd aggregate --annotations={path} --method=glad --" in shown
 
 
+def test_a_true_label_may_be_another_spelling_of_a_number(tmp_path: Path) -> None:
+    (tmp_path / "truth.csv").write_text("task;gold\nt1;1,50\nt2;02\n")
+    truth = read_true_labels(tmp_path / "truth.csv", ["t1", "t2"], ["1.5", "2", "unsure"])
+    assert truth.tolist() == [0, 1]
+
+
 def test_true_ratings_lie_in_bins() -> None:
     bins = ["0 to 33.3333", "33.3333 to 66.6667", "66.6667 to 100"]
     places = {"0": 0, "33.2": 0, "33.4": 1, "66": 1, "67.0": 2, "100": 2}
@@ -262,9 +286,10 @@ def test_the_newest_of_an_annotators_answers_is_used(tmp_path: Path) -> None:
     undated = table.replace("2024-01-05", "").replace("2024-01-02,2024-01-02", ",")
     for content, flags, label, words in (
         (table, {}, "x", "pairs: 1, the newest by updated_at used (--duplicates)."),
-        (table, {"duplicates": "first"}, "x", "pairs: 1, first used"),
+        (table, {"duplicates": "first"}, "y", "pairs: 1, the oldest by updated_at used"),
         (table.replace("2024-01-05", "2024-01-01"), {}, "y", "pairs: 1, last used"),
         (undated, {}, "y", "pairs: 1, last used"),
+        (undated, {"duplicates": "first"}, "x", "pairs: 1, first used"),
     ):
         reading = read(tmp_path, content, **flags)
         assert triples(reading)[0][2] == label and words in reading.lines[1]

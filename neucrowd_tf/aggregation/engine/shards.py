@@ -203,7 +203,7 @@ def gather(
 ) -> Size:
     """Writes the arrays of a shard, sorted by item and annotator, from what all runs have for it.
 
-    Of an item's labels by one annotator the newest counts as the rule "last" if there are times.
+    Times decide which of an item's labels by one annotator is the last or the first, if there are.
 
     Args:
         folder: of the shards.

@@ -23,6 +23,7 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.io import values
 from neucrowd_tf.io.checks import broken, error, unreadable
 from neucrowd_tf.io.coding import (
+    AGES,
     Coded,
     duplicates_line,
     missing_line,
@@ -145,7 +146,7 @@ def find_source(path: Path, options: TableOptions = DEFAULTS) -> Source:
         roles, head = settled
         heads.append(head)
         columns = dict(zip(COLUMNS, (roles.task, roles.worker, roles.label), strict=True))
-        if len(head.times) and options.duplicates in (None, "last"):
+        if len(head.times) and options.duplicates in (None, *AGES):
             columns["time"] = (head.roles["time"],)
         if ending(file) in PARQUET:
             metadata = pq.ParquetFile(file).metadata
