@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import itertools
+import math
 import re
 import unicodedata
 from collections import defaultdict
@@ -180,6 +182,16 @@ def natural_key(text: str) -> list[Any]:
     key: list[Any] = re.split(r"(\d+)", text)
     key[1::2] = map(int, key[1::2])  # `split` puts what the group matches at odd places
     return key
+
+
+def text_order(texts: Sequence[str]) -> list[str]:
+    """Returns texts sorted: as numbers if all are finite ones, otherwise by `natural_key`."""
+    if plain_integers(texts):
+        return sorted(texts, key=int)
+    with contextlib.suppress(ValueError):
+        if all(map(math.isfinite, map(float, texts))):
+            return sorted(texts, key=float)
+    return sorted(texts, key=lambda text: (natural_key(text), text))
 
 
 def listed(names: Sequence[object], most: int, show: Callable[[Any], str] = str) -> str:

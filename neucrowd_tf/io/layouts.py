@@ -72,8 +72,8 @@ def _answered(table: Table, options: TableOptions) -> Iterator[None]:
         raise asked.answered(functools.partial(completed, table, options)) from None
 
 
-def settle(table: Table, options: TableOptions) -> Roles | None:
-    """Returns the roles of a table that is read by parts, decided from its first rows.
+def settle(table: Table, options: TableOptions) -> tuple[Roles, LabelColumns] | None:
+    """Returns the roles of a table that is read by parts, and its first labels, which decide them.
 
     None if the rows are not all of labels.
 
@@ -88,7 +88,7 @@ def settle(table: Table, options: TableOptions) -> Roles | None:
             raise
     whole, _ = _without_extra_rows(table, options)
     if len(whole) == len(table):
-        return decide(table, options)
+        return decide(table, options), columns
     return None
 
 

@@ -28,6 +28,7 @@ DATES = (
     "%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%y/%m/%d", "%b %d, %Y", "%d %b %Y",
 )  # fmt: skip
 CLOCKS = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p")
+ISO = ""  # the form of ISO 8601, and of numbers
 FORMS = (
     *map("".join, itertools.product(DATES, CLOCKS)),
     "%a %b %d %H:%M:%S %z %Y",  # of Mechanical Turk
@@ -84,29 +85,47 @@ def read_times(texts: Texts) -> tuple[Floats | None, str]:
     they are NaN, as missing ones. If the texts do not tell which number is the day and which one
     the month, they are not read.
     """
-    bare = list(map(str.strip, texts))
-    filled = _filled(bare)
+    form, problem = time_form(texts)
+    if form is None:
+        return None, problem
+    return seconds_in(form, texts), ""
+
+
+def time_form(texts: Texts) -> tuple[str | None, str]:
+    """Returns the form of times, ISO also for numbers, and why there is none; see `read_times`."""
+    filled = _filled(list(map(str.strip, texts)))
     if not filled:
-        return np.full(len(bare), math.nan), ""
+        return ISO, ""
     least = NEARLY_ALL * len(filled)
-    if {*map(_seconds, filled[:START])} - {None}:
-        values = list(map(_seconds, bare))
-        if len(bare) - values.count(None) >= least:
-            return np.array(values, dtype=np.float64), ""
-    zoned = [_ZONE.sub(lambda zone: f"{ZONES[zone[1]] * 100:+05d}", text) for text in bare]
-    start = _filled(zoned)[:START]
-    in_forms = []
+    has_iso = bool({*map(_seconds, filled[:START])} - {None})
+    if has_iso and np.isfinite(seconds_in(ISO, filled)).sum() >= least:
+        return ISO, ""
+    start = _filled(_zoned(filled))[:START]
+    forms = []
     for form in FORMS:
         if any(_fits(text, form) for text in start):
-            in_forms.append(_in_form(zoned, form))
-    readings = np.array(in_forms).reshape(-1, len(bare))
+            forms.append(form)
+    in_forms = [seconds_in(form, filled) for form in forms]
+    readings = np.array(in_forms).reshape(-1, len(filled))
     counts = np.isfinite(readings).sum(axis=1)
     if counts.max(initial=0) < least:
         return None, f"{filled[0]!r} is not read as a time; write 2026-01-31 09:00"
     best, *others = readings[counts == counts.max()]
     if all(np.array_equal(best, other, equal_nan=True) for other in others):
-        return best, ""
+        return forms[int(counts.argmax())], ""
     return None, f"{filled[0]!r} {AMBIGUOUS}; write 2026-01-31"
+
+
+def seconds_in(form: str, texts: Texts) -> Floats:
+    """Returns texts of a form as seconds since 1970, NaN for others; see `time_form`."""
+    bare = list(map(str.strip, texts))
+    if form == ISO:
+        return np.array(list(map(_seconds, bare)), dtype=np.float64)
+    return _in_form(_zoned(bare), form)
+
+
+def _zoned(texts: Texts) -> list[str]:
+    return [_ZONE.sub(lambda zone: f"{ZONES[zone[1]] * 100:+05d}", text) for text in texts]
 
 
 def _filled(texts: Texts) -> list[str]:

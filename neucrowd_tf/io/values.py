@@ -17,7 +17,7 @@ from neucrowd_tf.declare.types import Array, Texts
 from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_values import MOST_ANSWERS, check_free_text
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.names import natural_key, normalised, plain_integers, without
+from neucrowd_tf.names import normalised, plain_integers, text_order, without
 
 ALL = ("all",)  # of --classes: any number of classes
 FEW = 10  # different numbers without a line
@@ -310,13 +310,9 @@ def binned(text: str, classes: Texts) -> str:
 
 def class_order(names: Texts) -> list[str]:
     """Returns class names sorted: as numbers or bins if all are, otherwise as text."""
-    if plain_integers(names):
-        return sorted(names, key=int)
-    if numbers_of(names) is not None:
-        return sorted(names, key=float)
     if all(map(_range_of, names)):
         return sorted(names, key=lambda name: _range_of(name) or [])
-    return sorted(names, key=lambda name: (natural_key(name), name))
+    return text_order(names)
 
 
 def classes_of(path: Path, names: Texts, options: TableOptions, place: Place) -> list[str]:
