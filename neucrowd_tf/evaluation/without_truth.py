@@ -18,6 +18,7 @@ from neucrowd_tf.certainty.prediction_powered import (
     prediction_powered_mean,
     prediction_powered_share,
 )
+from neucrowd_tf.declare.picking import mapped
 from neucrowd_tf.declare.types import Array, Fields, Floats
 from neucrowd_tf.evaluation.cached_consensus import certainty_without_gold
 from neucrowd_tf.evaluation.metrics import (
@@ -187,7 +188,7 @@ class Judgement:
                 return prediction_powered_share(*parts, level=level)
             if np.ptp(right[checked]) > 0:  # otherwise the estimate's variance would be 0
                 estimate = prediction_powered_mean(*parts, level=level)
-                return Estimate(*(float(np.clip(x, -1.0, 1.0)) for x in estimate))
+                return Estimate(*np.clip(estimate, -1.0, 1.0).tolist())
         return Estimate.of(float(draws.mean()), draws, level)
 
 
@@ -226,8 +227,7 @@ def judge(
         for name, codes in predicted.items():
             drawn[name].append(float((scale[codes] * (codes[places] == true)).mean()))
     posterior = np.where((gold >= 0)[:, None], np.eye(blind.shape[1])[gold], blind)
-    draws = {name: np.array(values) for name, values in drawn.items()}
-    return Judgement(posterior, gold, predicted, draws, blind, balanced)
+    return Judgement(posterior, gold, predicted, mapped(np.array, drawn), blind, balanced)
 
 
 def joint_probas(
