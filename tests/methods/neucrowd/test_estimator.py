@@ -107,4 +107,4 @@ def test_who_is_safe_is_the_same_after_a_resumed_training(tmp_path: Path) -> Non
     run = Run(checkpoints=tmp_path, checkpoint_seconds=0)
     first, resumed = (NeuCrowd(**TINY).fit(features, annotations, run=run) for _ in range(2))
     assert_array_equal(first.safe_, resumed.safe_)
-    assert first.safe_.mean() == np.float32(first.history_["safe_share"][first.best_epoch_])
+    assert first.safe_.mean() == first.history_["safe_share"][first.best_epoch_]
