@@ -16,9 +16,10 @@ from sklearn.linear_model import LogisticRegression
 from baselines.cpc import ClusteredPersonalClassifiers, Fusion, PersonalLosses, objective
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.errors import IdentitiesError, UnsupportedDataError, UsageError
+from tests.crowds import Crowd
 
 
-def crowd(classes: int = 2, n: int = 90) -> tuple[np.ndarray, Annotations, np.ndarray]:
+def crowd(classes: int = 2, n: int = 90) -> Crowd:
     rng = default_rng(0)
     truth = rng.integers(classes, size=n)
     x = 2.0 * np.eye(3)[truth] + rng.normal(size=(n, 3))

@@ -12,9 +12,10 @@ from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.certainty.estimate import Estimate
 from neucrowd_tf.certainty.inference import infer, warn_if_worse
 from neucrowd_tf.certainty.prediction_powered import prediction_powered_share
+from tests.crowds import Labelled
 
 
-def crowd(seed: int = 0) -> tuple[Annotations, np.ndarray]:
+def crowd(seed: int = 0) -> Labelled:
     truth = default_rng(seed).integers(3, size=300)
     matrices = simulation.confusion_annotators(20, 3, seed, accuracy=0.7)
     return simulation.simulate(truth, matrices, seed, rates=0.25), truth

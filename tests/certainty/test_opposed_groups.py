@@ -13,9 +13,10 @@ from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.certainty.inference import infer, once_is_as_good
 from neucrowd_tf.certainty.opposed_groups import opposed_groups
 from neucrowd_tf.cli.commands import call
+from tests.crowds import Labelled
 
 
-def opposed(size: int = 200) -> tuple[Annotations, np.ndarray]:
+def opposed(size: int = 200) -> Labelled:
     """Four annotators follow what looks right, three what is; these differ in half of the items."""
     rng = default_rng(0)
     truth = rng.integers(2, size=size)

@@ -10,10 +10,10 @@ from scipy.special import expit
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.inference import infer
 from neucrowd_tf.certainty.teaching import Evidence, gold_votes, teach
-from tests.crowds import array_of
+from tests.crowds import Labelled, array_of
 
 
-def minority(size: int = 200) -> tuple[Annotations, np.ndarray]:
+def minority(size: int = 200) -> Labelled:
     """Two annotators of six are right in nine items of ten, the others in three of ten."""
     rng = default_rng(5)
     truth = rng.integers(2, size=size)

@@ -22,7 +22,7 @@ import neucrowd_tf.saving.loading as persistence
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.training import CrowdEstimator, Run, TrainingData, hold_out
-from tests.crowds import array_of
+from tests.crowds import Crowd, array_of
 
 
 class Centroids(CrowdEstimator):
@@ -49,7 +49,7 @@ class Centroids(CrowdEstimator):
         return np.asarray(scores / scores.sum(axis=1, keepdims=True))
 
 
-def crowd(names: tuple[Any, ...] = ("cat", "dog")) -> tuple[np.ndarray, Annotations, np.ndarray]:
+def crowd(names: tuple[Any, ...] = ("cat", "dog")) -> Crowd:
     rng = default_rng(0)
     y = rng.integers(0, len(names), 60)
     x = rng.normal(size=(60, 3)) + 4 * y[:, None]

@@ -11,7 +11,7 @@ from numpy.random import default_rng
 
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.datasets import CrowdDataset, Split
-from tests.crowds import corners
+from tests.crowds import Labelled, corners
 
 HOSTILE = (
     "<script>document.title='taken'</script>",
@@ -42,7 +42,7 @@ RECOMMENDATION = {
 
 
 @pytest.fixture(scope="session")
-def crowd() -> tuple[Annotations, np.ndarray]:
+def crowd() -> Labelled:
     """300 instances of three classes, eight annotators who are good, two who guess, one who is
     mistaken on purpose; the truth.
     """
@@ -68,7 +68,7 @@ def hostile() -> Annotations:
 
 
 @pytest.fixture
-def dataset(crowd: tuple[Annotations, np.ndarray]) -> CrowdDataset:
+def dataset(crowd: Labelled) -> CrowdDataset:
     """The crowd with features that tell its classes apart, and a test split."""
     annotations, truth = crowd
     rng = default_rng([7, 3])

@@ -28,7 +28,7 @@ from neucrowd_tf.methods.auto.search import Task, side_by_side
 from neucrowd_tf.saving.loading import load
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
-from tests.crowds import array_of, corners
+from tests.crowds import Crowd, array_of, corners
 
 FAST = ("mv_lr", "ds_lr")
 
@@ -40,9 +40,7 @@ def one_thread() -> Iterator[None]:
         yield
 
 
-def _crowd(
-    size: int = 160, spam: int = 6, seed: int = 0
-) -> tuple[np.ndarray, Annotations, np.ndarray]:
+def _crowd(size: int = 160, spam: int = 6, seed: int = 0) -> Crowd:
     """Three good annotators and `spam` who always give class 1, so that the majority vote leans to
     it.
     """

@@ -24,9 +24,9 @@ from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.reuse import NetworkCache
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.validation import HELD_OUT
+from tests.crowds import Crowd
 from tests.methods.crowding.conftest import ARGUMENTS
 
-Crowd = tuple[np.ndarray, Annotations, np.ndarray]
 LOGGED = {
     "discriminator_loss",
     "generator_loss",
