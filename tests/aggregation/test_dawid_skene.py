@@ -98,8 +98,7 @@ def test_gold_labels_teach(crowd: Annotations, truth: np.ndarray) -> None:
 
 def test_prior_held(crowd: Annotations) -> None:
     assert_array_equal(DawidSkene(prior="uniform").fit(crowd).priors_, np.full(3, 1 / 3))
-    held = DawidSkene(prior=[0.3, 0.2, 0.5]).fit(crowd)
-    assert_allclose(held.priors_, [0.3, 0.2, 0.5])
+    assert_allclose(DawidSkene(prior=[0.3, 0.2, 0.5]).fit(crowd).priors_, [0.3, 0.2, 0.5])
     with pytest.raises(DataError, match="expected 3 probabilities"):
         DawidSkene(prior=[0.5, 0.6, 0.2]).fit(crowd)
     with pytest.raises(UsageError, match="'flat'"):

@@ -89,8 +89,7 @@ def test_annotators_are_measured_against_gold_labels_and_chance_is_left_without_
     assert result.errors_ is not None
     assert_array_equal(result.errors_, [[[0.5, 0.5], [0.5, 0.5]]] * 2)
     assert_array_equal(result.skills_, [0.5, 0.5])
-    plain = MajorityVote().fit(array_of("0 -1; 1 -1"))
-    assert_array_equal(plain.skills_, [1.0, 0.5])
+    assert_array_equal(MajorityVote().fit(array_of("0 -1; 1 -1")).skills_, [1.0, 0.5])
 
 
 def test_vote_shares_by_hand() -> None:

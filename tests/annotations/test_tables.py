@@ -66,8 +66,7 @@ def test_values_keep_their_types() -> None:
         Annotations.from_frame(NAMED.assign(worker=["a", None, "b", "b"]))
     floats = pd.DataFrame({"w": [1.0, np.nan], "v": [0.0, 1.0]})
     assert Annotations.from_wide_frame(floats).class_names.tolist() == [0, 1]
-    halves = Annotations.from_wide_frame(floats / 2)
-    assert halves.class_names.tolist() == [0.0, 0.5]
+    assert Annotations.from_wide_frame(floats / 2).class_names.tolist() == [0.0, 0.5]
 
 
 WITH_GAPS = {

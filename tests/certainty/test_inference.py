@@ -90,8 +90,7 @@ def test_estimates_from_random_gold_labels() -> None:
     result = infer(labels, gold=gold)
     assert result.estimates is not None
     accuracy, shares = result.estimates
-    right = float((result.labels == truth)[gold < 0].mean())
-    assert accuracy.low < right < accuracy.high
+    assert accuracy.low < float((result.labels == truth)[gold < 0].mean()) < accuracy.high
     assert sum(share.value for share in shares.values()) == pytest.approx(1.0, abs=0.05)
     assert "if the gold items were drawn at random" in result.lines()[0]
     few = np.where(np.arange(300) == np.flatnonzero(gold >= 0)[0], gold, -1)

@@ -118,8 +118,7 @@ def test_gold_draws_items_on_which_groups_differ(
     assert call("gold", [f"--annotations={path}", f"--output={output}", "--size=30"]) == 0
     assert "on which two opposed groups of annotators differ" in capsys.readouterr().err
     rows = pd.read_csv(output)["task"].to_numpy(int)
-    groups = opposed_groups(crowd)
-    assert groups.differ(crowd)[rows].all()
+    assert opposed_groups(crowd).differ(crowd)[rows].all()
     gold = np.full(len(truth), -1)
     gold[rows] = truth[rows]
     taught = infer(crowd, gold=gold)

@@ -86,8 +86,7 @@ def test_blind_probabilities_do_not_depend_on_the_own_gold_label() -> None:
 def test_votes_without_names_teach_how_much_the_consensus_counts() -> None:
     votes = np.array([[3, 0], [0, 3]] * 60)
     gold = np.where(np.arange(120) < 40, np.arange(120) // 2 % 2, -1)  # half are right
-    result = infer(Annotations.from_votes(votes), gold=gold)
-    assert result.probas[gold < 0].max() < 0.75
+    assert infer(Annotations.from_votes(votes), gold=gold).probas[gold < 0].max() < 0.75
 
 
 def test_skills_with_gold_labels_allow_for_mistakes_that_annotators_share() -> None:

@@ -145,8 +145,7 @@ def test_labels_of_items_without_features(files) -> None:
     paths = files(features=FEATURES, annotations=f"{LONG}t9,a,1\n")
     with pytest.raises(DataError, match=r"line 18: item 't9' .*--unmatched=drop.*unmatched_item"):
         load(**paths)
-    dropped = load(**paths, unmatched="drop")
-    assert "t9" not in dropped.annotations.instance_names.tolist()
+    assert "t9" not in load(**paths, unmatched="drop").annotations.instance_names.tolist()
     paths["annotations"].write_text(LONG.replace("\nt", "\nz"))
     with pytest.raises(DataError, match="Ids there look like 't0'"):
         load(**paths, unmatched="drop")

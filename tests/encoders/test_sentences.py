@@ -179,8 +179,7 @@ def test_a_model_takes_vectors_and_predict_makes_them(tmp_path: Path, method: st
     assert names["encoder"] == {"source": str(folder), "digest": encoder.digest_}
     scorer = Scorer(saved)
     assert scorer.shape == (2,) and not scorer.takes_texts
-    got = scorer.probabilities(encoder.transform(texts))
-    assert_allclose(got, expected, atol=1e-5)
+    assert_allclose(scorer.probabilities(encoder.transform(texts)), expected, atol=1e-5)
     (tmp_path / "texts.csv").write_text("task,text\n1,good\n2,bad\n")
     flags = [f"--model={saved}", f"--texts={tmp_path / 'texts.csv'}", "--output=-"]
     rows = list(csv.reader(cli("predict", flags).out.splitlines()))

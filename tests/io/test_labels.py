@@ -18,7 +18,6 @@ from neucrowd_tf.io.items import match_items
 from neucrowd_tf.io.labels import Reading, read_annotations, read_columns
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.values import binned
-from tests.cases import cases
 from tests.crowds import array_of
 from tests.io.reading import message, read, rows
 
@@ -44,12 +43,7 @@ PACKED = {
     "UTF-16": LONG.encode("utf-16"),
     "gzip": gzip.compress(LONG.encode()),
 }
-LABELS = cases("""
-["t1", "ann", "yes"],
-["t1", "bob", "no"],
-["t2", "ann", "no"],
-["t2", "bob", "no"]
-""")
+LABELS = [("t1", "ann", "yes"), ("t1", "bob", "no"), ("t2", "ann", "no"), ("t2", "bob", "no")]
 
 
 @pytest.mark.parametrize("case", SAME)

@@ -239,8 +239,7 @@ def test_every_rows_first_seed_goes_first_and_num_runs_makes_some(
     tiny_suites(monkeypatch, a=Suite("a", "A", cases))
     for arguments, seeds in ((["--num_runs=1"], "00"), ([], "1123"), (["--num_runs=9"], "")):
         assert command("--suite=a", f"--output_dir={tmp_path}", *arguments) == 0
-        created = re.findall(r"seed 1100(\d):", "".join(capsys.readouterr()))
-        assert created == list(seeds)
+        assert re.findall(r"seed 1100(\d):", "".join(capsys.readouterr())) == list(seeds)
     assert tiny.calls == 6
 
 

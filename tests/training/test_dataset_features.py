@@ -50,8 +50,7 @@ def test_each_pass_gives_what_arrays_give(crowd):
     later = next(batches.make(4, 1).as_numpy_iterator())
     assert_array_equal(later[2], elements[4][2], "as if from the beginning")
     for epoch in (elements[:steps], elements[steps:]):
-        seen = np.concatenate([places for *_, places in epoch])
-        assert sorted(seen) == list(range(90))
+        assert sorted(np.concatenate([places for *_, places in epoch])) == list(range(90))
     _, features, places = elements[-1]
     assert_array_equal(features, x[places])
 

@@ -84,8 +84,7 @@ def test_the_graph_computes_what_scikit_learn_does() -> None:
     import tensorflow as tf
 
     fitted = TextFeatures(size=12).fit(ODD)
-    result = fitted.layer()(tf.constant(ODD))
-    assert_allclose(result, fitted.transform(ODD), atol=1e-6)
+    assert_allclose(fitted.layer()(tf.constant(ODD)), fitted.transform(ODD), atol=1e-6)
     assert np.abs(fitted.transform(ODD)).max() > 0.3
 
 

@@ -103,8 +103,7 @@ def test_labels_are_those_of_all_annotations_in_memory(
     result = labels(tmp_path / "out")
     assert result["task"].tolist() == list(range(600))
     assert_array_equal(result["label"], model.labels_)
-    probas = result[["p_0", "p_1", "p_2"]]
-    assert_allclose(probas, model.probas_, atol=1e-6)
+    assert_allclose(result[["p_0", "p_1", "p_2"]], model.probas_, atol=1e-6)
     assert_allclose(result["probability"], model.probas_.max(axis=1), atol=1e-8)
     assert_array_equal(result["num_labels"], crowd.vote_counts().sum(axis=1))
     annotators = pq.read_table(tmp_path / "out" / "annotators.parquet").to_pandas()

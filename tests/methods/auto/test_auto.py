@@ -363,8 +363,7 @@ def test_ordered_classes_are_inferred_and_judged_as_such() -> None:
     assert np.array_equal(result.classes_[(shares < 0.5).sum(axis=1)], predicted)
     assert (shares[:, 0] < 0.5).any()
     recommended = result.recommendation_
-    expected = OrdinalConsensus().fit(crowd).labels_
-    assert_array_equal(result.consensus_, expected)
+    assert_array_equal(result.consensus_, OrdinalConsensus().fit(crowd).labels_)
     assert [row["method"] for row in recommended["methods"]][:2] == ["mv_lr", "ordinal_lr"]
     assert "Mean absolute error (0 < 1 < 2 < 3; expected): 0." in recommended["text"]
     distance = np.abs(result.held_out_probas_.argmax(axis=1) - truth).mean()
