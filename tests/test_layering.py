@@ -14,7 +14,7 @@ from tests.processes import python
 
 # From the ground up; rooms of one floor do not import each other.
 FLOORS = """
-errors cli.signals declare.types
+errors cli.signals declare.types declare.picking
 evaluation.auc_and_log_loss
 declare.declarations declare.settings evaluation.metrics names declare.registration
 annotations declare.flag_parsing declare.nested

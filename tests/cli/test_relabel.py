@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 from collections.abc import Callable
@@ -26,7 +27,7 @@ from neucrowd_tf.certainty.labelling.belief import (
     with_evidence,
     with_less_lean,
 )
-from neucrowd_tf.certainty.labelling.gain import Answers
+from neucrowd_tf.certainty.labelling.gain import Answers, most_gain
 from neucrowd_tf.certainty.labelling.inputs import read_probabilities
 from neucrowd_tf.certainty.labelling.plan import make_plan, worths
 from neucrowd_tf.io.labels import read_annotations
@@ -179,6 +180,34 @@ def test_tasks_that_cannot_be_worth_more_are_looked_at_last(
     one_by_one = make_plan(crowd, belief, 60, costs=costs)
     monkeypatch.setattr(plan_module, "SLACK", 10.0)  # every task is looked at
     assert one_by_one == make_plan(crowd, belief, 60, costs=costs)
+
+
+def test_runners_up_come_next_as_if_all_were_compared_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    crowd = simulated(0, tasks=120, annotators=15, classes=3, each=3)
+    belief = believe(crowd)
+    errors = belief.errors.copy()
+    errors[3:9] = errors[3]  # as good as each other
+    belief = dataclasses.replace(belief, errors=errors)
+    plans = []
+    for runners_up in (1, 4, 15):
+        monkeypatch.setattr(plan_module, "RUNNERS_UP", runners_up)
+        plans.append(make_plan(crowd, belief, 25, most_each=2))
+    assert plans[0] == plans[1] == plans[2] and len(plans[0]) == 25
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_no_label_gains_more_than_the_bound(size: int) -> None:
+    rng = np.random.default_rng(size)
+    probas = rng.dirichlet(np.ones(size), 200)
+    errors = rng.dirichlet(np.ones(size), (6, size)) * 0.4 + 0.6 * np.eye(size)
+    gains = Answers.of(errors).values(probas)[0].max(axis=1)
+    bounds = most_gain(probas, errors)
+    assert (gains <= bounds + 1e-12).all()
+    assert (bounds < 1.0 - probas.max(axis=1)).mean() > 0.9
+    if size == 2:
+        assert_allclose(gains, bounds, atol=1.5 / 64)
 
 
 def test_a_cheap_annotator_goes_before_a_better_dear_one() -> None:

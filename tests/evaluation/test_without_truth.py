@@ -14,7 +14,12 @@ from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.evaluation.inferred_labels import infer_labels
 from neucrowd_tf.evaluation.metrics import classification_metrics
 from neucrowd_tf.evaluation.scoring import score_test
-from neucrowd_tf.evaluation.without_truth import expected_metrics, judge, scaled_predictions
+from neucrowd_tf.evaluation.without_truth import (
+    expected_metrics,
+    joint_probas,
+    judge,
+    scaled_predictions,
+)
 from tests.crowds import array_of
 
 
@@ -107,6 +112,26 @@ def test_the_commonest_class_and_differences(balanced: bool) -> None:
     difference = result.accuracy("model", minus="constant")
     expected = result.accuracy("model").value - constant
     assert difference.value == pytest.approx(expected) and difference.low > 0
+
+
+@pytest.mark.parametrize("says", [0.6, 0.3])
+def test_a_label_that_crowd_and_model_give_stays_where_both_may_share_a_lean(says: float) -> None:
+    """Twelve items have two votes of three for class 0. The model gives it 0.6 or 0.3.
+
+    Class 0 is the commonest, so that as independent evidence both speak for class 1. A model that
+    is sure of class 1 still changes the label, with a probability between both.
+    """
+    votes = [[3, 0]] * 70 + [[2, 1]] * 12 + [[1, 2]] * 8 + [[0, 3]] * 10
+    model = np.repeat([0.95, says, 0.4, 0.1], [70, 12, 8, 10])
+    predicted = np.stack([model, 1 - model], axis=1)
+    crowd = certainty(votes)
+    rows = np.arange(100)
+    independent = judge(crowd, rows, predicted).posterior
+    labels = joint_probas(crowd, rows, predicted)
+    assert crowd.probas[75, 0] > 0.5 and independent[75, 1] > 0.5
+    assert labels[75].argmax() == int(says < 0.5)
+    assert labels[75, 1] < independent[75, 1]
+    assert_allclose(labels.sum(axis=1), 1.0)
 
 
 class Model:

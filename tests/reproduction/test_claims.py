@@ -292,6 +292,18 @@ def test_figures_are_compared_by_their_lines(tmp_path: Path) -> None:
         claims.recompute(dataclasses.replace(claim, x=3.0), tmp_path)
 
 
+def test_gains_in_accuracy_on_fixed_test_sets_are_over_instances_too() -> None:
+    measured = [claim for claim in CLAIMS if claim.ours is not None]
+    needed = [claim for claim in measured if claims.lines_needed(claim)]
+    assert len(needed) > 80 and not [x.name for x in needed if x.ours and x.ours.seeds_only]
+    # Figures are read for what no row has: losses, class shares, training instances, each epoch.
+    figures_read = {claim.suite for claim in measured if claim.panel and claim.data in claims.FIXED}
+    assert figures_read == {
+        *("neucrowd_fig2_curves", "dasc_fig4_imbalance", "dasc_fig5_selections"),
+        *("dasc_fig7_imbalance", "crowding_fig2_entropy", "crowding_fig2_steps"),
+    }
+
+
 def test_main_claims_fit_a_page() -> None:
     papers = Counter(claim.paper for claim in CLAIMS if claim.headline)
     assert set(papers) == set(list(page.PAPERS.values())[:5]) and max(papers.values()) <= 11

@@ -78,7 +78,6 @@ def test_runs_are_added_to_tables_once(tmp_path: Path) -> None:
     results.mkdir()
     make_runs(root)
     (results / "s.csv").write_text(HEAD)
-    (results / "s_seeds.csv").write_text("dataset,method,metric,seed,fold,value\n")
     assert store.merge_tables(results, SUITE, root) == ["d/a", "d/b"]
     table = pd.read_csv(results / "s.csv").set_index("method")
     assert table["mean"].tolist() == pytest.approx([1.0, 2 / 3], abs=1e-6)
