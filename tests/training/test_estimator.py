@@ -22,6 +22,7 @@ import neucrowd_tf.saving.loading as persistence
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.training import CrowdEstimator, Run, TrainingData, hold_out
+from tests.cases import raises
 from tests.crowds import Crowd, array_of
 
 
@@ -171,12 +172,10 @@ def test_saving_and_loading_refuse_what_is_not_theirs(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(FileExistsError):
         Centroids().fit(*crowd()[:2]).save(tmp_path)
-    with pytest.raises(DataError, match=r"estimator\.json is missing"):
-        persistence.load(tmp_path / "none")
+    raises(DataError, r"estimator\.json is missing", persistence.load, tmp_path / "none")
     model = Centroids().fit(*crowd()[:2])
     model.odd_ = object()
-    with pytest.raises(TypeError, match="odd_"):
-        model.save(tmp_path / "odd")
+    raises(TypeError, "odd_", model.save, tmp_path / "odd")
     assert not (tmp_path / "odd").exists()
 
 

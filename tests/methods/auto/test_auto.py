@@ -28,6 +28,7 @@ from neucrowd_tf.methods.auto.search import Task, side_by_side
 from neucrowd_tf.saving.loading import load
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
+from tests.cases import raises
 from tests.crowds import Crowd, array_of, corners
 
 FAST = ("mv_lr", "ds_lr")
@@ -240,10 +241,8 @@ def test_small_and_odd_data() -> None:
         Auto(("mv_lr",)).fit(
             features[:3], Annotations([0, 1, 2], [0, 0, 0], [0, 1, 1], num_classes=2)
         )
-    with pytest.raises(UsageError, match="folds"):
-        Auto(FAST, folds=1).fit(features, crowd)
-    with pytest.raises(UsageError, match="Did you mean"):
-        Auto(("ds_lrr",)).fit(features, crowd)
+    raises(UsageError, "folds", Auto(FAST, folds=1).fit, features, crowd)
+    raises(UsageError, "Did you mean", Auto(("ds_lrr",)).fit, features, crowd)
 
 
 def test_a_model_that_learns_nothing_is_not_to_be_used() -> None:
