@@ -94,8 +94,7 @@ def test_gold_labels_are_certain_and_estimate_the_accuracy() -> None:
 def test_an_interval_contains_its_value() -> None:
     """Also where draws are so skewed that their mean is below nine in ten of them."""
     draws = np.array([0.5, *[1.0] * 19])
-    estimate = Estimate.of(float(draws.mean()), draws)
-    assert estimate == (0.975, 0.975, 1.0)
+    assert Estimate.of(float(draws.mean()), draws) == (0.975, 0.975, 1.0)
     assert Estimate.of(0.5, np.linspace(0.0, 1.0, 101), level=0.5) == pytest.approx(
         (0.5, 0.25, 0.75)
     )

@@ -17,6 +17,7 @@ from neucrowd_tf.methods.neucrowd import NeuCrowd
 from neucrowd_tf.methods.neucrowd.estimator import FIGURES
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.trained import beats_one_step
+from tests.crowds import Crowd
 
 TINY: dict[str, Any] = {
     "epochs": 2,
@@ -26,7 +27,7 @@ TINY: dict[str, Any] = {
 }
 
 
-def crowd() -> tuple[np.ndarray, Annotations, np.ndarray]:
+def crowd() -> Crowd:
     x, y = make_blobs(90, 6, centers=2, cluster_std=2.0, random_state=0)
     rng = default_rng(0)
     labels = np.where(rng.uniform(size=(90, 5)) < 0.85, y[:, None], rng.integers(0, 2, (90, 5)))
