@@ -622,8 +622,7 @@ def _cells_of_arrow(column: Any) -> Column:
     if not (
         pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)
     ):
-        values = column.to_numpy() if pa.types.is_float32(kind) else column.to_pylist()
-        return list(map(cell_text, values))
+        return texts_of_arrow(column)
     coded = column.dictionary_encode(null_encoding="encode").unify_dictionaries()
     if not coded.num_chunks:
         return []
@@ -633,6 +632,13 @@ def _cells_of_arrow(column: Any) -> Column:
         return texts, codes
     names, codes_of = encode(texts)  # "" and NULL
     return names, codes_of[codes]
+
+
+def texts_of_arrow(column: Any) -> list[str]:
+    """Returns values of Arrow's as cells; those of 32 bits keep their own digits."""
+    if str(column.type) == "float":
+        return list(map(cell_text, column.to_numpy(zero_copy_only=False)))
+    return list(map(cell_text, column.to_pylist()))
 
 
 def cell_text(value: Any) -> str:
