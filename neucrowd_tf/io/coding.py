@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,9 +40,9 @@ from neucrowd_tf.io.values import (
 )
 from neucrowd_tf.names import bare_name, encode, listed, positions
 
-AGES = {"last": "newest", "first": "oldest"}  # of the label that counts if there are times
 # What programs write for an id that is missing.
 PLACEHOLDERS = ("nan", "NaN", "None", "null", "NULL", "<NA>", "NaT")
+AGES = {"last": "newest", "first": "oldest"}  # of the label that counts if there are times
 
 
 class Coded(NamedTuple):
@@ -184,25 +185,28 @@ class CodedLabels:
         used = ~missing[labels.codes]
         if not used.all() and not columns.annotators_in_columns:
             self.notes.append(missing_line(int((~used).sum()), texts))
-        if options.missing is None and not options.bins:
-            self.notes += nothing_said(labels.names, labels.counts(), list(filter(None, texts)))
         for side, word in ((self.items, "item"), (self.annotators, "annotator")):
             names = np.array(list(map(str.strip, side.names)), dtype=object)
             named = names.astype(bool)[side.codes]
             if nameless := int((used & ~named).sum()):
                 self.notes.append(nameless_line(nameless, word))
                 used &= named
-            self.notes += written_twice(side.names, word)
         if not used.any():
             raise error("no_labels", self.path, problem="; all are missing" if len(used) else "")
+        items = set(filter(str.strip, self.items.names))
         if not used.all():
-            items = set(filter(str.strip, self.items.names))
             self.rows = self.rows[used]
             self.items = self.items.at(used)
             self.annotators = self.annotators.at(used, every=columns.annotators_in_columns)
             self.labels = labels.at(used)
-            if lost := len(items) - len(self.items.names):
-                self.notes.append(f"Items without a label: {lost:,}.")
+        if options.missing is None and not options.bins:
+            counts = self.labels.counts()
+            self.notes += nothing_said(self.labels.names, counts, list(filter(None, texts)))
+        for side, word in ((self.items, "item"), (self.annotators, "annotator")):
+            sizes = dict(zip(side.names, side.counts().tolist(), strict=True))
+            self.notes += id_lines(word, twice_spelt(side.names), sizes)
+        if lost := len(items.difference(self.items.names)):
+            self.notes.append(f"Items without a label: {lost:,}.")
 
     def place(self, side: Coded) -> Callable[[int], str]:
         """Returns where the first label of a column's code is."""
@@ -319,18 +323,37 @@ def nameless_line(count: int, word: str) -> str:
     return f"{count:,} labels without {word} are left out."
 
 
-def written_twice(names: Texts, word: str) -> list[str]:
-    """Returns lines on ids that look alike, are one number (above 2**53 exactly), or are none."""
-    lines = []
-    if placeholders := among(PLACEHOLDERS, names):
-        lines.append(f"Names of {word}s that may stand for none: {', '.join(placeholders)}.")
-    if alike := len(names) - len({*map(bare_name, names)}):
-        lines.append(f"{alike:,} more {word}s differ only in spaces or Unicode form.")
+def twice_spelt(names: Texts) -> Floats:
+    """Returns how many ids look like others, and how many are the numbers of others.
+
+    These are compared exactly above 2**53 too; NaN if not all ids are numbers.
+    """
+    alike = len(names) - len({*map(bare_name, names)})
+    twice = math.nan
     numbers = numbers_of(names)
-    if numbers is None or len(set(numbers)) == len(numbers):
-        return lines
-    if twice := len(names) - len(set(map(Decimal, names))):
-        lines.append(f"{twice:,} more {word}s are numbers written in two ways (7, 7.0).")
+    if numbers is not None:
+        twice = len(names) - len(set(numbers))
+        if twice:
+            twice = len(names) - len(set(map(Decimal, names)))
+    return np.array([alike, twice], dtype=np.float64)
+
+
+def id_lines(word: str, twice: Floats, sizes: Mapping[str, int]) -> list[str]:
+    """Returns lines on ids that may be the same, or may be missing.
+
+    Args:
+        word: "item" or "annotator".
+        twice: see `twice_spelt`.
+        sizes: how many labels are of each name.
+    """
+    lines = []
+    alike, numbers = twice.tolist()
+    if alike:
+        lines.append(f"{alike:,.0f} more {word}s differ only in spaces or Unicode form.")
+    if numbers > 0:
+        lines.append(f"{numbers:,.0f} more {word}s are numbers written in two ways (7, 7.0).")
+    for name in among(PLACEHOLDERS, sizes):
+        lines.append(f"{sizes[name]:,} labels are of {word} {name}, which may be missing.")
     return lines
 
 

@@ -288,8 +288,8 @@ def write_labels(
 
     The columns are `task,label,probability,num_labels,num_tied,row` and `p_<class>` for each class,
     with `class` after `task` if cells had several labels. Of equally probable classes, whose number
-    is `num_tied`, the first is the label. `row` is where a task's first label is among all labels,
-    from 0; the rows are in this order.
+    is `num_tied`, the first is the label. The rows are in the order of `row`, which is that of the
+    tasks in the source.
 
     Args:
         shards: the annotations.

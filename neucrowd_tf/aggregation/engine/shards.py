@@ -37,7 +37,7 @@ from neucrowd_tf.annotations import Duplicates
 from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.checks import error
-from neucrowd_tf.io.coding import superseded
+from neucrowd_tf.io.coding import superseded, twice_spelt
 from neucrowd_tf.io.files.arrays import ARRAY_HEADERS
 from neucrowd_tf.io.files.atomic import atomic_path
 from neucrowd_tf.io.files.json_text import write_json
@@ -103,12 +103,15 @@ class Shards:
         return Shard(one_hot, self.num_classes)
 
     def tasks(self, number: int) -> pa.Table:
-        """Returns the names of a shard's tasks, and at which of all rows each is first, `row`."""
+        """Returns the names of a shard's tasks, and their places among all tasks, `row`.
+
+        That is the first row that has a label of it, but the number of a task that is numbered.
+        """
         tasks = feather.read_table(self.folder / _files(number)[2], memory_map=True)
         if not (self.folder / ITEMS).exists():
             return tasks
         names = pq.read_table(self.folder / ITEMS).take(tasks["task"])
-        return names.append_column("row", tasks["row"])
+        return names.append_column("row", tasks["task"])
 
 
 def make_shards(source: Source, settings: Fields, folder: Path, engine: Engine) -> Shards:
@@ -265,4 +268,7 @@ def gather(
             np.save(temporary, array.astype(np.int32 if width < 2**31 else np.int64))
     write_arrow(last, pa.table({"task": names, "row": first_rows}))
     most = int(np.diff(offsets).max(initial=0))
-    return Size(len(names), len(columns), len(repeated), by_time, most)
+    twice = np.zeros(2)
+    if pa.types.is_large_string(names.type):
+        twice = twice_spelt(names.to_pylist())
+    return Size(len(names), len(columns), len(repeated), by_time, most, twice)

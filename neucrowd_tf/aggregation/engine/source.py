@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -24,12 +25,14 @@ from neucrowd_tf.io import values
 from neucrowd_tf.io.checks import broken, error, unreadable
 from neucrowd_tf.io.coding import (
     AGES,
+    PLACEHOLDERS,
     Coded,
     duplicates_line,
+    id_lines,
     missing_line,
     nameless_line,
     spelt_labels,
-    written_twice,
+    twice_spelt,
 )
 from neucrowd_tf.io.column_names import MISSING
 from neucrowd_tf.io.columns import LabelColumns
@@ -45,7 +48,7 @@ from neucrowd_tf.io.roles import Roles
 from neucrowd_tf.io.schema import DEFAULTS, TableOptions
 from neucrowd_tf.io.table import JOINT, PARQUET, arrow_batches, head_of, rows_about, texts_of_arrow
 from neucrowd_tf.io.times import time_form
-from neucrowd_tf.names import encode, places_of, positions
+from neucrowd_tf.names import bare_name, encode, places_of, plain_integers, positions
 
 COLUMNS = ("task", "worker", "label")
 NAMES = "annotators.parquet"
@@ -58,7 +61,7 @@ PLAIN_ID = r"^[A-Za-z0-9_./:@ -]*$"  # ids that need no closer look
 # Options that only a file in memory is read with.
 WHOLE = ("bins", "multi_label", "votes_columns", "question", "first")
 
-# How many rows lack a role: a label by its text, item and annotator by "".
+# How many rows lack a role: a label by its text, item and annotator by "" or a placeholder.
 Lost: TypeAlias = Counter[tuple[str, str]]
 
 
@@ -317,7 +320,7 @@ def _ids(column: pa.Array) -> pa.Array:
 
 
 def _present(table: pa.Table, options: TableOptions) -> tuple[pa.Table, Lost]:
-    """Returns the rows that have a label, an item and an annotator, and what others lack."""
+    """Returns the rows that have a label, an item and an annotator, and what others may lack."""
     lost: Lost = Counter()
     for role in ("label", "task", "worker"):
         if role not in table.column_names:
@@ -338,6 +341,12 @@ def _present(table: pa.Table, options: TableOptions) -> tuple[pa.Table, Lost]:
             for text, count in _counts(table[role].filter(absent)).items():
                 lost[role, text if role == "label" else ""] += count
             table = table.filter(pc.invert(absent))
+    for role in ("task", "worker"):
+        if role in table.column_names and not pa.types.is_integer(table[role].type):
+            placeholders = pc.is_in(table[role], value_set=pa.array(PLACEHOLDERS, table[role].type))
+            if pc.any(placeholders).as_py():
+                for text, count in _counts(table[role].filter(placeholders)).items():
+                    lost[role, text] += count
     return table, lost
 
 
@@ -393,6 +402,7 @@ class Size(NamedTuple):
         repeated: how many labels have an earlier one by the same annotator.
         by_time: whether times decide which of them counts.
         most: the largest number of labels of a task.
+        twice: how many names of tasks may be of others, see `twice_spelt`.
     """
 
     tasks: int
@@ -400,6 +410,7 @@ class Size(NamedTuple):
     repeated: int
     by_time: bool
     most: int
+    twice: Floats
 
 
 class Vocabulary(NamedTuple):
@@ -477,14 +488,19 @@ def lines_of(
     if texts:
         missing = sum(lost["label", text] for text in texts)
         notes.append(missing_line(missing, texts))
+    words = {"task": "item", "worker": "annotator"}
+    for role, word in words.items():
+        if nameless := lost[role, ""]:
+            notes.append(nameless_line(nameless, word))
     if source.options.missing is None:
         counts = np.array(list(labels.counts.values()))
         absent = list(filter(None, texts))
         notes += values.nothing_said(list(labels.counts), counts, absent)
-    for role, word in (("task", "item"), ("worker", "annotator")):
-        if nameless := lost[role, ""]:
-            notes.append(nameless_line(nameless, word))
-    notes += written_twice(annotators, "annotator")
+    of_tasks = np.sum([size.twice for size in sizes], axis=0)
+    twice = {"task": of_tasks, "worker": twice_spelt(annotators)}
+    for role, word in words.items():
+        placeholders = {text: count for (of, text), count in lost.items() if of == role}
+        notes += id_lines(word, twice[role], placeholders)
     num_labels = labels.num_labels()
     most = max(size.most for size in sizes)
     sentences = [
@@ -557,13 +573,26 @@ def coded(values: pa.ChunkedArray, names: pa.Array) -> pa.Array:
 
 
 def buckets_of(items: pa.Array, buckets: int) -> NDArray[np.uint16]:
-    """Returns a bucket for each item, the same wherever it occurs."""
+    """Returns a bucket for each item, the same wherever it occurs and however it is written."""
     if pa.types.is_integer(items.type):
         keys = items.to_numpy().view(np.uint64)
     else:
         encoded = items.dictionary_encode()
-        entries = np.asarray(encoded.dictionary.to_pylist(), dtype=object)
+        names = encoded.dictionary.to_pylist()
+        if not plain_integers(names):
+            names = list(map(_one_form, names))
+        entries = np.asarray(names, dtype=object)
         keys = pd.util.hash_array(entries, categorize=False)[encoded.indices.to_numpy()]
     # Fibonacci hashing: the upper bits of a product with an odd number depend on all bits.
     mixed = (keys * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)
     return ((mixed * np.uint64(buckets)) >> np.uint64(32)).astype(np.uint16)
+
+
+def _one_form(name: str) -> str:
+    """Returns what spellings of an id have in common, see `twice_spelt`."""
+    if name.isascii() and name[0].isalpha() and name[-1] != " ":
+        return name
+    bare = bare_name(name)
+    if values.is_number(bare):
+        return str(Decimal(bare).normalize())
+    return bare
