@@ -13,6 +13,7 @@ import numpy as np
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, number, one_of, whole
+from neucrowd_tf.declare.picking import attributes_of
 from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.declare.settings import settings_in
 from neucrowd_tf.declare.types import Array, Fields, Floats32, Tensor
@@ -69,7 +70,7 @@ class AugmentedDLCL(ClassifierArguments, CrowdEstimator):
     def _dl_cl(self) -> CrowdLayer:
         """Returns an unfitted DL-CL."""
         shared = ("epochs", "batch_size", "learning_rate", "seed", "monitor")
-        return self.dl_cl(**{name: getattr(self, name) for name in shared})
+        return self.dl_cl(**attributes_of(self, shared))
 
     def _complete(self, data: TrainingData, run: Run) -> Annotations:
         """Returns the training annotations with generated ones in their empty cells."""

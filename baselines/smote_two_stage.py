@@ -12,6 +12,7 @@ import numpy as np
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, number, whole
+from neucrowd_tf.declare.picking import attributes_of
 from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.declare.types import Array, Fields, Floats32, Indices, Integers, Network
 from neucrowd_tf.errors import warn
@@ -120,7 +121,7 @@ class SmoteTwoStage(LabelsFirst):
         features = np.concatenate([data.features, synthetic.reshape(-1, *data.features.shape[1:])])
         inferred = Annotations.from_dense(codes[:, None], class_names=self.classes_)
         shared = ("base", "learning_rate", "batch_size", "epochs", "standardise", "seed")
-        network = DeepLabels("mv", **{name: getattr(self, name) for name in shared})
+        network = DeepLabels("mv", **attributes_of(self, shared))
         self.classifier_ = network.fit(features, inferred, data.named_validation, run=run)
 
     def _warn(self) -> None:

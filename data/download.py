@@ -79,7 +79,7 @@ def _local(dataset: str, names: Texts, data_dir: Path) -> Path:
     if not data_dir.is_dir():
         raise DataError(f"{data_dir}: there is no such folder. Name another one with --data_dir.")
     for folder in (data_dir / dataset, data_dir):
-        if all((folder / name).is_file() for name in names):
+        if all(map(Path.is_file, map(folder.joinpath, names))):
             return folder
     missing = next(name for name in names if not (data_dir / dataset / name).is_file())
     raise DataError(f"{data_dir}: expected the file {dataset}/{missing}, received none")

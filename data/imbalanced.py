@@ -20,7 +20,7 @@ from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.datasets.scarcity import long_tail_sizes
 from neucrowd_tf.declare.declarations import (
     check_arguments,
-    declared,
+    declared_by_name,
     estimator,
     number,
     one_of,
@@ -59,7 +59,7 @@ class Crowd:
     ] = 1.0
 
 
-OPTIONS = tuple(field.name for field in declared(Crowd))
+OPTIONS = tuple(declared_by_name(Crowd))
 Read = Callable[[Path | None], "tuple[Array, Array]"]
 Load = Callable[..., CrowdDataset]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import operator
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +32,7 @@ def _load(name: str, title: str, data_dir: Path | None = None, seed: int = 0) ->
     """
     files = [f"{title}_{split}.json" for split in SPLITS]
     folder = locate(name, files, data_dir, catalogue.source(name))
-    (crowd, train), (_, validation), (_, test) = (_read_split(folder / file) for file in files)
+    (crowd, train), (_, validation), (_, test) = map(_read_split, map(folder.joinpath, files))
     votes = {"validation_is_truth": False, "test_is_truth": False}
     return catalogue.dataset(name, train, crowd, test, validation=validation, **votes)
 
@@ -42,8 +43,8 @@ def _read_split(path: Path) -> tuple[Annotations, Split]:
     names = crowd.annotations.instance_names
     entries = json.loads(path.read_text("utf-8"))
     try:
-        tweets = [entries[str(name)] for name in names.tolist()]
-        texts = np.array([tweet["text"] for tweet in tweets], dtype=object)
+        tweets = list(map(entries.__getitem__, map(str, names.tolist())))
+        texts = np.array(list(map(operator.itemgetter("text"), tweets)), dtype=object)
         labels = np.array([int(tweet["hard_label"]) for tweet in tweets])
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"{path}: not a file of LeWiDi ({error}). Download it again.") from None

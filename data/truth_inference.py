@@ -12,6 +12,7 @@ References:
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -99,7 +100,8 @@ def load_hitspam(data_dir: Path | None = None) -> Benchmark:
     columns = {"worker_column": "1", "task_column": "2", "label_column": "3"}
     options = TableOptions.of(separator="tab", header="none", duplicates="first", **columns)
     gold = (line.split("\t") for line in (folder / "gold.txt").read_text("utf-8").splitlines())
-    return _benchmark(_labels(folder / "labels.txt", options), {row[0]: row[-1] for row in gold})
+    truth = dict(map(operator.itemgetter(0, -1), gold))
+    return _benchmark(_labels(folder / "labels.txt", options), truth)
 
 
 def _labels(path: Path, options: TableOptions) -> Annotations:

@@ -7,8 +7,8 @@ import itertools
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,7 @@ _EXACT = {
     " selectedanswer taskanswer",
 }
 ROLES = ("task", "worker", "label")
+Name = TypeVar("Name")
 # Names that may mean an item.
 _SECOND = (
     "id index row key text textid sentence sentenceid tweet tweetid comment commentid post postid"
@@ -46,6 +47,11 @@ def _aliases(role: str) -> frozenset[str]:
 
 
 ALIASES = {role: _aliases(role) for role in ROLES}
+
+
+def without(names: Iterable[Name], others: Container[object]) -> list[Name]:
+    """Returns the names that are not among others."""
+    return [name for name in names if name not in others]
 
 
 def close_names(name: str, names: Iterable[str]) -> list[str]:
@@ -173,20 +179,25 @@ def natural_key(text: str) -> list[Any]:
 
 def listed(names: Sequence[object], most: int, show: Callable[[Any], str] = str) -> str:
     """Returns the first of some names for a message, with "..." if there are more."""
-    shown = [show(name) for name in names[:most]]
+    shown = list(map(show, names[:most]))
     if len(names) > most:
         shown.append("...")
     return ", ".join(shown)
 
 
-def positions(names: Iterable[str]) -> dict[str, int]:
+def positions(names: Iterable[Name]) -> dict[Name, int]:
     """Returns the place of each name, the last one of a name that occurs twice."""
-    return {name: place for place, name in enumerate(names)}
+    return dict(zip(names, itertools.count(), strict=False))
 
 
-def encode(texts: Iterable[str]) -> tuple[list[str], Indices]:
+def places_of(names: Iterable[Name], places: Mapping[Name, int]) -> Indices:
+    """Returns the place of each name by a mapping, -1 of those without one."""
+    return np.array([places.get(name, -1) for name in names], dtype=np.int64)
+
+
+def encode(texts: Iterable[Name]) -> tuple[list[Name], Indices]:
     """Returns the distinct texts in order of appearance, and the code of each text among them."""
     # A text that is not in the dictionary gets the next number.
-    index: defaultdict[str, int] = defaultdict(itertools.count().__next__)
+    index: defaultdict[Name, int] = defaultdict(itertools.count().__next__)
     codes = np.fromiter(map(index.__getitem__, texts), dtype=np.int64)
     return list(index), codes

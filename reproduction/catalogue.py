@@ -24,9 +24,12 @@ from typing import Any
 
 from neucrowd_tf.cli.runs.options import SCARCITY
 from neucrowd_tf.declare import registry
+from neucrowd_tf.declare.declarations import declared_by_name
+from neucrowd_tf.declare.picking import among, entries_of
 from neucrowd_tf.declare.settings import settings_in
 from neucrowd_tf.declare.types import NamedValues
 from neucrowd_tf.errors import DataError, one_line
+from neucrowd_tf.names import without
 from reproduction import smoke
 from reproduction.printed import TABLES, Table
 from reproduction.run import run_suite
@@ -39,7 +42,7 @@ OPTIONS = (
     *SCARCITY,
 )
 _CASE = ("datasets", "methods", "setting", "seeds", "first_seed", "x")
-_SUITE = tuple(field.name for field in dataclasses.fields(Suite) if field.name != "file")
+_SUITE = without(declared_by_name(Suite), ["file"])
 
 
 def read_file(path: Path) -> list[registry.Suite]:
@@ -68,13 +71,13 @@ def read(path: Path) -> Iterator[Suite]:
     names = sections.pop("names", {})
     for name, section in sections.items():
         rows = section.pop("cases", ({},) if "methods" in section else ())
-        fields = {key: section.pop(key) for key in _SUITE if key in section}
+        fields = entries_of(section, _SUITE)
         for key, meaning in _MEANINGS.items():
             if key in fields:
                 fields[key] = meaning(fields[key], names)
         cases: list[Case] = []
         for row in rows:
-            for cell in _cells({**section, **row}):
+            for cell in _cells({**entries_of(section, without(section, fields)), **row}):
                 cases += _cases(cell, names)
         yield Suite(name, cases=tuple(cases), **fields)
 
@@ -91,12 +94,13 @@ def _cells(row: NamedValues) -> Iterator[NamedValues]:
     for combination in itertools.product(*chosen):
         cell = dict(row)
         options = dict(row.get("dataset_option", {}))
-        for _, choice in combination:
+        places = []
+        for place, choice in combination:
+            places.append(place)
             cell |= choice
             options |= choice.get("dataset_option", {})
         if options:
             cell["dataset_option"] = options
-        places = [place for place, _ in combination]
         if places:
             cell["setting"] = ",".join([*places, *filter(None, [row.get("setting")])])
         yield cell
@@ -111,16 +115,16 @@ def _cases(row: NamedValues, names: Mapping[str, str]) -> Iterator[Case]:
         values = {key: x if value == "{x}" else value for key, value in row.items()}
         if "dataset_option" in values:
             values["dataset_option"] = tuple(values["dataset_option"].items())
-        hparams = {key: values[key] for key in values if key not in (*_CASE, *OPTIONS)}
+        hparams = entries_of(values, without(values, (*_CASE, *OPTIONS)))
         named = ",".join(f"{key}={value}" for key, value in hparams.items())
         yield Case(
             _words(row["datasets"], names),
             _words(row["methods"], names),
             values.get("setting", named).format(x=x),
             hparams=hparams,
-            options={key: values[key] for key in values if key in OPTIONS},
+            options=entries_of(values, among(values, OPTIONS)),
             x=x,
-            **{key: values[key] for key in ("seeds", "first_seed") if key in values},
+            **entries_of(values, ("seeds", "first_seed")),
         )
 
 

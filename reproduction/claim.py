@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 
+from neucrowd_tf.declare.picking import by_name
 from neucrowd_tf.errors import DataError
 from reproduction.verdicts import kind_of
 
@@ -231,7 +232,7 @@ def comparable() -> dict[str, dict[str, str]]:
 
 def updated(text: str, claims: Iterable[Claim]) -> str:
     """Returns the text of claims.toml with the figures and verdicts of `claims`."""
-    by_name = {claim.name: claim for claim in claims}
+    named = by_name(claims)
     blocks: list[list[str]] = [[]]
     for line in text.splitlines():
         if line.startswith("["):
@@ -239,7 +240,7 @@ def updated(text: str, claims: Iterable[Claim]) -> str:
         if line.partition(" ")[0] not in _GENERATED:
             blocks[-1].append(line)
     for block in blocks[1:]:
-        claim = by_name.get(block[0].strip("[]"))
+        claim = named.get(block[0].strip("[]"))
         if claim is None:  # the table of what is comparable
             continue
         while block and not block[-1]:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from neucrowd_tf.declare.picking import by_name, starting_with
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.intervals import Interval, crossed_interval, mean_interval
 from neucrowd_tf.io.files.atomic import write_text
@@ -43,7 +44,7 @@ NOT_COMPARED = "not compared"
 FIXED = frozenset({"hotel", "labelme", "music", "labelme_ovr_0", "labelme_ovr_4"})
 # How many test instances the stored instances may differ from the stored values, on average.
 MOST_APART = 2.0
-_SUITES = {suite.name: suite for suite in SUITES}
+_SUITES = by_name(SUITES)
 _KEY = ["dataset", "method", "metric"]
 # A study of `auto`, a line for each run and a column for each metric, without a suite's table.
 AUTO_RUNS = "auto_accuracy"
@@ -79,13 +80,18 @@ def _trained(claim: Claim, results: Path) -> bool:
 
 def _over_data_sets(claim: Claim, results: Path) -> tuple[Ours | None, str]:
     """Returns a claim about most data sets, judged by its claims of one data set each."""
-    by_name = {member.name: member for member in read()}
-    members = [recompute(by_name[name], results) for name in claim.data_sets]
-    measured = [member.ours for member in members if member.ours is not None]
-    verdicts = [member.word for member in members]
-    mean = float(np.mean([ours.mean for ours in measured]))
+    claims = by_name(read())
+    verdicts = []
+    means = []
+    runs = []
+    for name in claim.data_sets:
+        member = recompute(claims[name], results)
+        verdicts.append(member.word)
+        if member.ours is not None:
+            means.append(member.ours.mean)
+            runs.append(member.ours.runs)
     leads = f"{verdicts.count(AHEAD)} of {len(verdicts)}"
-    ours = Ours(round(mean, 5), runs=min(ours.runs for ours in measured), leads=leads)
+    ours = Ours(round(float(np.mean(means)), 5), runs=min(runs), leads=leads)
     return ours, f"{most_verdict(verdicts)}, on {leads} data sets"
 
 
@@ -118,7 +124,7 @@ def _published(claim: Claim, row: str, metric: str) -> Figure | None:
 
     A method and its published form (`iced`, `iced_printed`) have the same values.
     """
-    tables = [table for name, table in TABLES.items() if name.startswith(claim.suite.split("_")[0])]
+    tables = list(map(TABLES.__getitem__, starting_with(TABLES, claim.suite.split("_")[0])))
     if claim.suite in _SUITES:
         tables.insert(0, _SUITES[claim.suite].figures)
     for name in (row, row.removesuffix("_printed"), f"{row}_printed"):
@@ -202,10 +208,10 @@ def _gain(pairs: _Pairs) -> tuple[Interval, Ours]:
     suite = claim.suite_of_control
     metric = claim.metric_of_control
     other_x = claim.x if claim.control_x is None else claim.control_x
-    lines = [_line(claim, results, claim.suite, row, claim.metric, claim.x) for row in rows]
-    theirs = [_line(claim, results, suite, control, metric, other_x) for control in controls]
     by_seed = []
-    for line, other in zip(lines, theirs, strict=True):
+    for row, control in zip(rows, controls, strict=True):
+        line = _line(claim, results, claim.suite, row, claim.metric, claim.x)
+        other = _line(claim, results, suite, control, metric, other_x)
         by_seed.append(pairs.sign * (line.by_seed - other.by_seed).dropna())
     gains = sum(by_seed[1:], by_seed[0]).dropna()
     if not claim.added:
@@ -217,14 +223,12 @@ def _gain(pairs: _Pairs) -> tuple[Interval, Ours]:
     elif len(rows) > 1:
         raise DataError(f"claims.toml: {claim.name}: several rows need values by seed")
     else:
-        line = lines[0]
-        other = theirs[0]
         runs = min(line.runs, other.runs)
         crossed = _stored_interval(pairs, "gain_instances")
         # Without one, of one more mean of as many runs as the control has: Welch's interval.
         welch = line._replace(mean=pairs.sign * (line.mean - other.mean))
-        control = Figure(other.mean, other.deviation, other.runs)
-        interval = _stored_interval(pairs, "gain") or welch.predicted(control, "gain")
+        theirs = Figure(other.mean, other.deviation, other.runs)
+        interval = _stored_interval(pairs, "gain") or welch.predicted(theirs, "gain")
     published = claim.published
     if published is None and not claim.panel:
         published = _published_gain(pairs)

@@ -86,11 +86,11 @@ def _folders(root: Path, case: Case, dataset: str, method: str) -> Iterator[tupl
 
 def row_runs(root: Path, case: Case, dataset: str, method: str) -> list[FinishedRun]:
     """Returns the finished runs of one row of a table."""
-    return [
-        FinishedRun(case, dataset, method, seed, folder)
-        for seed, folder in _folders(root, case, dataset, method)
-        if (folder / FINISHED).exists()
-    ]
+    runs = []
+    for seed, folder in _folders(root, case, dataset, method):
+        if (folder / FINISHED).exists():
+            runs.append(FinishedRun(case, dataset, method, seed, folder))
+    return runs
 
 
 def suite_runs(suite: Suite, root: Path) -> list[FinishedRun]:

@@ -18,7 +18,7 @@ from neucrowd_tf.declare import registry
 from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.cross_validation import whole_crowd
-from neucrowd_tf.io.tables.writing import number_cell
+from neucrowd_tf.io.tables.writing import number_cell, rounded_cell
 from reproduction import printed
 from reproduction.panels import write_rows
 from reproduction.suite import FIRST_SEED, Suite
@@ -78,7 +78,7 @@ def _rows(options: Options, paper: str, name: str) -> list[list[str]]:
             agrees(statistic, figure, x) for x in values
         ):
             outcome = AGREES
-        cells = [number_cell(round(x, 6)) for x in (figure, mean, min(values), max(values))]
+        cells = map(rounded_cell, (figure, mean, min(values), max(values)))
         rows.append([paper, name, statistic, *cells, outcome])
     return rows
 

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
+from neucrowd_tf.declare.picking import having
 from neucrowd_tf.declare.types import Axes
 from reproduction.claim import OTHER, SAME, SIMILAR, Claim, Ours, in_points
 from reproduction.panels import Figure, save
@@ -27,11 +28,12 @@ def draw(claims: Iterable[Claim], path: Path) -> bool:
     """
     if Figure is None:
         return False
-    gains = [claim for claim in claims if claim.headline and claim.is_gain and in_points(claim)]
-    rows = []
+    gains = list(filter(in_points, having(claims, headline=True, is_gain=True)))
+    rows: list[tuple[str, Claim | None]] = []
     for word, name in GROUPS.items():
-        group = [claim for claim in gains if claim.data_word == word]
-        rows += [(f"{name}:", None)] * bool(group) + [(_name(claim), claim) for claim in group]
+        group = having(gains, data_word=word)
+        rows += [(f"{name}:", None)] * bool(group)
+        rows += zip(map(_name, group), group, strict=True)
     # Narrow, with each name above its bar: the words stay readable on a phone.
     height = sum(1 + LINE * name.count("\n") for name, _ in rows)
     figure = Figure(figsize=(4.8, 1.2 + 0.33 * height), layout="constrained")

@@ -6,6 +6,7 @@ import csv
 import functools
 import itertools
 import math
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,13 +16,15 @@ import pandas as pd
 from scipy import stats
 
 from neucrowd_tf.cli.runs.results import NO_INTERVAL
+from neucrowd_tf.declare.picking import entries_of
 from neucrowd_tf.declare.types import Floats, Integers
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.influence import instance_values
 from neucrowd_tf.evaluation.intervals import Interval, mean_interval
 from neucrowd_tf.io.predictions import read_predictions
 from neucrowd_tf.io.run_files import PREDICTIONS
-from neucrowd_tf.io.tables.writing import number_cell
+from neucrowd_tf.io.tables.writing import rounded_cell
+from neucrowd_tf.names import without
 from reproduction.collect import FinishedRun, row_runs
 from reproduction.suite import Case, Suite
 
@@ -81,14 +84,20 @@ class Cell:
 
 def place_of(row: Row) -> dict[str, str]:
     """Returns the dataset and the value of each axis of a row."""
-    return {name: value for name, value in row.items() if name not in COLUMNS}
+    return entries_of(row, without(row, COLUMNS))
 
 
 def split_setting(setting: str) -> tuple[dict[str, str], str]:
     """Returns a cell's value on each axis, and what its setting says besides ("pixels")."""
-    parts = setting.split(",")
-    place = dict(part.split("=", 1) for part in parts if "=" in part)
-    return place, ",".join(part for part in parts if "=" not in part)
+    place = {}
+    others = []
+    for text in setting.split(","):
+        axis, is_axis, value = text.partition("=")
+        if is_axis:
+            place[axis] = value
+        else:
+            others.append(text)
+    return place, ",".join(others)
 
 
 def maps_of(suites: Iterable[Suite]) -> list[Suite]:
@@ -114,7 +123,7 @@ def in_order(distinct: Iterable[dict[str, str]], axes: Sequence[str]) -> list[di
     """Returns places sorted by their values on some axes: numbers rise, texts come last."""
 
     def rank(place: dict[str, str]) -> list[float]:
-        texts = [place[name] for name in axes]
+        texts = map(place.__getitem__, axes)
         return [float(text) if text[0].isdigit() else math.inf for text in texts]
 
     return sorted(distinct, key=rank)
@@ -216,8 +225,7 @@ def _map_method(suite: Suite, method: str) -> str:
     """Returns the method of the map that a row belongs to: the one whose name ends most alike."""
 
     def shared(name: str) -> int:
-        pairs = zip(reversed(name), reversed(method), strict=False)
-        return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+        return len(os.path.commonprefix([name[::-1], method[::-1]]))  # noqa: RUF071
 
     return max(suite.rivals, key=shared)
 
@@ -237,8 +245,8 @@ def rows(suite: Suite, root: Path) -> Iterator[dict[str, str]]:
             method, _, variant = name.partition(", ")
             rivals = (method,) if variant else suite.rivals[_map_method(suite, method)]
             runs_of = {rival: cell[rival][1] for rival in rivals if rival in cell}
-            complete = all(len(others) >= len(runs) for others in runs_of.values())
-            if name in all_rivals or not runs or not any(runs_of.values()) or not complete:
+            fewest = min(map(len, runs_of.values()), default=0)
+            if name in all_rivals or not runs or fewest < len(runs):
                 continue
             metric = suite.metrics[0]
             best = max(filter(runs_of.get, runs_of), key=lambda x: _mean(runs_of[x], metric))
@@ -246,7 +254,7 @@ def rows(suite: Suite, root: Path) -> Iterator[dict[str, str]]:
             row = dict(place_of_cell)
             texts = (name, best, metric, str(len(runs)), str(asked))
             numbers = _numbers(runs, runs_of[best], metric) + _numbers(runs, runs_of[best], "auc")
-            cells_of_row = [*texts, *(number_cell(round(number, 6)) for number in numbers)]
+            cells_of_row = [*texts, *map(rounded_cell, numbers)]
             yield row | dict(zip(COLUMNS, cells_of_row, strict=True))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from neucrowd_tf.declare.types import Axes
@@ -67,14 +67,12 @@ class _Grid:
         self._down = axes[len(self._across) :]
         dataset = cells[0].place["dataset"]
         here = [place for place in places(suite) if place["dataset"] == dataset]
-        self.columns = list(dict.fromkeys(_title(place, self._across) for place in here))
-        down = list(
-            dict.fromkeys(_title(place, self._down) for place in in_order(here, self._down))
-        )
+        self.columns = _titles(here, self._across)
+        down = _titles(in_order(here, self._down), self._down)
         self.lines = []
         for method in dict.fromkeys(cell.method for cell in cells):
             self.lines += [f"{method} {title}".rstrip() for title in down]
-        self._cells = {self._key(cell): cell for cell in cells}
+        self._cells = dict(zip(map(self._key, cells), cells, strict=True))
 
     def _key(self, cell: Cell) -> tuple[str, str]:
         line = f"{cell.method} {_title(cell.place, self._down)}".rstrip()
@@ -91,6 +89,11 @@ class _Grid:
         axis.set_xticks(range(len(labels)), labels, fontsize=6)
         axis.set_yticks(range(len(self.lines)), self.lines, fontsize=7)
         axis.set(xlim=(-0.5, len(labels) - 0.5), ylim=(len(self.lines) - 0.5, -0.5))
+
+
+def _titles(distinct: Iterable[Mapping[str, str]], names: Sequence[str]) -> list[str]:
+    """Returns the different titles of some places."""
+    return list(dict.fromkeys(_title(place, names) for place in distinct))
 
 
 def _title(place: Mapping[str, str], names: Sequence[str]) -> str:

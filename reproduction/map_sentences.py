@@ -11,6 +11,7 @@ from pathlib import Path
 
 from scipy import stats
 
+from neucrowd_tf.declare.picking import among, having
 from reproduction.map_cells import (
     CONFIDENCE,
     CONTROL,
@@ -38,8 +39,8 @@ def sentences(results: Path, suites: Iterable[Suite], paper: str | None = None) 
         if paper in (None, suite.title.partition(",")[0]):
             cells = list(map(Cell.of, read_rows(results, suite.name)))
             for method in suite.rivals:
-                of_method = [cell for cell in cells if cell.method == method]
-                if any(cell.is_complete for cell in of_method):
+                of_method = having(cells, method=method)
+                if having(of_method, is_complete=True):
                     text = f"- {_sentence(suite, method, of_method)}"
                     lines += textwrap.wrap(
                         text, 100, subsequent_indent="  ", break_on_hyphens=False
@@ -69,12 +70,12 @@ def section(results: Path, suites: Iterable[Suite]) -> str:
 def _sentence(suite: Suite, method: str, cells: Sequence[Cell]) -> str:
     """Returns the sentence of one method."""
     asked = _cells_asked(suite, method)
-    measured = [cell for cell in cells if cell.is_complete]
+    measured = having(cells, is_complete=True)
     over = ", ".join(f"`{name}`" for name in suite.rivals[method])
     missing = asked - len(measured)
     still = f" {missing} of {asked} cells still lack runs." * bool(missing)
-    gaining = [cell for cell in measured if cell.outcome > 0]
-    losing = [cell for cell in measured if cell.outcome < 0]
+    gaining = having(measured, outcome=1)
+    losing = having(measured, outcome=-1)
     text = f"`{method}` is more accurate than the best of {over} {_where(measured, gaining)}."
     text += f" It is less accurate {_where(measured, losing)}."
     undecided = len(measured) - len(gaining) - len(losing)
@@ -102,7 +103,7 @@ def _where(measured: Sequence[Cell], chosen: Sequence[Cell]) -> str:
         tested = dict.fromkeys(cell.place[name] for cell in measured)
         remaining = {cell.place[name] for cell in chosen}
         if len(remaining) < len(tested):
-            limits.append(f"{name} {' or '.join(filter(remaining.__contains__, tested))}")
+            limits.append(f"{name} {' or '.join(among(tested, remaining))}")
     which = ", at every value of each axis"
     if limits:
         which = f", all with {' and '.join(limits)}"

@@ -13,9 +13,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from neucrowd_tf.cli.runs.results import aligned
+from neucrowd_tf.declare.picking import by_name, entries_of, having
 from neucrowd_tf.errors import DataError, one_line
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.tables.writing import to_csv
@@ -62,8 +64,8 @@ NO_GAINS = {
 def answer(claims: Iterable[Claim]) -> list[str]:
     """Returns, a line a paper, who is ahead in its main comparisons, and on which inputs."""
     lines = []
-    for paper, main in _by_paper(claim for claim in claims if claim.headline).items():
-        gains = [claim for claim in main if claim.is_gain]
+    for paper, main in _by_paper(having(claims, headline=True)).items():
+        gains = having(main, is_gain=True)
         forms = []
         for published, name in SETTINGS.items():
             counts = Counter(claim.word for claim in gains if _near(claim) == published)
@@ -76,9 +78,9 @@ def answer(claims: Iterable[Claim]) -> list[str]:
         inputs = "data similar to the paper's"
         if apart:
             inputs = f"not the paper's {' and '.join(apart)}"
-        elif all(claim.data_word == SAME for claim in gains):
+        elif not gains or {claim.data_word for claim in gains} == {SAME}:
             inputs = "the paper's data"
-        elif any(claim.data_word == SAME for claim in gains):
+        elif having(gains, data_word=SAME):
             inputs = "the paper's data, or similar"
         line = f"- **{paper}**: {'; '.join(forms)}"
         lines.append(f"{line} ({names}; {inputs}).")
@@ -106,7 +108,7 @@ def _by_paper(claims: Iterable[Claim]) -> dict[str, list[Claim]]:
     papers: dict[str, list[Claim]] = {paper: [] for paper in PAPERS.values()}
     for claim in claims:
         papers.setdefault(claim.paper, []).append(claim)
-    return {paper: members for paper, members in papers.items() if members}
+    return entries_of(papers, filter(papers.get, papers))
 
 
 def _wrapped(text: str) -> Iterator[str]:
@@ -150,7 +152,7 @@ def minute(claims: Sequence[Claim]) -> list[str]:
 
 def _with_figures(text: str, claims: Sequence[Claim]) -> str:
     """Returns a part of the template with its figures."""
-    by_name = {claim.name: claim for claim in claims}
+    named = by_name(claims)
 
     def figure(match: re.Match[str]) -> str:
         name, part, method = match.groups(default="")
@@ -161,7 +163,7 @@ def _with_figures(text: str, claims: Sequence[Claim]) -> str:
         if name.endswith("_"):
             words = [x.word for x in claims if x.name.startswith(name) and x.controls]
             return f"{words.count(part)} of {len(words)}"
-        return _shown_figure(by_name[name], part)
+        return _shown_figure(named[name], part)
 
     return _FIGURE.sub(figure, text).strip()
 
@@ -173,8 +175,8 @@ def _gain_of_auto(dataset: str, method: str) -> str:
         raise DataError(f"{AUTO}: has no row of {method} on {dataset}")
     text = table.loc[(dataset, method, "as_trained"), "auto minus it"]
     numbers = re.findall(r"[-+]\d\.\d+", str(text))
-    mean, low, high = (f"{100 * float(number):+.1f}" for number in numbers)
-    return f"{mean} [{low}, {high}]"
+    mean, low, high = 100 * np.array(numbers, dtype=float)
+    return f"{mean:+.1f} [{low:+.1f}, {high:+.1f}]"
 
 
 def _gain_of_consensus(statistic: str) -> str:
@@ -272,11 +274,11 @@ def filled(text: str, name: str) -> str:
     """
     claims = read()
     paper = PAPERS.get(name)
-    advice = [claim for claim in claims if claim.advice == name]
+    advice = having(claims, advice=name)
     generated = {
-        "main claims": table_of(x for x in claims if x.headline and paper == x.paper),
+        "main claims": table_of(having(claims, headline=True, paper=paper)),
         "minute": minute(claims),
-        "claims": answer(x for x in claims if paper == x.paper),
+        "claims": answer(having(claims, paper=paper)),
         "gains": gains_of(advice, True),
         "no gains": gains_of(advice, False),
         "maps": map_sentences.sentences(RESULTS, SUITES, paper),

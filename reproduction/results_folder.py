@@ -10,6 +10,7 @@ import pandas as pd
 import baselines  # noqa: F401  (registers the rivals)
 from neucrowd_tf.cli.runs.results import aligned
 from neucrowd_tf.declare import registry
+from neucrowd_tf.declare.picking import mapped
 from neucrowd_tf.io.files.json import read_json
 from neucrowd_tf.io.files.json_text import write_json
 from neucrowd_tf.io.tables.writing import to_csv
@@ -74,7 +75,7 @@ def tolerances(results: Path) -> list[str]:
             if len(measured):
                 words.insert(0, f"{measured.max():.1f}")
             groups.setdefault("; ".join(words), []).append(f"`{suite.name}`")
-    rows = [[words, ", ".join(names)] for words, names in sorted(groups.items())]
+    rows = sorted(mapped(", ".join, groups).items())
     return aligned([["points", "tables"], *rows], "md", "")
 
 

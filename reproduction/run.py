@@ -18,22 +18,24 @@ from neucrowd_tf.cli.runs.results import FAILED, aligned
 from neucrowd_tf.cli.runs.runner import Report
 from neucrowd_tf.cli.runs.work import Work
 from neucrowd_tf.declare import registry
+from neucrowd_tf.declare.picking import among
 from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.files.json_text import write_json
+from neucrowd_tf.names import without
 from reproduction import right
 from reproduction.collect import case_folder, suite_runs
 from reproduction.panels import RESULTS
 from reproduction.printed import ELSEWHERE
 from reproduction.suite import FIRST_SEED, Case, Suite
-from reproduction.table import cells, draw, markdown, rows_shown, write_csv, write_seeds
+from reproduction.table import Cell, cells, draw, markdown, rows_shown, write_csv, write_seeds
 
 WRITE_SECONDS = 60.0
 
 
 def case_options(options: Options, case: Case) -> Options:
     """Returns the command that makes one case's runs."""
-    methods = tuple(name for name in case.methods if name in registry.entries("method"))
+    methods = tuple(among(case.methods, registry.entries("method")))
     return dataclasses.replace(
         options,
         dataset=case.datasets,
@@ -80,8 +82,7 @@ def planned(suite: Suite, options: Options, report: Report) -> tuple[list[Work],
         if name not in ELSEWHERE:
             failures.append(f"{name}: {reason}")
     for case in suite.cases:
-        here = tuple(name for name in case.datasets if name not in missing)
-        case = dataclasses.replace(case, datasets=here)
+        case = dataclasses.replace(case, datasets=tuple(without(case.datasets, missing)))
         command = case_options(options, case)
         if absent := set(case.methods) - set(command.method):
             report(f"{suite.name}: not registered here: {', '.join(sorted(absent))}")
@@ -130,7 +131,7 @@ def run_suite(
     report(f"{suite.name}: {options.output_dir / RESULTS / suite.name}.csv")
     if options.rows or options.table:
         table = cells(selected, options.output_dir, only_rows=True)
-        lines = rows_shown(selected, [cell.row() for cell in table])
+        lines = rows_shown(selected, map(Cell.row, table))
         text = "\n".join(aligned(lines, options.table, ""))
         say(text)
         if options.table == "tex":
@@ -153,7 +154,7 @@ def write_tables(suite: Suite, options: Options, failures: Sequence[str]) -> Non
         write_seeds(folder / f"{suite.name}_seeds.csv", table)
         right.write(folder, suite.name, right.of_suite(suite, root))
         draw(suite, table, folder / f"{suite.name}.png")
-    rows = [cell.row() for cell in table]
+    rows = list(map(Cell.row, table))
     write_text(folder / f"{suite.name}.md", markdown(suite, rows, suite.command))
     if suite.analysis:
         try:

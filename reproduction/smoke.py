@@ -8,6 +8,7 @@ from pathlib import Path
 from neucrowd_tf.cli.runs.options import Options
 from neucrowd_tf.cli.runs.runner import Report
 from neucrowd_tf.declare import registry
+from neucrowd_tf.declare.picking import among, by_name, entries_of
 from neucrowd_tf.declare.settings import settings_in
 from neucrowd_tf.declare.types import Fields
 from reproduction.run import run_suite
@@ -20,7 +21,7 @@ TINY: Fields = settings_in(Path(__file__).with_suffix(".toml"))
 
 def tiny_arguments(method: registry.Method) -> Fields:
     """Returns those of TINY's settings that a method has."""
-    return {name: TINY[name] for name in TINY if name in (method.parameter_names or ())}
+    return entries_of(TINY, among(TINY, method.parameter_names or ()))
 
 
 def suite(methods: Sequence[registry.Method]) -> Suite:
@@ -29,7 +30,7 @@ def suite(methods: Sequence[registry.Method]) -> Suite:
     for method in methods:
         for name, value in tiny_arguments(method).items():
             hparams[f"{method.name}.{name}"] = value
-    names = tuple(method.name for method in methods)
+    names = tuple(by_name(methods))
     case = Case(("breast_cancer",), names, "smoke", seeds=1, hparams=hparams)
     return Suite("smoke", TITLE, (case,), ("accuracy",))
 

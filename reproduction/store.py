@@ -59,8 +59,8 @@ def merge_tables(results: Path, suite: Suite, root: Path, replace: Sequence[str]
         if asked or len(row[0].values) > runs.get(key, 0):
             changed.append(key)
     if changed:
-        added = list(itertools.chain.from_iterable(new[key] for key in changed))
-        _replace(path, table, changed, pd.DataFrame(cell.row() for cell in added))
+        added = list(itertools.chain.from_iterable(map(new.__getitem__, changed)))
+        _replace(path, table, changed, pd.DataFrame(map(Cell.row, added)))
         path = results / f"{suite.name}_seeds.csv"
         rows = pd.DataFrame(seed_rows(added), columns=SEED_COLUMNS)
         _replace(path, stored_table(path), changed, rows)

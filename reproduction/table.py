@@ -14,11 +14,13 @@ import numpy as np
 import pandas as pd
 
 from neucrowd_tf.cli.runs.results import NO_INTERVAL, aligned, bounds, compare
+from neucrowd_tf.declare.picking import attributes_of, entries_of, mapped
 from neucrowd_tf.declare.types import Axes, Fields
 from neucrowd_tf.evaluation.intervals import Interval, mean_interval
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.run_files import FINISHED
-from neucrowd_tf.io.tables.writing import number_cell, to_csv
+from neucrowd_tf.io.tables.writing import number_cell, rounded_cell, to_csv
+from neucrowd_tf.names import without
 from reproduction import panels
 from reproduction.collect import FinishedRun, absent_reason, row_runs
 from reproduction.printed import Figure, why_absent
@@ -106,8 +108,8 @@ class Cell:
             **bounds("gain", gain),
             **bounds("gain_instances", self.gain_instances or NO_INTERVAL),
         }
-        cells = {name: number_cell(round(value, 6)) for name, value in numbers.items()}
-        cells |= {name: getattr(self, name) for name in ("dataset", "method", "metric", "verdict")}
+        cells = mapped(rounded_cell, numbers)
+        cells |= attributes_of(self, ("dataset", "method", "metric", "verdict"))
         return cells | {"runs": str(len(self.values))}
 
 
@@ -139,7 +141,7 @@ def _gain(
 
 def _data_options(case: Case) -> Fields:
     """Returns the options of a case that change its data."""
-    return {name: value for name, value in case.options.items() if name != "curves"}
+    return entries_of(case.options, without(case.options, ["curves"]))
 
 
 def _by_run(runs: Iterable[FinishedRun], metric: str) -> dict[tuple[int, str], tuple[float, Path]]:
@@ -200,8 +202,7 @@ def stored_table(path: Path) -> pd.DataFrame:
 
 def write_csv(path: Path, table: Iterable[Cell]) -> None:
     """Writes a suite's table as CSV."""
-    rows = [cell.row() for cell in table]
-    write_text(path, to_csv(COLUMNS, map(operator.itemgetter(*COLUMNS), rows)))
+    write_text(path, to_csv(COLUMNS, map(operator.itemgetter(*COLUMNS), map(Cell.row, table))))
 
 
 def write_seeds(path: Path, table: Iterable[Cell]) -> None:

@@ -15,11 +15,12 @@ from neucrowd_tf.aggregation.catalogue import AGGREGATORS, make_aggregator
 from neucrowd_tf.cli.runs.options import Options
 from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.io.tables.writing import number_cell
+from neucrowd_tf.names import without
 from reproduction.panels import write_rows
 from reproduction.suite import Suite
 
 # Without gold labels it is the majority vote.
-METHODS = tuple(name for name in AGGREGATORS if name != "gold_majority_vote")
+METHODS = tuple(without(AGGREGATORS, ["gold_majority_vote"]))
 COLUMNS = ("dataset", "method", "accuracy", "published", "difference", "seconds")
 ABSENT = "not run: no truth_inference folder in data_dir"
 

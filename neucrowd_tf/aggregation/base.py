@@ -17,7 +17,7 @@ from neucrowd_tf.annotations.votes import Ties, majority_labels
 from neucrowd_tf.declare.declarations import (
     Constraint,
     check_arguments,
-    declared,
+    declared_by_name,
     estimator,
     fitted,
     one_of,
@@ -25,6 +25,7 @@ from neucrowd_tf.declare.declarations import (
 )
 from neucrowd_tf.declare.types import Array, Fields, Floats, Indices, Mask
 from neucrowd_tf.errors import DataError, UsageError, warn
+from neucrowd_tf.names import positions
 from neucrowd_tf.saving.persistent import Persistent
 from neucrowd_tf.saving.transaction import transaction
 
@@ -90,7 +91,7 @@ class Aggregator(Persistent):
 
     def get_params(self, deep: bool = True) -> Fields:
         """Returns the arguments by name, as scikit-learn's estimators do."""
-        return {field.name: getattr(self, field.name) for field in declared(self)}
+        return {name: getattr(self, name) for name in declared_by_name(self)}
 
     def set_params(self, **params: object) -> Self:
         """Sets arguments by name.
@@ -227,8 +228,8 @@ def gold_codes(gold_labels: GoldLabels, annotations: Annotations) -> Codes | Non
     # Mappings and Series have items; a table has them too, by column.
     if not hasattr(gold_labels, "items") or getattr(gold_labels, "ndim", 1) != 1:
         return known_codes(annotations, gold_labels, "gold labels")  # type: ignore[arg-type]
-    tasks = _codes_of(annotations.instance_names)
-    classes = _codes_of(annotations.class_names)
+    tasks: dict[Hashable, int] = positions(annotations.instance_names.tolist())
+    classes: dict[Hashable, int] = positions(annotations.class_names.tolist())
     codes = np.full(annotations.num_instances, MISSING, dtype=np.int64)
     for task, label in gold_labels.items():  # type: ignore[union-attr]
         row = tasks.get(task, MISSING)
@@ -244,10 +245,6 @@ def gold_codes(gold_labels: GoldLabels, annotations: Annotations) -> Codes | Non
             raise DataError(f"gold labels: task {task!r}, label {label!r}: {problem}")
         codes[row] = code
     return codes
-
-
-def _codes_of(names: Array) -> dict[Hashable, int]:
-    return {name: code for code, name in enumerate(names.tolist())}
 
 
 def apply_gold(probas: Floats, gold: Codes | None) -> Floats:

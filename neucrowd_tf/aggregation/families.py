@@ -102,6 +102,11 @@ def labels_of(crowd: Annotations, members: Mask) -> Annotations:
     return crowd.select(members[crowd.annotators])
 
 
+def members_of(families: Iterable[Family]) -> list[Mask]:
+    """Returns `[R]` who is in each of some families."""
+    return [family.members for family in families]
+
+
 def in_families(members: Iterable[Mask], num_annotators: int) -> Mask:
     """Returns `[R]` which annotators are in a family, by the members `[R]` of each."""
     return np.any([np.zeros(num_annotators, dtype=bool), *members], axis=0)
@@ -378,7 +383,7 @@ def fit_with_families(
     """
     if not families:
         return method().fit(crowd, gold)
-    inside = in_families([family.members for family in families], crowd.num_annotators)
+    inside = in_families(members_of(families), crowd.num_annotators)
     people = labels_of(crowd, ~inside)
     if len(families) == 1 and not people.num_annotations:
         return method().fit(crowd, gold)
@@ -460,7 +465,7 @@ def effective_votes(crowd: Annotations, families: Sequence[Family]) -> Codes32:
     """Returns `[N, C]` vote counts in which each family has one vote, for its commonest class."""
     if not families:
         return crowd.vote_counts()
-    inside = in_families([family.members for family in families], crowd.num_annotators)
+    inside = in_families(members_of(families), crowd.num_annotators)
     votes = labels_of(crowd, ~inside).vote_counts()
     for family in families:
         symbol = symbols(crowd, family.members)

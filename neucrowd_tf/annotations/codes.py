@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from neucrowd_tf.declare.types import Array, Codes32, Frame, Indices, NamedValues
 from neucrowd_tf.errors import DataError, RowError
-from neucrowd_tf.names import as_name_array, listed, normalised, roles_of, spelt
+from neucrowd_tf.names import as_name_array, listed, normalised, places_of, roles_of, spelt, without
 
 MISSING = -1
 MOST_VOTES = 1_000_000
@@ -171,11 +171,11 @@ def matched(names: Array, wanted: Array, title: str) -> Indices:
     Raises:
         DataError: a name that is wanted twice.
     """
-    positions: dict[Any, int] = {}
+    places: dict[Any, int] = {}
     for index, name in enumerate(wanted.tolist()):
-        if positions.setdefault(name, index) != index:
+        if places.setdefault(name, index) != index:
             raise DataError(f"{title} names: expected each name once, received {spelt(name)} again")
-    return np.array([positions.get(name, MISSING) for name in names.tolist()], dtype=np.int64)
+    return places_of(names.tolist(), places)
 
 
 def as_frame(value: object) -> Frame:
@@ -199,7 +199,7 @@ def label_columns(columns: Iterable[object], names: NamedValues) -> list[Any]:
         DataError: no such column, or several.
     """
     every = list(columns)
-    aliases = roles_of([column for column in every if column not in names.values()])
+    aliases = roles_of(without(every, names.values()))
     chosen = []
     for role, name in names.items():
         hits = [name] * every.count(name)

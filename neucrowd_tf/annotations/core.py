@@ -249,7 +249,7 @@ class Annotations(AnnotationViews):
         """
         frame = _frame(frame)
         names = label_columns(frame.columns, {"task": task, "worker": worker, "label": label})
-        sides = [frame[name] for name in names]
+        sides = list(map(frame.__getitem__, names))
         missing = sides[2].isna().to_numpy()
         if missing.all():
             raise DataError(
@@ -257,9 +257,10 @@ class Annotations(AnnotationViews):
             )
         if missing.any():
             # Ints beside missing values are floats, but for those of objects, which stay exact.
-            floats = [s.dtype.kind == "f" and s.hasnans for s in sides]
-            pairs = zip(sides, floats, strict=True)
-            sides = [(s.convert_dtypes() if whole else s)[~missing] for s, whole in pairs]
+            for at, side in enumerate(sides):
+                if side.dtype.kind == "f" and side.hasnans:
+                    side = side.convert_dtypes()
+                sides[at] = side[~missing]
             without = ""
             lost = frame[names[0]].nunique() - sides[0].nunique()
             if lost and instance_names is None:

@@ -17,7 +17,7 @@ from neucrowd_tf.annotations.codes import as_frame, matched, numbered, unmasked
 from neucrowd_tf.annotations.core import Annotations
 from neucrowd_tf.declare.types import Array, Features, Floats, Floats32, Frame, Indices
 from neucrowd_tf.errors import DataError, warn
-from neucrowd_tf.names import SECOND_ITEM, as_name_array, folded, listed, roles_of, spelt
+from neucrowd_tf.names import SECOND_ITEM, as_name_array, folded, listed, roles_of, spelt, without
 
 SHAPES = (
     "one column each for task, worker and label (Annotations.from_frame(frame, task=...,"
@@ -90,7 +90,7 @@ def _id_columns(frame: Frame, columns: Names, tasks: Collection[object]) -> list
     """Returns the names of columns that have ids of the rows, see `split_names`."""
     others = frame.columns.tolist()
     if columns is not None:
-        others = [name for name in others if name not in columns.tolist()]
+        others = without(others, columns.tolist())
     ids = roles_of(others)["task"] or [name for name in others if folded(name) == "id"]
     if not ids:
         for name in others:
@@ -101,7 +101,7 @@ def _id_columns(frame: Frame, columns: Names, tasks: Collection[object]) -> list
     # A measured value has the name of ids at times, such as `unit` or `sample`.
     fractions = frame[ids].select_dtypes(np.floating) % 1 > 0
     measured = fractions.columns[fractions.any()].tolist()
-    return [name for name in ids if name not in measured]
+    return without(ids, measured)
 
 
 def arrange_columns(frame: Frame, columns: Names, subject: str) -> Any:
@@ -118,8 +118,8 @@ def arrange_columns(frame: Frame, columns: Names, subject: str) -> Any:
         return frame  # one of them has no names
     if wanted == present:
         return frame
-    missing = [name for name in wanted if name not in present]
-    new = [name for name in present if name not in wanted]
+    missing = without(wanted, present)
+    new = without(present, wanted)
     if missing or len(present) > len(wanted):
         problem = f"{missing[0]!r} is missing" if missing else f"{(new or present)[0]!r} is new"
         raise DataError(

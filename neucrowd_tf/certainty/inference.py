@@ -31,6 +31,7 @@ from neucrowd_tf.aggregation.families import (
     fit_with_families,
     in_families,
     labels_of,
+    members_of,
     named_families,
     named_models,
     related,
@@ -160,7 +161,7 @@ class Inference(Labelled):
         crowd = self.crowd
         if not crowd.has_identities or self.opposed is not None:
             return []
-        inside = in_families([family.members for family in self.families], crowd.num_annotators)
+        inside = in_families(members_of(self.families), crowd.num_annotators)
         groups = []
         for members in related(labels_of(crowd, ~inside), self.model.probas_):
             if once_is_as_good(crowd, members, self.gold):
@@ -319,8 +320,7 @@ def infer(
     certainty = dataclasses.replace(certainty, ordered=model.ordered, least=least)
     opposed = judged = None
     if crowd.has_identities and labelled.estimates is None and not labelled.by_groups:
-        named = [family.members for family in once]
-        opposed = opposed_groups(crowd, named) if people is None else people.opposed
+        opposed = opposed_groups(crowd, members_of(once)) if people is None else people.opposed
     if skills and crowd.has_identities:
         judged = _skills(crowd, certainty, opposed, people, is_model)
     if opposed is not None:
@@ -428,7 +428,7 @@ def _with_gold(
     draws = list(map(evidence, comparable.draws, models))
     votes = effective_votes(comparable.draws[0], families)
     agreement = gold_agreement(posteriors_of(models[0]), votes, gold)
-    members = [family.members for family in families]
+    members = members_of(families)
     by_groups = drawn_by_groups(crowd, gold, members)
     if comparable.unlike and not by_groups:
         model = with_probas(base, crowd, apply_gold(base.probas_.copy(), gold), gold)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -14,19 +13,19 @@ from neucrowd_tf.datasets.files import TableFiles
 from neucrowd_tf.datasets.leaks import check_apart, check_no_leak
 from neucrowd_tf.datasets.splits import stratified_sample
 from neucrowd_tf.declare.dataset_registration import register_dataset
+from neucrowd_tf.declare.declarations import declared_by_name
 from neucrowd_tf.declare.types import Indices, Texts
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.column_names import without
 from neucrowd_tf.io.features import FeatureTable, read_features, read_texts
 from neucrowd_tf.io.gold import read_true_labels
 from neucrowd_tf.io.images import read_images
 from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import FLAGS, TableOptions
-from neucrowd_tf.names import typed_names
+from neucrowd_tf.names import typed_names, without
 
 TEST_SHARE = 0.2
 UNKNOWN = "The truth of the test rows is not known."
-FIELDS = tuple(field.name for field in dataclasses.fields(TableFiles))
+FIELDS = tuple(declared_by_name(TableFiles))
 
 
 @register_dataset(

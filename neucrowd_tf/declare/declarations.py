@@ -200,6 +200,11 @@ def declared(kind: object) -> list[Declaration]:
     return list(_declared(kind if isinstance(kind, type) else type(kind)))
 
 
+def declared_by_name(kind: object) -> dict[str, Declaration]:
+    """Returns what `declared` returns by name."""
+    return {declaration.name: declaration for declaration in declared(kind)}
+
+
 @functools.cache
 def _declared(kind: type) -> tuple[Declaration, ...]:
     depth: dict[str, int] = {}
@@ -217,8 +222,10 @@ _types = functools.cache(functools.partial(inspect.get_annotations, eval_str=Tru
 
 def _declaration(kind: type, field: dataclasses.Field[object]) -> Declaration:
     """Returns a field's declaration: the nearest type, the nearest rule and meaning."""
-    owners = [base for base in kind.__mro__ if field.name in inspect.get_annotations(base)]
-    hints = [_types(base)[field.name] for base in owners]
+    hints = []
+    for base in kind.__mro__:
+        if field.name in inspect.get_annotations(base):
+            hints.append(_types(base)[field.name])
     nearest = hints[0]
     if typing.get_origin(nearest) is Annotated:
         nearest = nearest.__origin__

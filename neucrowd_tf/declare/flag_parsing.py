@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 
 from absl import flags as absl_flags
 
-from neucrowd_tf.declare.declarations import Constraint, Declaration, declared, number
+from neucrowd_tf.declare.declarations import Constraint, Declaration, declared_by_name, number
 from neucrowd_tf.declare.types import NamedValues, Texts
 from neucrowd_tf.errors import UsageError
 
@@ -63,7 +63,7 @@ def parse(kind: type[Values], argv: Texts, command: str = "") -> Values:
     if rest:
         raise UsageError(f"{rest[0]!r} is not a flag. Write --name=value; --help lists the flags.")
     chosen = {}
-    flags = _by_name(kind)
+    flags = declared_by_name(kind)
     for field in dataclasses.fields(kind):  # type: ignore[arg-type]
         value = values[field.name].value
         if value is not None:
@@ -71,10 +71,6 @@ def parse(kind: type[Values], argv: Texts, command: str = "") -> Values:
         elif field.default is dataclasses.MISSING:
             raise UsageError(f"--{field.name} is missing: {flags[field.name].meaning}")
     return kind(**chosen)
-
-
-def _by_name(kind: type) -> dict[str, Declaration]:
-    return {flag.name: flag for flag in declared(kind)}
 
 
 def help_text(kind: type, command: str) -> str:
@@ -94,7 +90,7 @@ def described(kind: type) -> str:
 
 def flag_groups(kind: type) -> dict[str, dict[str, str]]:
     """Returns the meaning of each flag by name, in groups by the class that declares them."""
-    flags = _by_name(kind)
+    flags = declared_by_name(kind)
     groups: dict[str, dict[str, str]] = {}
     for owner in kind.__mro__:
         title = "Flags"
@@ -108,7 +104,7 @@ def flag_groups(kind: type) -> dict[str, dict[str, str]]:
 def _absl_flags(kind: type) -> absl_flags.FlagValues:
     """Returns absl's flags in their groups."""
     values = absl_flags.FlagValues()
-    flags = _by_name(kind)
+    flags = declared_by_name(kind)
     for title, meanings in flag_groups(kind).items():
         for name, meaning in meanings.items():
             flag = flags[name]
@@ -227,7 +223,7 @@ def from_values(kind: type[Values], values: NamedValues) -> Values:
     Raises:
         UsageError: an unknown name, or a value that cannot be used.
     """
-    flags = _by_name(kind)
+    flags = declared_by_name(kind)
     converted = {}
     for name, value in values.items():
         if name not in flags:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 
-from neucrowd_tf.declare.declarations import declared
+from neucrowd_tf.declare.declarations import declared_by_name
+from neucrowd_tf.declare.picking import among, entries_of
 from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.errors import UsageError
 
@@ -25,8 +26,7 @@ def nested_names(kind: object) -> list[str]:
 
 def _options(kinds: Mapping[str, type]) -> list[str]:
     """Returns the names of what several configuration classes declare."""
-    declarations = itertools.chain.from_iterable(map(declared, kinds.values()))
-    return [declaration.name for declaration in declarations]
+    return list(itertools.chain.from_iterable(map(declared_by_name, kinds.values())))
 
 
 def nest(kind: object, values: Fields, presets: Fields | None = None) -> Fields:
@@ -45,12 +45,11 @@ def nest(kind: object, values: Fields, presets: Fields | None = None) -> Fields:
         merged.pop("learning_rate", None)  # the optimizer has its own
     for name, kinds in getattr(kind, "nested", {}).items():
         options = {}
-        for option in filter(_options(kinds).__contains__, list(merged)):
+        for option in among(merged, _options(kinds)):
             options[option] = merged.pop(option)
-        default = next(field.default for field in declared(kind) if field.name == name)
-        config = merged.get(name, default)
+        config = merged.get(name, declared_by_name(kind)[name].default)
         if callable(config):
-            for option in filter(values.__contains__, options):
+            for option in among(options, values):
                 raise UsageError(f"{option}: has no effect on {name}, which is an object")
             continue
         if isinstance(config, str):
@@ -59,7 +58,7 @@ def nest(kind: object, values: Fields, presets: Fields | None = None) -> Fields:
         allowed = set(values)
         if chosen in kinds:
             allowed.update(_options({chosen: kinds[chosen]}))
-        options = {option: options[option] for option in options if option in allowed}
+        options = entries_of(options, among(options, allowed))
         if options:
             merged[name] = {**config, **options}
     return merged

@@ -24,12 +24,13 @@ from neucrowd_tf.declare.dataset_registration import register_dataset as registe
 from neucrowd_tf.declare.dataset_registration import register_suite as register_suite
 from neucrowd_tf.declare.declarations import whole
 from neucrowd_tf.declare.nested import nest, nested_names
+from neucrowd_tf.declare.picking import having, mapped
 from neucrowd_tf.declare.registration import Registered
 from neucrowd_tf.declare.registration import register_method as register_method
 from neucrowd_tf.declare.settings import frozen
 from neucrowd_tf.declare.types import Fields, NamedValues, Texts
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.names import did_you_mean
+from neucrowd_tf.names import did_you_mean, without
 
 Kind = Literal["method", "dataset", "suite"]
 INDEX = "index.json"
@@ -87,14 +88,16 @@ class Method(Registered):
 
         They include those of the method that the default of `estimator` names.
         """
-        parameters = inspect.signature(self.factory).parameters.values()
-        if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-            return None
-        names = [item.name for item in parameters if item.kind is not item.VAR_POSITIONAL]
+        names = []
+        for parameter in inspect.signature(self.factory).parameters.values():
+            if parameter.kind is parameter.VAR_KEYWORD:
+                return None
+            if parameter.kind is not parameter.VAR_POSITIONAL:
+                names.append(parameter.name)
         if isinstance(name := self.defaults.get("estimator"), str):
             theirs = method(name, "estimator").parameter_names or []
             other = {*names, *getattr(self.factory, "fixed", ()), "ensemble"}
-            names += [option for option in theirs if option not in other]
+            names += without(theirs, other)
         return [*names, *nested_names(self.factory), "ensemble"]
 
 
@@ -186,7 +189,7 @@ def _table(kind: Kind) -> Fields:
 
 def registered(kind: Kind) -> Fields:
     """Returns what the imported modules have registered, by name."""
-    return {name: _opened(listed) for name, listed in _table(kind).items()}
+    return mapped(_opened, _table(kind))
 
 
 def _opened(listed: object) -> Any:
@@ -266,7 +269,7 @@ def chosen_suites(names: Texts) -> list[Suite]:
         if name.endswith(".toml") and _SUITE_FILES:
             suites = _SUITE_FILES[0](Path(name))
         elif name == "all" and suites:
-            suites = [suite for suite in suites if suite.in_all]
+            suites = having(suites, in_all=True)
         else:
             suites = [_look_up("suite", name)]
         for suite in suites:

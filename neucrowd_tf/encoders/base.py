@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from neucrowd_tf.declare.types import Array, Floats32
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.cache import cache_dir
+from neucrowd_tf.names import without
 from neucrowd_tf.saving.persistent import Persistent
 
 AT_ONCE = 256  # vectors that are written or looked up together
@@ -58,12 +59,13 @@ class Encoder(Persistent, BaseEstimator):
         self._find_network(items)
         vectors = self._vectors
         item_of = dict(zip(keys, items, strict=True))
-        new = [key for key in item_of if key not in vectors]
+        new = without(item_of, vectors)
         if new:
             vectors |= self._stored(new)
-        missing = [key for key in new if key not in vectors]
+        missing = without(new, vectors)
         if missing:
-            encoded = map(np.ndarray.tobytes, self._encoded([item_of[key] for key in missing]))
+            items_of_missing = list(map(item_of.__getitem__, missing))
+            encoded = map(np.ndarray.tobytes, self._encoded(items_of_missing))
             pairs = zip(missing, encoded, strict=True)
             while block := dict(itertools.islice(pairs, AT_ONCE)):
                 self._store(block)

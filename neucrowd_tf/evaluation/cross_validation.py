@@ -54,11 +54,11 @@ def concatenate(parts: Sequence[Annotations]) -> Annotations:
     if len(set(instances)) != len(names):
         raise DataError("cross-validation: expected each task in one part only")
     if not first.has_identities:
-        votes = np.vstack([crowd.vote_counts() for crowd in parts])
+        votes = np.vstack(list(map(Annotations.vote_counts, parts)))
         return Annotations.from_votes(votes, instance_names=names, class_names=first.class_names)
-    table = pd.concat([crowd.to_frame() for crowd in parts])
+    table = pd.concat(map(Annotations.to_frame, parts))
     return Annotations.from_arrays(
-        *(table[column] for column in table),
+        *map(table.__getitem__, table),
         instance_names=names,
         annotator_names=list(annotators),
         class_names=first.class_names,
@@ -76,8 +76,11 @@ def annotated_parts(dataset: CrowdDataset) -> list[Split]:
 
 def whole_crowd(dataset: CrowdDataset) -> Annotations:
     """Returns the annotations of the training rows, then those of the other splits."""
-    crowds = [split.annotations for split in annotated_parts(dataset)]
-    return concatenate([dataset.annotations, *(crowd for crowd in crowds if crowd is not None)])
+    crowds = [dataset.annotations]
+    for split in annotated_parts(dataset):
+        if split.annotations is not None:
+            crowds.append(split.annotations)
+    return concatenate(crowds)
 
 
 def whole_truth(dataset: CrowdDataset) -> Indices | None:

@@ -18,6 +18,7 @@ from neucrowd_tf.declare.types import Array, Estimator, Floats, Indices, Mask
 from neucrowd_tf.evaluation.cached_consensus import certainty_without_gold, inferred
 from neucrowd_tf.evaluation.cross_validation import annotated_parts, whole_crowd
 from neucrowd_tf.evaluation.without_truth import joint_probas
+from neucrowd_tf.io.predictions import probability_columns
 from neucrowd_tf.io.tables.writing import columns_csv
 
 
@@ -71,9 +72,8 @@ class InferredLabels:
     def held_out_csv(self) -> str:
         """Returns oof.csv: the model's probabilities of the instances that it has not learned."""
         tasks = self.crowd.instance_names[self.held_out]
-        probas = self.model[self.held_out].T
-        names = [f"p_{name}" for name in self.crowd.class_names.tolist()]
-        return columns_csv([("task", tasks), *zip(names, probas, strict=True)])
+        probas = probability_columns(self.crowd.class_names, self.model[self.held_out])
+        return columns_csv([("task", tasks), *probas])
 
 
 def held_out_predictions(
@@ -101,9 +101,11 @@ def held_out_predictions(
         predicted_rows = np.asarray(rows)[predicted]
         held_out[predicted_rows] = True
         probas[predicted_rows] = np.asarray(folds)[predicted]
-    splits = [split.features for split in annotated_parts(dataset) if len(split)]
-    further = [np.asarray(estimator.predict_proba(features)) for features in splits]
-    predictions = np.concatenate([probas, *further]).astype(np.float64)
+    every = [probas]
+    for split in annotated_parts(dataset):
+        if len(split):
+            every.append(np.asarray(estimator.predict_proba(split.features)))
+    predictions = np.concatenate(every).astype(np.float64)
     return predictions, np.pad(held_out, (0, len(predictions) - len(probas)), constant_values=True)
 
 

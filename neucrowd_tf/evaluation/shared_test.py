@@ -32,17 +32,23 @@ def shared_test_interval(
     """
     if len(first) < 2 or len(first) != len(second):
         return None
-    runs = [run for run in map(_read, (*first, *second)) if run is not None]
-    if len(runs) < len(first) + len(second):
+    runs = []
+    for run in map(_read, (*first, *second)):
+        if run is None:
+            return None
+        runs.append(run)
+    digest, shared = runs[0]
+    labelled = shared.labels >= 0
+    if labelled.sum() < 2:
         return None
-    tables = [table for _, table in runs]
-    labels = tables[0].labels
-    labelled = labels >= 0
-    same = (t.tasks == tables[0].tasks and np.array_equal(t.labels, labels) for t in tables)
-    if labelled.sum() < 2 or len({digest for digest, _ in runs}) > 1 or not all(same):
-        return None
-    scored = (instance_values(metric, labels[labelled], t.probabilities[labelled]) for t in tables)
-    values = np.stack(list(scored))
+    scored = []
+    for other_digest, table in runs:
+        same = other_digest == digest and table.tasks == shared.tasks
+        if not same or not np.array_equal(table.labels, shared.labels):
+            return None
+        probabilities = table.probabilities[labelled]
+        scored.append(instance_values(metric, shared.labels[labelled], probabilities))
+    values = np.stack(scored)
     differences = values[: len(first)] - values[len(first) :]
     if np.isnan(differences).any():
         return None

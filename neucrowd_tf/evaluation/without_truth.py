@@ -18,6 +18,7 @@ from neucrowd_tf.certainty.prediction_powered import (
     prediction_powered_mean,
     prediction_powered_share,
 )
+from neucrowd_tf.declare.picking import mapped
 from neucrowd_tf.declare.types import Array, Fields, Floats
 from neucrowd_tf.evaluation.cached_consensus import certainty_without_gold
 from neucrowd_tf.evaluation.metrics import (
@@ -49,9 +50,6 @@ WEIGHTS = 4
 # mistakes are independent of the crowd's. More than 1 is for crowds without shared mistakes, whose
 # recalibrated probabilities are too low (results/without_truth.csv).
 LARGEST_WEIGHT = 1.4
-# Of the joint posterior in the probability of a label that crowd and predictions agree on; the rest
-# is the crowd's alone, because both share mistakes (results/without_truth.csv).
-JOINT_SHARE = 0.4
 MOST_FITTED = 5_000  # rows that the predictions' temperature is fitted to
 
 
@@ -190,7 +188,7 @@ class Judgement:
                 return prediction_powered_share(*parts, level=level)
             if np.ptp(right[checked]) > 0:  # otherwise the estimate's variance would be 0
                 estimate = prediction_powered_mean(*parts, level=level)
-                return Estimate(*(float(np.clip(x, -1.0, 1.0)) for x in estimate))
+                return Estimate(*np.clip(estimate, -1.0, 1.0).tolist())
         return Estimate.of(float(draws.mean()), draws, level)
 
 
@@ -229,26 +227,27 @@ def judge(
         for name, codes in predicted.items():
             drawn[name].append(float((scale[codes] * (codes[places] == true)).mean()))
     posterior = np.where((gold >= 0)[:, None], np.eye(blind.shape[1])[gold], blind)
-    draws = {name: np.array(values) for name, values in drawn.items()}
-    return Judgement(posterior, gold, predicted, draws, blind, balanced)
+    return Judgement(posterior, gold, predicted, mapped(np.array, drawn), blind, balanced)
 
 
 def joint_probas(certainty: Certainty, rows: Codes, probabilities: Array) -> Floats:
     """Returns `[M, C]` probabilities of the labels that crowd and predictions together infer.
 
-    The labels are those of the joint posterior. Their probabilities are shrunk towards the crowd's
-    by `JOINT_SHARE`, except where the crowd gave no labels.
+    Nothing but true labels tells how far a model only repeats the mistakes of its annotators. If it
+    says nothing new, the two are two opinions, and their mean counts. If it errs independently, the
+    joint posterior does. Both are equally likely. Without the crowd's labels the second counts.
 
     Args:
         certainty, rows, probabilities: see `posteriors`.
+
+    References:
+        Stone (1961), The opinion pool; Genest and Zidek (1986), Combining probability
+        distributions.
     """
-    joint = judge(certainty, rows, probabilities).posterior
+    independent = judge(certainty, rows, probabilities).posterior
+    dependent = (certainty.probas[rows] + probabilities) / 2
     labelled = certainty.votes[rows].sum(axis=1) > 0
-    index = np.arange(len(rows))
-    labels = joint.argmax(axis=1)
-    mixed = JOINT_SHARE * joint + (1 - JOINT_SHARE) * certainty.probas[rows]
-    mixed[index, labels] = np.maximum(mixed[index, labels], mixed.max(axis=1) + 1e-9)
-    return np.where(labelled[:, None], mixed / mixed.sum(axis=1, keepdims=True), joint)
+    return np.where(labelled[:, None], (dependent + independent) / 2, independent)
 
 
 def score_without_truth(

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 
 import numpy as np
 
 from neucrowd_tf.declare.types import Texts
-from neucrowd_tf.io.column_names import is_id, is_missing, is_person, is_second, without
+from neucrowd_tf.io.column_names import is_id, is_missing, is_person, is_second
 from neucrowd_tf.io.column_values import is_mean, is_recoded
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table
-from neucrowd_tf.names import plain_integers
+from neucrowd_tf.names import places_of, plain_integers, positions, without
 
 MOST_WIDE = 40  # distinct values of all columns of a wide table
 FEWEST_ROWS = 6  # before the variance of the rows' sums says anything
@@ -40,7 +41,7 @@ def groups_of(
     values: dict[str, set[str]] = {}
     for column in columns:
         texts = _values_of(table, options, column)
-        of_other_role = not named and (is_second(column, "task") or is_second(column, "label"))
+        of_other_role = not named and is_second(column, "task", "label")
         many = len(texts) == len(table) > 5 or not 0 < len(texts) <= MOST_WIDE
         if many or of_other_role or is_id(column):
             continue
@@ -57,7 +58,7 @@ def groups_of(
     for column, texts in values.items():
         joined = [column]
         for group in list(groups):
-            if any(texts & values[other] for other in group):
+            if not texts.isdisjoint(itertools.chain(*map(values.__getitem__, group))):
                 groups.remove(group)
                 joined = group + joined
         groups.append(joined)
@@ -85,7 +86,8 @@ def _without_means(
     """Returns a group in the table's order, without the means of its columns of whole numbers."""
     whole = [column for column in group if plain_integers([*values[column]])]
     if len(whole) > 1:
-        group = whole + [c for c in without(group, whole) if not is_mean(table, c, whole)]
+        is_theirs = functools.partial(is_mean, table, others=whole)
+        group = whole + list(itertools.filterfalse(is_theirs, without(group, whole)))
     return sorted(group, key=columns.index)
 
 
@@ -183,8 +185,8 @@ def _agreement(table: Table, one: str, other: str) -> tuple[float, float]:
     """Returns in how many more rows than by chance two columns agree, and its variance."""
     texts, codes = table.codes(one)
     other_texts, other_codes = table.codes(other)
-    code_of = {text: code for code, text in enumerate(texts) if text}
-    recoded = np.array([code_of.get(text, -1) for text in other_texts])[other_codes]
+    code_of = positions(texts) | {"": -1}
+    recoded = places_of(other_texts, code_of)[other_codes]
     filled = np.array(list(map(bool, texts)))[codes] & (recoded >= 0)
     count = max(int(filled.sum()), 1)
     shares = np.bincount(codes[filled], minlength=len(texts)) / count

@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 
+from neucrowd_tf.declare.picking import among, starting_with
 from neucrowd_tf.declare.types import Texts
 from neucrowd_tf.io.checks import Rejection, error
-from neucrowd_tf.io.column_names import without
+from neucrowd_tf.names import without
 
 # The arguments of the command that reads tables, which a proposal repeats; the command sets them.
 RUNNING: ContextVar[tuple[str, ...]] = ContextVar("RUNNING", default=())
@@ -79,10 +80,11 @@ class Asked(Rejection):
         if whole is not None:
             lines = [f"  {self._command(whole)}"]
         elif self.open_roles:
-            capitals = {role: WORDS[role].upper() for role in self.open_roles}
-            placeholders = {f"{role}_column": word for role, word in capitals.items()}
-            template = self._command({**self.known, **placeholders})
-            lines = [f"Fill in {', '.join(capitals.values())}: {template}"]
+            flags = dict(self.known)
+            for role in self.open_roles:
+                flags[f"{role}_column"] = WORDS[role].upper()
+            capitals = ", ".join(map(WORDS.__getitem__, self.open_roles)).upper()
+            lines = [f"Fill in {capitals}: {self._command(flags)}"]
         for purpose, proposal in self.alternatives.items():
             if proposal != whole and complete(proposal) is not None:
                 lines.append(f"{purpose}: {' '.join(_typed(proposal))}")
@@ -95,7 +97,7 @@ class Asked(Rejection):
 
 def _typed(proposal: Proposal) -> list[str]:
     """Returns flags as they are typed; that of the header and those of roles come first."""
-    names = [*filter(proposal.__contains__, ORDER), *without(proposal, ORDER)]
+    names = [*among(ORDER, proposal), *without(proposal, ORDER)]
     return [f"--{name}={shlex.quote(proposal[name])}" for name in names]
 
 
@@ -112,8 +114,8 @@ def as_list(names: Texts) -> str:
 def command_line(path: Path, flags: Texts) -> str:
     """Returns the command that is running with further flags, or `neucrowd aggregate` with them."""
     typed: Texts = RUNNING.get()
-    if not any(str(path) in argument for argument in typed):
+    if str(path) not in "\n".join(typed):
         typed = ["aggregate", f"--annotations={path}"]
     names = tuple(text.partition("=")[0] + "=" for text in flags)
-    rest = [shlex.quote(text) for text in typed if not text.startswith(names)]
-    return " ".join(["neucrowd", *rest, *flags])
+    rest = without(typed, starting_with(typed, names))
+    return " ".join(["neucrowd", *map(shlex.quote, rest), *flags])

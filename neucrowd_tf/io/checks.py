@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,11 @@ def catalogue() -> dict[str, Check]:
     """Returns the checks by their ids."""
     entries = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
     return {name: Check(name, **entry) for name, entry in entries.items()}
+
+
+def amounts(counts: Mapping[str, int]) -> list[str]:
+    """Returns counts with what they are of, in words: "1,200 without an item"."""
+    return [f"{count:,} {words}" for words, count in counts.items()]
 
 
 class Rejection(DataError):

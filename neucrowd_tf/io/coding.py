@@ -58,7 +58,7 @@ class Coded(NamedTuple):
         if every:
             return self._replace(codes=self.codes[chosen])
         used, codes = encode(self.codes[chosen].tolist())
-        return Coded([self.names[int(code)] for code in used], codes)
+        return Coded(list(map(self.names.__getitem__, used)), codes)
 
     def renamed(self, names: list[str]) -> Coded:
         """Returns the labels with other names, of which several may be equal."""
@@ -179,7 +179,8 @@ class CodedLabels:
         if options.missing is None and not options.bins:
             self.notes += nothing_said(labels.names, labels.counts(), list(filter(None, texts)))
         for side, word in ((self.items, "item"), (self.annotators, "annotator")):
-            named = np.array([bool(name.strip()) for name in side.names], dtype=bool)[side.codes]
+            names = np.array(list(map(str.strip, side.names)), dtype=object)
+            named = names.astype(bool)[side.codes]
             if nameless := int((used & ~named).sum()):
                 self.notes.append(f"{nameless:,} labels without {word} are left out.")
                 used &= named
@@ -286,7 +287,9 @@ class CodedLabels:
         check_ids(path, "annotator", annotators, where)
         column = self.columns.roles.get("label", "label")
         self.notes += check_classes(path, column, names, self.labels.counts(), options)
-        lines = [" ".join(n.split()) if self.columns.structured else n for n in names]
+        lines = names
+        if self.columns.structured:
+            lines = list(map(" ".join, map(str.split, names)))
         check_names(path, "label", lines, self.place(self.labels), options)
         check_not_names(path, names, items, annotators)
 

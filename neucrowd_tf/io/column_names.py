@@ -8,25 +8,26 @@ import itertools
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from neucrowd_tf.declare.picking import mapped, starting_with
 from neucrowd_tf.declare.types import Texts
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table
-from neucrowd_tf.names import ROLES, SECOND_ITEM, folded, listed, roles_of
+from neucrowd_tf.names import ROLES, SECOND_ITEM, folded, listed, roles_of, without
 
 SHOWN = 12
 # What a label's cell may be if there is none.
 MISSING = frozenset(("", "na", "n/a", "nan", "null", "#n/a"))
 _WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 # Names that may mean a role: never used without being asked for, but proposed.
-SECOND = {role: frozenset(names) for role, names in _WORDS["second"].items()}
+SECOND = mapped(frozenset[str], _WORDS["second"])
 SECOND["task"] |= SECOND_ITEM
 _COUNTS = frozenset(_WORDS["answers"]["counts"])
 _AGAIN = [re.compile(pattern, re.IGNORECASE) for pattern in _WORDS["patterns"]["again"]]
-_TIMES = [re.compile(pattern) for pattern in _WORDS["patterns"]["time"]]
+_TIMES = list(map(re.compile, _WORDS["patterns"]["time"]))
 
 
 def _in_words(name: str) -> str:
@@ -74,7 +75,7 @@ def answer_of(column: str) -> str:
 def are_answers(columns: Texts) -> bool:
     """Whether columns are named as answers of which one is the opposite of another: yes and no."""
     names = set(map(answer_of, columns))
-    return any(names.issuperset(pair) for pair in _WORDS["answers"]["opposed"])
+    return any(map(names.issuperset, _WORDS["answers"]["opposed"]))
 
 
 def is_judge(column: str) -> bool:
@@ -114,21 +115,17 @@ def repeated_codings(names: Texts) -> list[str]:
     for name, pattern in itertools.product(names, _AGAIN):
         coding = pattern.fullmatch(name)
         if coding is not None and coding["name"] in every:
-            same_start = all(other.startswith(coding["name"]) for other in names)
-            if not same_start or not coding["word"].isdigit():
+            others = len(starting_with(names, coding["name"])) < len(names)
+            if others or not coding["word"].isdigit():
                 again.append(name)
     return again
 
 
-def is_second(column: str, role: str) -> bool:
-    """Whether a column's name may mean a role."""
+def is_second(column: str, *roles: str) -> bool:
+    """Whether a column's name may mean one of some roles."""
     name = folded(column)
-    return name in SECOND[role] or (role == "label" and re.fullmatch(r"label\d+", name) is not None)
-
-
-def without(names: Iterable[str], others: Container[str]) -> list[str]:
-    """Returns the names that are not among others."""
-    return [name for name in names if name not in others]
+    numbered = "label" in roles and re.fullmatch(r"label\d+", name) is not None
+    return numbered or name in frozenset().union(*map(SECOND.__getitem__, roles))
 
 
 def second_tier(columns: Iterable[str], role: str) -> list[str]:
@@ -136,9 +133,9 @@ def second_tier(columns: Iterable[str], role: str) -> list[str]:
     return [column for column in columns if is_second(column, role)]
 
 
-def called_id(columns: Iterable[str]) -> list[str]:
-    """Returns the columns that are called id and nothing else."""
-    return [column for column in columns if folded(column) == "id"]
+def called(columns: Iterable[str], *names: str) -> list[str]:
+    """Returns the columns that are called one of some names as they are `folded`."""
+    return [column for column in columns if folded(column) in names]
 
 
 def is_missing(text: str, options: TableOptions) -> bool:
@@ -151,8 +148,8 @@ def is_missing(text: str, options: TableOptions) -> bool:
 
 def is_known(column: str) -> bool:
     """Whether a column's name is that of a role, of true labels or of a status."""
-    second = any(is_second(column, role) for role in ROLES)
-    return second or any(roles_of([column]).values()) or is_status(column) or is_gold(column)
+    role = is_second(column, *ROLES) or any(roles_of([column]).values())
+    return role or is_status(column) or is_gold(column)
 
 
 def few(names: Texts, most: int = SHOWN) -> str:
@@ -167,7 +164,7 @@ def named_columns(path: Path, columns: Texts, names: Texts, flag: str) -> list[s
     Raises:
         DataError: a name that no column has.
     """
-    lower = {column.casefold(): column for column in reversed(columns)}
+    lower = dict(zip(map(str.casefold, columns[::-1]), columns[::-1], strict=True))
     chosen: list[str] = []
     for name in names:
         pattern = re.compile(".*".join(map(re.escape, name.split("*"))))

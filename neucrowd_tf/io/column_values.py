@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from neucrowd_tf.declare.picking import among
 from neucrowd_tf.declare.types import Indices, Texts
 from neucrowd_tf.io.checks import error
-from neucrowd_tf.io.column_names import is_gold, is_status, is_summary, without
+from neucrowd_tf.io.column_names import is_gold, is_status, is_summary
 from neucrowd_tf.io.table import Table
+from neucrowd_tf.names import without
 
 ROUNDED = 0.051  # a mean with one digit may be so far from the exact one
 MOST_ANSWERS = 20  # distinct values of a column of answers that is inferred
@@ -58,7 +60,7 @@ def answers_of(
     questions = []
     for column in columns:
         texts, codes = table.codes(column)
-        present = np.array([bool(text.strip()) for text in texts], dtype=bool)[codes]
+        present = np.array(list(map(str.strip, texts)), dtype=object).astype(bool)[codes]
         if not 2 <= table.size(column) <= MOST_ANSWERS:
             continue
         if _count(table.within(items, column)[present]) == _count(items[present]):
@@ -118,7 +120,7 @@ def telling_columns(table: Table, keys: Indices, rows: Indices) -> list[str]:
     needed = [column for column in chosen if not tell(without(chosen, [column]))]
     if tell(needed):
         chosen = needed
-    return list(filter(chosen.__contains__, table.columns))
+    return among(table.columns, chosen)
 
 
 def is_constant(table: Table, key: Texts, column: str) -> bool:

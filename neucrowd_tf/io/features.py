@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from neucrowd_tf.annotations.tables import rescaling
+from neucrowd_tf.declare.picking import among, starting_with
 from neucrowd_tf.declare.types import Array, Floats, Texts
 from neucrowd_tf.errors import UsageError, warn
 from neucrowd_tf.io.checks import broken, error
-from neucrowd_tf.io.column_names import is_gold, without
+from neucrowd_tf.io.column_names import is_gold
 from neucrowd_tf.io.files.npy import read_npy
 from neucrowd_tf.io.files.reading import ending, open_text
 from neucrowd_tf.io.items import item_columns, item_ids, options_beside, read_beside
@@ -27,7 +28,7 @@ from neucrowd_tf.io.table import (
     read_table,
     separator_of,
 )
-from neucrowd_tf.names import as_name_array, roles_of
+from neucrowd_tf.names import as_name_array, roles_of, without
 
 TEXTS = ("text", "sentence", "content", "comment", "document")
 INDEX = "__index_level_"  # the index of a frame without a name, in Parquet
@@ -169,9 +170,9 @@ def _feature_columns(table: Table, item: Texts, ignore: Texts) -> list[str]:
     for name in ignore:
         if name not in table.columns or name in item:
             raise UsageError(f"--ignore_columns: {table.path}: no column of features {name!r}")
-    numbered = {f"column {place}" for place in range(1, len(table.columns) + 1)}
+    numbered = map("column {}".format, range(1, len(table.columns) + 1))
     names = without(table.columns, (*item, *ignore))
-    if nameless := [name for name in names if name in numbered or name.startswith(INDEX)]:
+    if nameless := among(names, {*numbered, *starting_with(names, INDEX)}):
         warn(f"{table.path}: {nameless[0]} has no name and is not read.", stacklevel=3)
         names = without(names, nameless)
     roles = roles_of(names)

@@ -11,20 +11,22 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import operator
 import re
 import tomllib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from neucrowd_tf.declare.picking import attributes_of, entries_of
 from neucrowd_tf.declare.types import Fields, NamedValues, Texts
 from neucrowd_tf.io.checks import broken, error
-from neucrowd_tf.io.column_names import few, is_id, is_person, is_second, without
+from neucrowd_tf.io.column_names import few, is_id, is_person, is_second
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.io.table import JOINT, Table, cell_text, table_of_records
-from neucrowd_tf.names import ROLES, roles_of
+from neucrowd_tf.io.table import JOINT, Table, as_records, cell_text, table_of_records
+from neucrowd_tf.names import ROLES, roles_of, without
 
 ANY = "*"
 ONE = "?"
@@ -98,8 +100,11 @@ class _Reader:
             if not isinstance(value, list) or self.names.isdisjoint(paths):
                 value = [value]
             return [dict.fromkeys(paths, entry) for entry in value]
+        rows: list[Row] = []
         if isinstance(value, list):
-            return list(itertools.chain.from_iterable(self.rows(entry, paths) for entry in value))
+            for entry in value:
+                rows += self.rows(entry, paths)
+            return rows
         keyed = value if isinstance(value, dict) else {}
         groups = []
         for key, within in _grouped(keyed, paths).items():
@@ -111,7 +116,7 @@ class _Reader:
 
     def _of_any_key(self, keyed: Record, paths: Paths) -> list[Row]:
         """Returns the rows of the keys that `*` stands for."""
-        below = {path: parts for path, parts in paths.items() if parts}
+        below = entries_of(paths, filter(paths.get, paths))
         here = paths.keys() - below.keys()
         self.seen.update(here)
         if not below and self.names.isdisjoint(here):
@@ -144,14 +149,14 @@ def _side_by_side(groups: Sequence[list[Row]]) -> list[Row]:
     columns: Row = {}  # a list of values, one for each row
     for rows in groups:
         for field in rows[0] if rows else ():
-            values = [row[field] for row in rows]
+            values = list(map(operator.itemgetter(field), rows))
             if len(rows) == 1:
                 parallel = isinstance(values[0], list) and size > 1
                 values = values[0] if parallel else values * size
             if len(values) != size:
                 raise ValueError("lists of different lengths")
             columns[field] = values
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return as_records(columns, zip(*columns.values(), strict=True))
 
 
 def columns_of_fields(
@@ -169,8 +174,8 @@ def columns_of_fields(
     Raises:
         DataError: a field that no record has, or lists beside each other of different lengths.
     """
-    flagged = {role: getattr(options, f"{role}_column") for role in ROLES}
-    named = [*options.task_column, *options.worker_column, *options.label_column]
+    flagged = attributes_of(options, FLAGS)
+    named = list(itertools.chain(*flagged.values()))
     fields = fields_of(records)
     keys = _keys(named)
     reader = _Reader(frozenset((*options.task_column, *options.worker_column, *keys)))
@@ -181,13 +186,12 @@ def columns_of_fields(
             rows += reader.rows(record, paths)
         except ValueError as bad:
             raise broken(path, f"{bad} in the fields {', '.join(named)}", place) from None
-    for role, names in flagged.items():
-        for name in names:
-            if name not in reader.seen:
-                shown = few(list(map(_path, fields)))
-                raise error("no_column", path, column=name, flag=f"{role}_column", columns=shown)
-    if len(flagged["label"]) == 1 and not flagged["worker"]:
-        votes = _votes(rows, flagged["task"], *flagged["label"])
+    for flag, names in flagged.items():
+        for name in without(names, reader.seen):
+            shown = few(list(map(path_of, fields)))
+            raise error("no_column", path, column=name, flag=flag, columns=shown)
+    if len(options.label_column) == 1 and not options.worker_column:
+        votes = _votes(rows, options.task_column, *options.label_column)
         if votes is not None:
             return votes
     for row in rows:
@@ -216,8 +220,8 @@ def with_keys_as_annotators(
     return options
 
 
-def _path(field: Field) -> str:
-    return field.path
+path_of = operator.attrgetter("path")
+lists_of = operator.attrgetter("lists")
 
 
 def _last_key(field: Field) -> str:
@@ -238,7 +242,10 @@ def _beside(named: Texts, fields: Sequence[Field]) -> list[str]:
 
     They may be items, and tell apart what would otherwise be two labels of one item and annotator.
     """
-    lists = {field.lists for field in fields if field.path in named} | {()}
+    lists: set[tuple[str, ...]] = {()}
+    for path, in_lists, _ in fields:
+        if path in named:
+            lists.add(in_lists)
     starts = tuple(name.partition(".*")[0] + "." for name in named)
     beside = []
     for path, in_lists, is_list in fields:
@@ -253,8 +260,7 @@ def _votes(rows: Sequence[Row], task: Texts, label: str) -> LabelColumns | None:
 
     A list of which no label occurs twice may be what one annotator chose, and is no votes.
     """
-    values = [row[label] for row in rows if row[label] is not None]
-    kinds = set(map(type, values))
+    kinds = {type(row[label]) for row in rows} - {type(None)}
     if kinds not in ({dict}, {list}):
         return None
     names = []
@@ -270,7 +276,7 @@ def _votes(rows: Sequence[Row], task: Texts, label: str) -> LabelColumns | None:
         counts += map(int, votes.values())
         names.append(str(number))
         if task:
-            names[-1] = JOINT.join(cell_text(row[name]) for name in task)
+            names[-1] = JOINT.join(map(cell_text, map(row.__getitem__, task)))
         items += names[-1:] * len(votes)
         record_of += [number] * len(votes)
     if kinds == {list} and max(counts, default=1) == 1:
@@ -297,7 +303,7 @@ def proposals_of(fields: Sequence[Field]) -> list[dict[str, str]]:
             if "question" in layout:
                 proposals.append({**flags, "question": layout["question"]})
             proposals.append(flags)
-    named: dict[str, list[Field]] = {role: [] for role in (*ROLES, "person", "id")}
+    named: dict[str, list[Field]] = defaultdict(list)
     for field in fields:
         name = _last_key(field)
         if field.is_list:
@@ -313,7 +319,7 @@ def proposals_of(fields: Sequence[Field]) -> list[dict[str, str]]:
     tasks = sorted(dict.fromkeys(named["task"] + named["id"]), key=_depth)
     for worker, task, label in itertools.product(workers, tasks, named["label"]):
         if len({task, worker, label}) == 3 and _along(worker, label):
-            proposals.append(dict(zip(FLAGS, map(_path, (task, worker, label)), strict=True)))
+            proposals.append(dict(zip(FLAGS, map(path_of, (task, worker, label)), strict=True)))
     return proposals
 
 
@@ -323,7 +329,7 @@ def _labels_like(pattern: str, fields: Sequence[Field]) -> list[str]:
         return [pattern]
     key = r"[^.]+"
     like = re.compile(re.escape(pattern).replace(r"\?", key).replace(r"\*", key))
-    labels = list(filter(like.fullmatch, map(_path, fields)))
+    labels = list(filter(like.fullmatch, map(path_of, fields)))
     if pattern.endswith(ANY):
         labels = [label.rpartition(".")[0] + ".*" for label in labels]
     return list(dict.fromkeys(labels))

@@ -58,9 +58,11 @@ def joined(folder: Path, files: Sequence[Path], parts: Sequence[LabelColumns]) -
         times = _concatenated(parts, "times")
     notes: dict[str, None] = {}
     left_out: Counter[str] = Counter()
+    wrong = first.wrong
     for part in parts:
         notes |= dict.fromkeys(part.notes)
         left_out += part.left_out
+        wrong = wrong or part.wrong
     return dataclasses.replace(
         first,
         items=_concatenated(parts, "items"),
@@ -71,7 +73,7 @@ def joined(folder: Path, files: Sequence[Path], parts: Sequence[LabelColumns]) -
         notes=tuple(notes),
         left_out=left_out,
         structured=any(part.structured for part in parts),
-        wrong=next(filter(None, (part.wrong for part in parts)), None),
+        wrong=wrong,
         gold={},
         texts={},
     )

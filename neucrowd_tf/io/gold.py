@@ -9,21 +9,14 @@ import numpy as np
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.types import Indices, Texts
 from neucrowd_tf.io.checks import broken, error
-from neucrowd_tf.io.column_names import (
-    few,
-    flagged_columns,
-    is_gold,
-    is_missing,
-    second_tier,
-    without,
-)
+from neucrowd_tf.io.column_names import few, flagged_columns, is_gold, is_missing, second_tier
 from neucrowd_tf.io.items import item_columns, matched, only_column, read_beside
 from neucrowd_tf.io.labels import report_on_stderr
 from neucrowd_tf.io.schema import DEFAULTS, TableOptions
 from neucrowd_tf.io.table import Table
 from neucrowd_tf.io.tables.writing import name_of
 from neucrowd_tf.io.values import binned
-from neucrowd_tf.names import positions, roles_of
+from neucrowd_tf.names import positions, roles_of, without
 
 DRAWN = "drawn"  # the column that says how the command `gold` drew an item
 RANDOM = "random"

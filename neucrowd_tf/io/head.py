@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import csv
 import json
+import operator
 import zipfile
 from collections.abc import Collection, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from neucrowd_tf.declare.picking import starting_with
 from neucrowd_tf.declare.types import Fields, Records
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.checks import broken, error, unreadable
@@ -28,6 +30,7 @@ from neucrowd_tf.io.schema import DEFAULTS, TableOptions
 from neucrowd_tf.io.table import (
     PARQUET,
     Table,
+    as_records,
     column_names,
     first_record,
     parquet_records,
@@ -90,7 +93,7 @@ class Head:
                 self.names = visible(archive.namelist())
         except (zipfile.BadZipFile, OSError):
             return False  # if it is damaged, opening it gives the reason
-        if any(name.startswith("xl/") for name in self.names):
+        if starting_with(self.names, "xl/"):
             raise unreadable(self.path, "this is a spreadsheet", "Save it as CSV")
         if len(self.names) > 1:
             self.kind = "zip"
@@ -165,7 +168,7 @@ class Head:
     def table(self, *, strict: bool = True) -> Table:
         """Returns the table; flat records of JSON are one too. See `read_table`."""
         if self.has_records:
-            return table_of_records(self.path, [record for _, record in self.records()])
+            return table_of_records(self.path, list(map(operator.itemgetter(1), self.records())))
         return read_table(self.path, self.options, strict=strict)
 
     def records(self) -> Records:
@@ -266,17 +269,16 @@ def unwrapped(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     if value.keys() in ({"columns", "index", "data"}, {"columns", "data"}):
-        return [dict(zip(value["columns"], row, strict=False)) for row in value["data"]]
+        return as_records(value["columns"], value["data"])
     lists = [key for key, entries in value.items() if isinstance(entries, list) and entries]
     if len(lists) == 1 and lists[0] in WRAPPERS and isinstance(value[lists[0]][0], dict):
         return value[lists[0]]
     columns = list(value.values())
     if num_roles(value) < 2 or {*map(type, columns)} != {dict}:
         return value
-    if any(column.keys() != columns[0].keys() for column in columns):
+    if set(map(frozenset, columns)) != {frozenset(columns[0])}:
         return value
-    rows = zip(*map(dict.values, columns), strict=True)
-    return [dict(zip(value, row, strict=True)) for row in rows]
+    return as_records(value, zip(*map(dict.values, columns), strict=True))
 
 
 def unknown_keys(head: Head) -> str:

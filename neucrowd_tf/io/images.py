@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,14 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from neucrowd_tf.declare.picking import by_name
 from neucrowd_tf.declare.types import Array, Floats32
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.checks import broken, install, unreadable
 from neucrowd_tf.io.files.reading import check_regular, of_kinds
-from neucrowd_tf.names import as_name_array
+from neucrowd_tf.names import as_name_array, without
 
 DEEP = 65535.0  # the white of 16 bits
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
+STEM = operator.attrgetter("stem")
 
 
 def read_images(folder: Path, size: int | None = None) -> tuple[Array, Floats32]:
@@ -46,7 +49,7 @@ def read_images(folder: Path, size: int | None = None) -> tuple[Array, Floats32]
             problem = f"the image has {height}x{width} pixels, {first}"
             raise unreadable(path, problem, "Scale all images with --image_size")
         rows[row] = pixels
-    return as_name_array([path.stem for path in files]), rows
+    return as_name_array(list(map(STEM, files))), rows
 
 
 def image_files(folder: Path) -> list[Path]:
@@ -56,7 +59,7 @@ def image_files(folder: Path) -> list[Path]:
     files = of_kinds(folder, IMAGES)
     if not files:
         raise broken(folder, f"it has no images ({', '.join(IMAGES)})")
-    (name, times), *_ = Counter(path.stem for path in files).most_common(1)
+    (name, times), *_ = Counter(map(STEM, files)).most_common(1)
     if times > 1:
         raise broken(folder, f"two images are named {name!r}")
     return files
@@ -119,12 +122,12 @@ def image_folder(folder: str | Path, names: Sequence[Any], size: int) -> Any:
     import tensorflow as tf
 
     paths_in = image_files(Path(folder))
-    files = {path.stem: path for path in paths_in} | {path.name: path for path in paths_in}
-    missing = [name for name in names if str(name) not in files]
-    if missing:
-        raise DataError(f"{folder}: there is no image named {str(missing[0])!r}")
+    files = dict(zip(map(STEM, paths_in), paths_in, strict=True)) | by_name(paths_in)
+    texts = list(map(str, names))
+    for missing in without(texts, files):
+        raise DataError(f"{folder}: there is no image named {missing!r}")
     order = np.random.default_rng(0).permutation(len(names))  # classes may follow each other
-    paths = [str(files[str(names[index])]) for index in order]
+    paths = [str(files[texts[index]]) for index in order]
 
     def read(path: Any, index: Any) -> tuple[Any, Any]:
         pixels = tf.numpy_function(lambda x: read_image(Path(x.decode()), size), [path], tf.float32)

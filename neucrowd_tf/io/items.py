@@ -11,10 +11,10 @@ import numpy as np
 
 from neucrowd_tf.declare.types import Fields, Indices, Texts
 from neucrowd_tf.io.checks import broken, error
-from neucrowd_tf.io.column_names import SHOWN, called_id, flagged_columns, second_tier
+from neucrowd_tf.io.column_names import SHOWN, called, flagged_columns, second_tier
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table, head_of, read_table
-from neucrowd_tf.names import listed, positions, roles_of
+from neucrowd_tf.names import listed, places_of, positions, roles_of
 
 
 def options_beside(path: Path, options: TableOptions) -> TableOptions:
@@ -52,7 +52,7 @@ def item_columns(table: Table, options: TableOptions) -> list[str]:
     if options.task_column:
         return flagged_columns(table, options, "task")
     columns = table.columns
-    likely = roles_of(columns)["task"] or called_id(columns) or second_tier(columns, "task")
+    likely = roles_of(columns)["task"] or called(columns, "id") or second_tier(columns, "task")
     return [only_column(table, likely, "task", "item")]
 
 
@@ -135,7 +135,7 @@ def match_items(names: Texts, items: Texts) -> Indices:
     Names match with and without a file's ending if that is unique: `a.jpg` and `a`.
     """
     place_of = positions(items)
-    places = np.array([place_of.get(name, -1) for name in names], dtype=np.int64)
+    places = places_of(names, place_of)
     if (places >= 0).all():
         return places
     counts = Counter(map(_stem, items))

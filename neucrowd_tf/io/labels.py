@@ -23,6 +23,8 @@ from neucrowd_tf.io.fields import (
     Field,
     columns_of_fields,
     fields_of,
+    lists_of,
+    path_of,
     proposals_of,
     with_keys_as_annotators,
 )
@@ -36,7 +38,7 @@ from neucrowd_tf.io.lines import class_line, lines_of
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table
 from neucrowd_tf.io.values import check_ids, classes_of
-from neucrowd_tf.names import positions, typed_names
+from neucrowd_tf.names import encode, positions, typed_names
 
 __all__ = ["Reading", "class_line", "read_annotations", "read_columns", "report_on_stderr"]
 
@@ -126,8 +128,8 @@ def read_annotator_columns(path: Path, options: TableOptions, columns: Texts) ->
     labels = named_columns(path, table.columns, columns, "annotator_columns")
     table = table.only([*items, *labels])
     rows = zip(*map(table.__getitem__, table.columns), strict=True)
-    first = {row: at for at, row in reversed(list(enumerate(rows)))}
-    table = table.rows(sorted(first.values()))
+    _, first = np.unique(encode(rows)[1], return_index=True)
+    table = table.rows(first.tolist())
     return _reading(CodedLabels(of_annotators(table, items, labels), options, path), None, "error")
 
 
@@ -144,7 +146,7 @@ def read_columns(path: Path, options: TableOptions) -> LabelColumns:
         return of_matrix(read_npy(path, MOST_CELLS), path)
     if options.votes_columns and peerannot.matches(head):
         return columns_of(peerannot.counts_of(head), options)
-    by_path = any("." in name for name in (*options.task_column, *options.worker_column))
+    by_path = "." in "".join((*options.task_column, *options.worker_column))
     if options.header == "first" and not options.votes_columns:
         importer = find(head)
         if importer is not None and not (by_path and head.has_records):
@@ -186,7 +188,7 @@ def _by_path(head: Head, options: TableOptions) -> LabelColumns:
             return completed(table, flags, proposal)
         return proposal
 
-    paths = [field.path for field in fields]
+    paths = list(map(path_of, fields))
     if head.keys:
         paths = _paths_of_keyed(head.value, fields)
     otherwise = [f"Convert it to {PLAIN}."]
@@ -207,12 +209,12 @@ def _paths_of_keyed(value: Fields, fields: Sequence[Field]) -> list[str]:
     It has a list of objects for each item, which `*` stands for, or lists beside each other.
     """
     within = fields_of([("", {ANY: of_item}) for of_item in value.values()])
-    if all(field.lists for field in within):
-        return [ANY, *(field.path for field in within)]
-    columns = [of_key for of_key in value.values() if isinstance(of_key, list)]
-    are_columns = len(columns) == len(value) < min(map(len, columns), default=0)
-    if are_columns or any(field.lists for field in fields):
-        return [field.path for field in fields]
+    if all(map(lists_of, within)):
+        return [ANY, *map(path_of, within)]
+    are_lists = set(map(type, value.values())) == {list}
+    are_columns = are_lists and len(value) < min(map(len, value.values()))
+    if are_columns or any(map(lists_of, fields)):
+        return list(map(path_of, fields))
     return []
 
 

@@ -14,12 +14,13 @@ from pathlib import Path
 
 import numpy as np
 
+from neucrowd_tf.declare.picking import attributes_of, starting_with
 from neucrowd_tf.declare.types import Array, Indices, Texts
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.asking import Asked, Proposal, as_list
 from neucrowd_tf.io.checks import Rejection, broken, error
 from neucrowd_tf.io.coding import CodedLabels
-from neucrowd_tf.io.column_names import few, is_part, is_text, is_total, without
+from neucrowd_tf.io.column_names import few, is_part, is_text, is_total
 from neucrowd_tf.io.column_values import are_many, further_annotators, is_fact, split_items
 from neucrowd_tf.io.columns import Column, LabelColumns
 from neucrowd_tf.io.roles import Roles, ask_about_questions, ask_about_repeats, decide
@@ -27,6 +28,7 @@ from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table, check_header_again
 from neucrowd_tf.io.times import time_column
 from neucrowd_tf.io.values import numbers_of
+from neucrowd_tf.names import without
 
 ONES = ("1", "1.0", "true", "yes", "x")  # cells of a one-hot column that name the class
 LONG_TEXT = 20  # characters of a column of texts with another name, on average
@@ -99,7 +101,7 @@ def completed(
     to is a question about the label, or a flag that says how values are written.
     """
     flags = TableOptions.of(**proposal)
-    tried = dataclasses.replace(options, **{name: getattr(flags, name) for name in proposal})
+    tried = dataclasses.replace(options, **attributes_of(flags, proposal))
     start = table.start(MOST_TRIED)
     try:
         if flags.header == "none":
@@ -258,7 +260,7 @@ def _is_of_sums(table: Table, row: int) -> bool:
     names, codes = table.codes(item)
     if not others or len(names) < len(codes) or not is_total(names[codes[row]]):
         return False
-    *above, cells = zip(*(table[column][: row + 1] for column in others), strict=True)
+    *above, cells = zip(*map(table.start(row + 1).__getitem__, others), strict=True)
     numbers = list(filter(None, cells))
     return numbers_of(numbers) is not None and not set().union(*above).issuperset(numbers)
 
@@ -269,7 +271,7 @@ def _further_headers(table: Table) -> int:
     A second header has cells that no other row has, in columns whose values repeat, and is empty
     (or a text) where every other row has an id (or a number).
     """
-    if any(text.startswith('{"ImportId"') for text in table.codes(table.columns[0])[0][:3]):
+    if starting_with(table.codes(table.columns[0])[0][:3], '{"ImportId"'):
         return 2
     if not table.header or len(table) < 3:
         return 0
@@ -330,7 +332,7 @@ def _interleaved(table: Table, columns: Texts) -> list[str]:
 def _class_of(column: str, columns: Texts) -> str:
     """Returns the class that a column of counts or of 0 and 1 is about, without a common start."""
     start = os.path.commonprefix([*columns])  # noqa: RUF071
-    cut = max(start.rfind(sign) for sign in "._ :") + 1
+    cut = max(map(start.rfind, "._ :")) + 1
     if len(columns) > 1:
         return column[cut:]
     return column

@@ -11,6 +11,7 @@ import numpy as np
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.types import Array
+from neucrowd_tf.io.checks import amounts
 from neucrowd_tf.io.coding import CodedLabels
 from neucrowd_tf.io.column_names import SHOWN, few, is_model, repeated_codings
 from neucrowd_tf.io.roles import RUNNING, WORDS, as_list
@@ -74,8 +75,7 @@ def _sentences(coded: CodedLabels, crowd: Annotations, counts: Array) -> Iterato
     if again := repeated_codings(annotators):
         yield f"Annotators who may be further codings by others: {few(again)}."
     if columns.left_out:
-        counts_of = (f"{count:,} {reason}" for reason, count in columns.left_out.items())
-        yield f"Left out: {', '.join(counts_of)}."
+        yield f"Left out: {', '.join(amounts(columns.left_out))}."
     yield from coded.notes
     if columns.counts is None:
         if len(annotators) == 1:

@@ -6,6 +6,7 @@ values, and ends with a command to paste.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from collections import defaultdict
@@ -14,6 +15,7 @@ from typing import Literal, NamedTuple, NoReturn
 
 import numpy as np
 
+from neucrowd_tf.declare.picking import among, mapped
 from neucrowd_tf.declare.types import Indices, Texts
 from neucrowd_tf.io.annotator_columns import (
     exclude_each_other,
@@ -28,7 +30,7 @@ from neucrowd_tf.io.column_names import (
     MISSING,
     answer_of,
     are_answers,
-    called_id,
+    called,
     crossed,
     flagged_columns,
     is_asked,
@@ -48,7 +50,6 @@ from neucrowd_tf.io.column_names import (
     repeated_codings,
     second_tier,
     unlike_names,
-    without,
 )
 from neucrowd_tf.io.column_values import (
     MOST_ANSWERS,
@@ -67,7 +68,7 @@ from neucrowd_tf.io.column_values import (
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table, numbers_from_1
 from neucrowd_tf.io.values import numbers_of
-from neucrowd_tf.names import ROLES, folded, plain_integers, roles_of
+from neucrowd_tf.names import ROLES, folded, plain_integers, roles_of, without
 
 __all__ = ["RUNNING", "WORDS", "Roles", "as_list", "command_line", "decide"]
 
@@ -185,10 +186,11 @@ class _Decision:
         self.options = options
         self.size = len(table)
         self.flags = {role: flagged_columns(table, options, role) for role in ROLES}
-        self.taken = {role: list(columns) for role, columns in self.flags.items()}
+        self.taken = mapped(list, self.flags)
         self.aliases = roles_of(table.columns)
         self.unique = []
         self.usable = []
+        self.votes: list[str] = []
         for column in table.columns:
             size = table.size(column)
             if size == self.size:
@@ -196,7 +198,8 @@ class _Decision:
             about = is_status(column) or is_gold(column) or is_summary(column)
             if not about and (size or not self.size):
                 self.usable.append(column)
-        self.votes = [column for column in table.columns if column.lower().startswith(VOTES)]
+            if column.lower().startswith(VOTES):
+                self.votes.append(column)
         if len(self.votes) == 1:
             self.votes = []
 
@@ -257,11 +260,11 @@ class _Decision:
         """Asks if columns of whole numbers are counts of votes: if two are named yes and no."""
         taken = self.taken
         free = self.free
-        ids = [column for column in filter(is_id, free) if answer_of(column) != "no"]
         items = taken["task"] or self.aliases["task"]
         numbers = []
-        for column in without(free, {*items, *ids}):
-            if plain_integers(self.table.distinct(column)):
+        for column in without(free, items):
+            is_number = is_id(column) and answer_of(column) != "no"
+            if not is_number and plain_integers(self.table.distinct(column)):
                 numbers.append(column)
         others = taken["worker"] or taken["label"] or roles_of(free)["worker"]
         if not others and are_answers(numbers):
@@ -274,7 +277,7 @@ class _Decision:
             if self.taken[role]:
                 continue
             free = self.free
-            named = list(filter(self.aliases[role].__contains__, free))
+            named = among(free, self.aliases[role])
             if role == "label" and (len(named) > 1 or not self.taken["worker"]):
                 rest = without(free, named)
                 if len(named) > 1 or groups_of(self.table, self.options, rest):
@@ -309,7 +312,7 @@ class _Decision:
 
     def _is_judged(self, column: str) -> bool:
         """Whether a column is a text that others judge: of most items, and one for each item."""
-        items = self.taken["task"] or called_id(self.free)
+        items = self.taken["task"] or called(self.free, "id")
         size = self.size
         if items:
             size = len(self.table.coded(items)[0])
@@ -348,12 +351,12 @@ class _Decision:
         taken = self.taken
         reason = ""
         if not taken["task"]:
-            ids = called_id(self.free)
+            ids = called(self.free, "id")
             if ids and ids[0] not in self.unique:
                 taken["task"] = ids
         label = taken["label"]
         if taken["task"] and self.free and not self.flags["label"]:
-            columns = [c for c in self.free if not is_id(c) or c not in self.unique]
+            columns = without(self.free, {*filter(is_id, self.unique)})
             if not label:
                 self._check_filled()
             answers, questions = answers_of(table, taken["task"], taken["worker"], columns + label)
@@ -374,7 +377,7 @@ class _Decision:
     def _check_filled(self) -> None:
         """Raises DataError if the column of labels by its name, or every further one, is empty."""
         empty = list(itertools.filterfalse(self.table.size, self.table.columns))
-        blank = list(filter(self.aliases["label"].__contains__, empty)) or empty * (not self.free)
+        blank = among(empty, self.aliases["label"]) or empty * (not self.free)
         if blank:
             problem = f"; fill in the column {blank[0]!r}, it is empty, or name another one with"
             raise error("no_labels", self.table.path, problem=f"{problem} --label_column")
@@ -423,8 +426,8 @@ class _Decision:
         if len(annotators) != len(scores):
             return None
         others = without(self.table.columns, {*annotators, *scores})
-        ids = _only(roles_of(others)["task"] or called_id(others))
-        item = self.taken["task"] or list(filter(self.unique.__contains__, ids))
+        ids = _only(roles_of(others)["task"] or called(others, "id"))
+        item = self.taken["task"] or among(ids, self.unique)
         return Roles("pairs", tuple(item), tuple(annotators), tuple(scores))
 
     def _wide(self, item: Texts, *, named: bool = False) -> Roles | None:
@@ -476,11 +479,8 @@ class _Decision:
 
     def _times(self) -> list[str]:
         """Returns the columns of times that a form has, if each row has another."""
-        names = [c for c in self.unique if folded(c) in FORM_TIMES]
-        first = self.table.columns[0]
-        if first in self.unique and folded(first) == "timestamp":
-            names.append(first)
-        return names
+        first = among(self.table.columns[:1], self.unique)
+        return called(self.unique, *FORM_TIMES) + called(first, "timestamp")
 
     def _respondents(self) -> Roles | None:
         """Returns the roles of a row per annotator, if a flag names a column of such."""
@@ -524,7 +524,7 @@ class _Decision:
             else:
                 ways = {
                     f"If {shown[1]} are questions": [first + lasts[0] for first in firsts],
-                    f"If {shown[0]} are questions": [firsts[0] + last for last in lasts],
+                    f"If {shown[0]} are questions": list(map(firsts[0].__add__, lasts)),
                 }
             ways["If each column is an annotator"] = columns
             problem = f"columns' names join two lists ({'; '.join(shown)}), so one may be of"
@@ -532,7 +532,7 @@ class _Decision:
                 "which_label",
                 f"Columns: {self._counts(columns)}",
                 (),
-                {way: self._labels(labels, item) for way, labels in ways.items()},
+                mapped(functools.partial(self._labels, item=item), ways),
                 open_roles=["label"],
                 problem=f"{problem} questions",
             )
@@ -565,10 +565,10 @@ class _Decision:
         others = without(self.free, [label])
         item = self.taken["task"]
         if not item:
-            unique = list(filter(others.__contains__, self.unique))
+            unique = among(self.unique, others)
             named = roles_of(unique)["task"]
             ids = list(itertools.filterfalse(is_text, named)) or list(filter(is_id, unique))
-            item = _only(ids or [c for c in unique if c in named or is_second(c, "task")])
+            item = _only(ids or among(unique, named + second_tier(unique, "task")))
         sure = asked or (self.flags["task"] and self.flags["label"])
         are_texts = not any(map(self._repeats, without(others, item)))
         if item and (sure or are_texts) and self.table.is_unique(item):
@@ -669,8 +669,8 @@ class _Decision:
         if len(names) not in (3, 4) or any(self.taken.values()):
             return [{"header": "none"}], ()
         sizes = map(self.table.size, self.table.columns)
-        label, *_, worker, item = (name for _, name in sorted(zip(sizes, names, strict=True)))
-        roles = _columns({"task": [item], "worker": [worker], "label": [label]})
+        label, *_, worker, item = sorted(zip(sizes, names, strict=True))
+        roles = _columns({"task": item[1:], "worker": worker[1:], "label": label[1:]})
         return [{"header": "none", **roles}], (
             "Check which column is the item: the command names the one with most values.",
             f"If each column is an annotator: --label_column={','.join(names)}",
@@ -695,7 +695,7 @@ class _Decision:
 
     def _ask(self) -> NoReturn:
         """Asks for all missing roles."""
-        missing = [role for role in ROLES if not self.taken[role]]
+        missing = list(itertools.filterfalse(self.taken.get, ROLES))
         if "label" in missing:
             self._check_filled()
         if "worker" in missing:
@@ -714,7 +714,7 @@ class _Decision:
         others: dict[str, Proposal] = {}
         if "worker" in missing and (judge := self._of_one_judge()) is not None:
             rest = without(self.free, {*judge.task, *judge.label})
-            annotators = _only([c for c in filter(self._repeats, rest) if self.table.size(c)])
+            annotators = _only(list(filter(self.table.size, filter(self._repeats, rest))))
             if annotators:
                 whole = {"task": judge.task, "worker": annotators, "label": judge.label}
                 others = {f"If {annotators[0]} names annotators": _columns(whole)}
@@ -722,8 +722,9 @@ class _Decision:
         if len(likely.get("label", ())) > 1:
             others |= self._last_rows(likely)
         elif len(likely) < len(missing):
-            people = self._people()
-            known = {role: c for role, c in likely.items() if role != "worker" or c == people[:1]}
+            known = dict(likely)
+            if known.get("worker") != self._people()[:1]:
+                known.pop("worker", None)
         self._error(
             "missing_role",
             self._listed(*missing),
@@ -774,7 +775,8 @@ class _Decision:
         A column that is constant within each value of another such column is a fact about
         annotators, not their name.
         """
-        names = [c for c in self._several(self.free) if is_person(c) or is_second(c, "worker")]
+        columns = self._several(self.free)
+        names = among(columns, {*filter(is_person, columns), *second_tier(columns, "worker")})
         people = []
         for column in sorted(names, key=is_person, reverse=True):
             size = self.table.size(column)
@@ -790,7 +792,7 @@ class _Decision:
         tasks: list[Texts] = [()]
         if "task" in missing:
             items = self._several(without(self.free, {*people, *labels}))
-            tasks = [[item] for item in sorted(items, key=_may_be_item, reverse=True)]
+            tasks = list(zip(sorted(items, key=_may_be_item, reverse=True), strict=True))
         choices: list[Texts] = [()]
         if "label" in missing and labels:
             choices.append(labels[:1])
@@ -815,19 +817,20 @@ class _Decision:
         """Returns a column for each missing role for which one is left."""
         alike = groups_of(self.table, self.options, self.free)
         likely = list(filter(_may_be_item, self.free))
-        items = [c for c in likely if c in self.unique and not is_second(c, "worker")]
+        second = second_tier(self.unique, "worker")
+        items = without(among(likely, self.unique), second)
         items = list(filter(is_id, items)) or items
         times = self._times()
-        people = [c for c in self.unique if is_second(c, "worker") or c in self.taken["worker"]]
+        people = among(self.unique, second + self.taken["worker"])
         if "task" in missing and alike and (people or times) and (times or not items):
-            return {"worker": (people or called_id(items) or times)[:1]}
+            return {"worker": (people or called(items, "id") or times)[:1]}
         item = self.taken["task"] or _only(likely)
         repeated = item and not self.table.is_unique(item) and self._people()
         if repeated or not alike or not {"worker", "label"} <= set(missing):
             return self._left_over(missing)
         if not items:
             grouped = set(itertools.chain.from_iterable(alike))
-            items = [c for c in without(self.unique, grouped) if c in self.free]
+            items = among(without(self.unique, grouped), self.free)
         one = _only(items or _only(likely))
         if len(alike) > 1:
             self._which_group(alike, one)
@@ -897,9 +900,8 @@ class _Decision:
         """Returns the columns with their numbers of distinct values; likely ones come first."""
 
         def rank(column: str) -> tuple[bool, bool, int]:
-            likely = any(is_second(column, role) for role in roles)
             size = self.table.size(column)
-            return not likely, size < 2, size
+            return not is_second(column, *roles), size < 2, size
 
         columns = itertools.filterfalse(is_status, self.table.columns)
         text = DISTINCT + self._counts(sorted(columns, key=rank))

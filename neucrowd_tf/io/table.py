@@ -9,9 +9,10 @@ import csv
 import dataclasses
 import itertools
 import json
+import operator
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -74,8 +75,11 @@ class Table:
             return len(cells[1] if isinstance(cells, tuple) else cells)
         return 0
 
+    def _cells(self, column: str) -> Column:
+        return self.cells[self.columns.index(column)]
+
     def __getitem__(self, column: str) -> list[str]:
-        cells = self.cells[self.columns.index(column)]
+        cells = self._cells(column)
         if isinstance(cells, tuple):
             return list(np.array(cells[0], dtype=object)[cells[1]])
         return cells
@@ -90,7 +94,7 @@ class Table:
     def only(self, columns: Texts) -> Table:
         """Returns the table with these columns, each once."""
         names = tuple(dict.fromkeys(columns))
-        cells = [self.cells[self.columns.index(name)] for name in names]
+        cells = list(map(self._cells, names))
         return dataclasses.replace(self, columns=names, cells=cells)
 
     def rows(self, rows: Sequence[int]) -> Table:
@@ -100,10 +104,10 @@ class Table:
             if isinstance(column, tuple):
                 cells.append((column[0], column[1][rows]))
             else:
-                cells.append([column[row] for row in rows])
+                cells.append(list(map(column.__getitem__, rows)))
         lines = self.lines
         if lines is not None:
-            lines = [lines[row] for row in rows]
+            lines = list(map(lines.__getitem__, rows))
         return dataclasses.replace(self, cells=cells, lines=lines)
 
     def start(self, rows: int) -> Table:
@@ -126,7 +130,7 @@ class Table:
     def codes(self, column: str) -> tuple[list[str], Any]:
         """Returns the different texts of a column in order, and the code of each row."""
         if column not in self._codes:
-            cells = self.cells[self.columns.index(column)]
+            cells = self._cells(column)
             if isinstance(cells, tuple):
                 self._codes[column] = cells
             else:
@@ -232,7 +236,7 @@ class _Parts:
         block: list[list[str]] = []
         line = 0
         try:
-            first = next((row for row in self.reader if any(map(str.strip, row))), None)
+            first = next(filter(_has_text, self.reader), None)
             if first is None:
                 raise error("no_labels", self.path, problem="; the file is empty")
             self._begin(first)
@@ -271,11 +275,11 @@ class _Parts:
             lines = list(itertools.accumulate(map(_height, block), initial=before + 1))
             self._check_quotes(block, lines)
         width = len(self.columns)
-        if set(map(len, block)) - {width} or not all(row[0] for row in block):
+        if set(map(len, block)) - {width} or not all(map(operator.itemgetter(0), block)):
             filled = []
             of_filled = []
             for row, line in zip(block, lines, strict=False):  # lines may have one more
-                if any(map(str.strip, row)):
+                if _has_text(row):
                     self._check_length(len(row), line)
                     if len(row) <= width:
                         filled.append(row + [""] * (width - len(row)))
@@ -348,7 +352,12 @@ def _check_comments(path: Path, lines: Texts, options: TableOptions) -> None:
 
 def _height(row: list[str]) -> int:
     """Returns how many lines of the file a row takes."""
-    return 1 + sum(cell.count("\n") + cell.count("\r") - cell.count("\r\n") for cell in row)
+    text = ",".join(row)
+    return 1 + text.count("\n") + text.count("\r") - text.count("\r\n")
+
+
+def _has_text(row: list[str]) -> bool:
+    return any(map(str.strip, row))
 
 
 def check_header_again(table: Table) -> None:
@@ -623,6 +632,11 @@ def cell_text(value: Any) -> str:
     if isinstance(value, (bool, dict, list)):
         return json.dumps(value, ensure_ascii=False, default=str)
     return str(value)
+
+
+def as_records(names: Iterable[str], rows: Iterable[Iterable[Any]]) -> list[Fields]:
+    """Returns rows of values as records with names."""
+    return [dict(zip(names, row, strict=False)) for row in rows]
 
 
 def table_of_records(path: Path, records: Sequence[Fields]) -> Table:

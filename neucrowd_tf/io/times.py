@@ -11,9 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from neucrowd_tf.declare.types import Floats, Texts
-from neucrowd_tf.io.column_names import MISSING, time_columns, without
+from neucrowd_tf.io.column_names import MISSING, time_columns
 from neucrowd_tf.io.column_values import is_constant, is_fact
 from neucrowd_tf.io.table import Table
+from neucrowd_tf.names import without
 
 FIRST = 1e8  # seconds from 1970 to 1973: smaller numbers are durations or count rows
 UNITS = (1e17, 1e14, 1e11)  # least numbers of nanoseconds, microseconds and milliseconds
@@ -90,8 +91,11 @@ def read_times(texts: Texts) -> tuple[Floats | None, str]:
             return np.array(values, dtype=np.float64), ""
     zoned = [_ZONE.sub(lambda zone: f"{ZONES[zone[1]] * 100:+05d}", text) for text in bare]
     start = _filled(zoned)[:START]
-    forms = [form for form in FORMS if any(_fits(text, form) for text in start)]
-    readings = np.array([_in_form(zoned, form) for form in forms]).reshape(-1, len(bare))
+    in_forms = []
+    for form in FORMS:
+        if any(_fits(text, form) for text in start):
+            in_forms.append(_in_form(zoned, form))
+    readings = np.array(in_forms).reshape(-1, len(bare))
     counts = np.isfinite(readings).sum(axis=1)
     if counts.max(initial=0) < least:
         return None, f"{filled[0]!r} is not read as a time; write 2026-01-31 09:00"
@@ -129,7 +133,7 @@ def _seconds(text: str) -> float | None:
     except ValueError:
         value = 0.0
     if FIRST <= value < math.inf:
-        factor = sum(value >= unit for unit in UNITS)
+        factor = sum(map(value.__ge__, UNITS))
         return value / 1000.0**factor
     try:
         time = datetime.datetime.fromisoformat(text.removesuffix(" UTC"))

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from neucrowd_tf.declare.flag_parsing import parse_value
+from neucrowd_tf.declare.picking import among
 from neucrowd_tf.declare.types import Array, Texts
 from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_values import MOST_ANSWERS, check_free_text
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.names import natural_key, normalised, plain_integers
+from neucrowd_tf.names import natural_key, normalised, plain_integers, without
 
 ALL = ("all",)  # of --classes: any number of classes
 FEW = 10  # different numbers without a line
@@ -68,7 +69,7 @@ def check_characters(path: Path, kind: str, names: Texts, place: Place) -> None:
 def check_ids(path: Path, kind: str, names: Texts, place: Place) -> None:
     """Raises DataError for an id that a spreadsheet rounded; see `check_names`."""
     check_characters(path, kind, names, place)
-    if names and all(_NAMES.fullmatch(name) for name in names):
+    if names and all(map(_NAMES.fullmatch, names)):
         raise broken(path, f"{kind} {names[0]!r} is a list, not a name", place(0))
     for at, name in enumerate(names):
         if "+" in name and _CUT.fullmatch(name) is not None:
@@ -108,7 +109,8 @@ def check_ranking(path: Path, layout: str, cells: Sequence[Texts]) -> None:
     """Raises DataError if every cell of several labels is an order of all classes."""
     orders = set(map(tuple, cells))
     names = sorted(set().union(*orders))
-    if len(orders) < 2 or len(names) < 2 or any(sorted(order) != names for order in orders):
+    are_all = set(map(tuple, map(sorted, orders))) == {tuple(names)}
+    if len(orders) < 2 or len(names) < 2 or not are_all:
         return
     reason = f"every answer is an order of all of {', '.join(names)} (a ranking)"
     advice = "Use the first choices alone: --first for a tool's export, else a column of their own"
@@ -123,12 +125,12 @@ def nothing_said(names: Sequence[Any], counts: Array, missing: Texts) -> list[st
         counts: how many labels have each name.
         missing: those that are missing.
     """
-    absent = [name for name in NOTHING if name in names and name not in missing]
+    absent = without(among(NOTHING, names), missing)
     if "+" in names:
         absent = [name for name in absent if "-" not in name]
     if not absent:
         return []
-    count = sum(int(counts[names.index(name)]) for name in absent)
+    count = int(counts[list(map(names.index, absent))].sum())
     command = f"--missing={shlex.quote(','.join([*missing, *absent]))}"
     return [
         f"{count:,} labels are {', '.join(absent)}, read as a class ({command} leaves them out)."
@@ -179,7 +181,7 @@ def split_cell(path: Path, name: str | tuple[str, ...], sign: str, place: str) -
 def numbers_of(names: Iterable[Any]) -> list[float] | None:
     """Returns the names as numbers, or None if one, as text, is not a finite number."""
     try:
-        values = [float(str(name)) for name in names]
+        values = list(map(float, map(str, names)))
     except ValueError:
         return None
     if np.isfinite(values).all():
@@ -199,9 +201,12 @@ def without_point(names: Texts) -> list[str]:
 
 def decimal_points(names: Sequence[Any]) -> list[Any]:
     """Returns the names with decimal points, if all of them are numbers with a decimal comma."""
-    if not all(isinstance(name, str) and _COMMA.fullmatch(name.strip()) for name in names):
-        return list(names)
-    return [name.strip().replace(",", ".") for name in names]
+    points = []
+    for name in names:
+        if not isinstance(name, str) or not _COMMA.fullmatch(name.strip()):
+            return list(names)
+        points.append(name.strip().replace(",", "."))
+    return points
 
 
 def check_classes(
@@ -275,7 +280,7 @@ def class_order(names: Texts) -> list[str]:
         return sorted(names, key=int)
     if numbers_of(names) is not None:
         return sorted(names, key=float)
-    if all(re.fullmatch(r"-?[\d.]+ to -?[\d.]+", name) for name in names):
+    if all(map(re.compile(r"-?[\d.]+ to -?[\d.]+").fullmatch, names)):
         return sorted(names, key=lambda name: float(name.split(" to ")[0]))
     return sorted(names, key=lambda name: (natural_key(name), name))
 

@@ -42,7 +42,7 @@ from neucrowd_tf.declare.types import (
     Network,
 )
 from neucrowd_tf.errors import DataError, UnsupportedDataError, UsageError, one_at_a_time, warn
-from neucrowd_tf.names import as_name_array
+from neucrowd_tf.names import as_name_array, without
 from neucrowd_tf.saving.persistent import Persistent
 from neucrowd_tf.saving.transaction import transaction
 from neucrowd_tf.training.features import (
@@ -419,7 +419,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         crowd = crowd.observed()
         classes = self.classes_.tolist()
         names = crowd.class_names.tolist()
-        others = [name for name in names if name not in classes]
+        others = without(names, classes)
         if names != [*range(len(classes))] or not others:  # not codes
             crowd = crowd.align(class_names=as_name_array([*classes, *others]))
         return crowd.vote_counts().argmax(axis=1), crowd.annotated.astype(float)

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from neucrowd_tf.declare.declarations import (
     Constraint,
     check_arguments,
-    declared,
+    declared_by_name,
     estimator,
     many,
     none,
@@ -188,7 +188,7 @@ def configuration(argument_name: str, value: Any, kinds: Kinds) -> Any:
         raise UsageError(
             f"{argument_name}: expected the name {' or '.join(map(repr, kinds))}, received {name!r}"
         )
-    names = [field.name for field in declared(kinds[name])]
+    names = list(declared_by_name(kinds[name]))
     for option in options:
         if option not in names:
             raise UsageError(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.declare.declarations import estimator, many, number, one_of
+from neucrowd_tf.declare.picking import entries_of, mapped
 from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.declare.settings import settings_in
 from neucrowd_tf.declare.types import Fields, Network
@@ -75,7 +77,7 @@ class ControlledCrowdInG(CrowdInG):
         if not self.generator_weights_:
             return {}
         names = ("held_out_auc", "cell_auc", "repeated_negatives", "discriminator_training_auc")
-        figures = {name: self.history_[name][-1] for name in names if name in self.history_}
+        figures = mapped(operator.itemgetter(-1), entries_of(self.history_, names))
         figures |= super().evaluation(dataset)
         return figures
 

@@ -23,6 +23,7 @@ from neucrowd_tf.aggregation.engine.source import Source, find_source
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import LatentModel, Shard, Sums, total
 from neucrowd_tf.annotations.statistics import top_classes
+from neucrowd_tf.declare.picking import attributes_of
 from neucrowd_tf.declare.types import Fields, Floats, Indices, Integers
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.files.arrays import load_arrays, save_arrays
@@ -157,7 +158,7 @@ def _settings(request: Request, source: Source, engine: Engine) -> Fields:
     if not folder.is_dir():
         folder = folder.parent
     names = (file.relative_to(folder).as_posix() for file in source.files)
-    stated = {name: getattr(request, name) for name in ("method", "max_iter", "tol")}
+    stated = attributes_of(request, ("method", "max_iter", "tol"))
     files = dict(zip(names, engine.map(digest, source.files), strict=True))
     return dict(jsonable({**stated, **source.options.changed(), **files}))
 
@@ -346,7 +347,7 @@ def _write(
     folder = output / "labels"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    numbers = [number for number, size in enumerate(shards.sizes) if size]
+    numbers = np.flatnonzero(shards.sizes).tolist()
     calibration = None
     if request.calibration is not None:
         count = functools.partial(size_sums, shards, request.calibration)

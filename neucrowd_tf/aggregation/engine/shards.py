@@ -119,13 +119,18 @@ def make_shards(source: Source, settings: Fields, folder: Path, engine: Engine) 
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "runs").mkdir(parents=True)
     stored = source.stored(folder / "runs")
-    vocabularies = list(engine.map(vocabulary, stored.parts))
-    annotators = _ordered(united([workers for workers, _, _ in vocabularies]))
-    labels = sum((counts for _, counts, _ in vocabularies), Counter())
-    missing = sum(lost for _, _, lost in vocabularies)
+    workers = []
+    labels = Counter[str]()
+    missing = 0
+    for workers_of_part, counts, lost in engine.map(vocabulary, stored.parts):
+        workers.append(workers_of_part)
+        labels += counts
+        missing += lost
+    annotators = _ordered(united(workers))
     first_file = source.files[0].absolute()
     names = list(map(str, annotators.to_pylist()))
-    for _, of_workers, of_labels in (part.columns for part in source.parts[:1]):
+    for piece in source.parts[:1]:
+        _, of_workers, of_labels = piece.columns
         if set(of_workers) & set(names) and set(of_labels) & labels.keys():
             raise error("header_again", first_file)
     classes, lines = check_vocabulary(first_file, names, labels, missing, stored.options)
@@ -230,7 +235,7 @@ def gather(
     width = num_annotators * num_classes
     items, columns = np.divmod(ordered, width)
     offsets = np.cumsum(np.bincount(items + 1, minlength=len(names) + 1))
-    *paths, last = (folder / name for name in _files(number))
+    *paths, last = map(folder.joinpath, _files(number))
     for path, array in zip(paths, (offsets, columns), strict=True):
         with atomic_path(path) as temporary:
             np.save(temporary, array.astype(np.int32 if width < 2**31 else np.int64))

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pyarrow import feather
 
+from neucrowd_tf.declare.picking import attributes_of
 from neucrowd_tf.io import values
 from neucrowd_tf.io.checks import broken, error, unreadable
 from neucrowd_tf.io.column_names import MISSING
@@ -85,7 +86,7 @@ class Source:
             return self
         path = folder / "labels.parquet"
         pq.write_table(self.table, path)
-        columns = tuple((name,) for name in COLUMNS)
+        columns = tuple(zip(COLUMNS, strict=True))
         options = TableOptions(missing=(), duplicates="all", exact_names=True, classes=("all",))
         return dataclasses.replace(self, parts=[Part(path, columns, options)], options=options)
 
@@ -128,7 +129,7 @@ def find_source(path: Path, options: TableOptions = DEFAULTS) -> Source:
 
 def _roles(file: Path, options: TableOptions) -> Roles | None:
     """Returns the roles of a long table's columns, None for any other layout."""
-    if ending(file) not in TABLES or any(getattr(options, name) for name in WHOLE):
+    if ending(file) not in TABLES or any(attributes_of(options, WHOLE).values()):
         return None
     head = Head(file, options)
     if head.kind not in ("table", "parquet"):
@@ -212,7 +213,7 @@ def _read(piece: Part, wanted: tuple[str, ...]) -> Iterator[pa.Table]:
     """Yields the wanted columns of a part as whole numbers or text."""
     file = piece.file
     named = dict(zip(COLUMNS, piece.columns, strict=True))
-    names = list(dict.fromkeys(itertools.chain.from_iterable(named[role] for role in wanted)))
+    names = list(dict.fromkeys(itertools.chain.from_iterable(map(named.__getitem__, wanted))))
     groups = list(range(*piece.groups)) if piece.groups else None
     rows = 0
     try:
@@ -236,7 +237,7 @@ def _table(
 ) -> pa.Table:
     arrays = {}
     for role in wanted:
-        columns = [_ids(batch.column(name)) for name in named[role]]
+        columns = list(map(_ids, map(batch.column, named[role])))
         arrays[role] = columns[0]
         if len(columns) > 1:
             texts = [column.cast(pa.large_string()) for column in columns]

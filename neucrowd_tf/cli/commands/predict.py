@@ -13,14 +13,13 @@ from neucrowd_tf.cli.quiet import import_tensorflow
 from neucrowd_tf.declare.types import Array, Floats32, Texts
 from neucrowd_tf.encoders import SentenceEncoder
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.io.column_names import without
 from neucrowd_tf.io.features import read_features, read_texts
 from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.images import read_images
 from neucrowd_tf.io.predictions import probability_columns
 from neucrowd_tf.io.run_files import ExportedNames
 from neucrowd_tf.io.tables.writing import columns_csv
-from neucrowd_tf.names import as_name_array, positions
+from neucrowd_tf.names import as_name_array, positions, without
 from neucrowd_tf.saving.saved_model import NAMES
 
 BATCH = 1024
@@ -161,9 +160,8 @@ def run(flags: Predict) -> list[str]:
     Raises:
         UsageError, DataError: flags or data that cannot be used.
     """
-    sources = {name: getattr(flags, name) for name in ("features", "texts", "images")}
-    inputs = {f"--{name}": path for name, path in sources.items() if path is not None}
-    if len(inputs) != 1:
+    inputs = {f"--{name}": getattr(flags, name) for name in ("features", "texts", "images")}
+    if list(inputs.values()).count(None) != 2:
         raise UsageError("--features, --texts or --images: name one of them.")
     output = flags.output
     check_outputs({"--output": output}, inputs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import shlex
 from collections.abc import Collection
 from fnmatch import fnmatchcase
@@ -10,15 +9,16 @@ from pathlib import Path
 
 from neucrowd_tf.aggregation.families import named_models
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.picking import starting_with
 from neucrowd_tf.declare.types import Texts
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.io.column_names import is_model, without
+from neucrowd_tf.io.column_names import is_model
 from neucrowd_tf.io.gold import read_gold
 from neucrowd_tf.io.labels import Reading, read_annotations, report_on_stderr
 from neucrowd_tf.io.roles import RUNNING, as_list, command_line
-from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.io.schema import FLAGS, TableOptions
 from neucrowd_tf.io.values import ALL, numbers_of
-from neucrowd_tf.names import close_names
+from neucrowd_tf.names import close_names, without
 
 MOST_CELLS = 10**8  # of confusion matrices or probabilities, of which several are in memory
 LARGE = 10**6  # cells from which their number is printed, if there are many classes
@@ -107,12 +107,12 @@ def models_of(reading: Reading, path: Path, patterns: Collection[str]) -> tuple[
     named = shlex.quote(as_list(columns))
     merged = shlex.quote(f"{path.stem}.merged.csv")
     command, *typed = RUNNING.get()
-    flags = tuple(f"--{field.name}=" for field in dataclasses.fields(TableOptions))
-    how = [shlex.quote(text) for text in typed if text.startswith(flags)]
+    reading_flags = starting_with(typed, tuple(f"--{name}=" for name in FLAGS))
+    how = map(shlex.quote, reading_flags)
     source = shlex.quote(f"--annotations={path}")
     add = ["neucrowd merge", source, *how, f"--annotator_columns={named}", f"--output={merged}"]
-    replaced = ("--annotations=", "--model_annotator=", *flags)
-    rest = [shlex.quote(text) for text in typed if not text.startswith(replaced)]
+    replaced = starting_with(typed, ("--annotations=", "--model_annotator="))
+    rest = list(map(shlex.quote, without(typed, reading_flags + replaced)))
     rest += [f"--annotations={merged}", f"--model_annotator={named}"]
     raise DataError(
         f"--model_annotator: {' and '.join(columns)} of {path} is a column, not an annotator. Add"

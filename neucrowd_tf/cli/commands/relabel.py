@@ -24,6 +24,7 @@ from neucrowd_tf.certainty.labelling.plan import REACHED, Request, accuracy_afte
 from neucrowd_tf.cli.command_line import check_outputs, write_outputs
 from neucrowd_tf.cli.commands.reading import models_of, read_labels
 from neucrowd_tf.cli.commands.relabel_flags import Relabel
+from neucrowd_tf.declare.picking import entries_of
 from neucrowd_tf.declare.types import Floats, Mask, Texts
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.run_files import CONFIG, OUT_OF_FOLD, read_config
@@ -147,7 +148,7 @@ def _source(flags: Relabel) -> tuple[Path, TableOptions, Sources]:
         raise DataError(
             f"{flags.run}: not a run with --dataset=table. Name a file with --annotations instead."
         )
-    options = TableOptions.of(**{name: settings[name] for name in FLAGS.keys() & settings.keys()})
+    options = TableOptions.of(**entries_of(settings, FLAGS))
     return Path(path), options, Sources(flags.model_annotator or models, flags.family or families)
 
 

@@ -11,13 +11,14 @@ from typing import Annotated, Any, Literal
 from neucrowd_tf.cli.command_line import LabelFlags
 from neucrowd_tf.datasets.files import TableFiles
 from neucrowd_tf.datasets.scarcity import Scarcity
-from neucrowd_tf.declare.declarations import declared, number, whole
+from neucrowd_tf.declare.declarations import declared, declared_by_name, number, whole
 from neucrowd_tf.declare.flag_parsing import pair, parse_value
 from neucrowd_tf.declare.flag_parsing import parse as parse_flags
+from neucrowd_tf.declare.picking import among
 from neucrowd_tf.declare.types import Entries, Fields, Pairs, Texts
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.io.column_names import without
 from neucrowd_tf.io.schema import FLAGS
+from neucrowd_tf.names import without
 
 __all__ = ["Options", "check", "parse", "parse_value"]
 
@@ -26,8 +27,8 @@ NAMES = tuple(FLAGS)
 # Files of --dataset=table, and further arguments of its loader.
 _FILES = declared(TableFiles)
 TABLES = tuple(field.name for field in _FILES if Path in field.kinds)
-LAYOUT = tuple(field.name for field in _FILES if field.name not in TABLES)
-SCARCITY = tuple(field.name for field in dataclasses.fields(Scarcity))
+LAYOUT = tuple(without(declared_by_name(TableFiles), TABLES))
+SCARCITY = tuple(declared_by_name(Scarcity))
 # A suite sets these itself; with other values its table would not be what its title says.
 SET_BY_SUITE = (
     "dataset",
@@ -183,9 +184,9 @@ def check(options: Options) -> Options:
 def _problems(o: Options) -> Iterator[str]:
     """Yields what is wrong with the flags, in the order of importance."""
     changed = o.changed_among(DEFAULTS)
-    tables = list(filter(TABLES.__contains__, changed))
+    tables = among(changed, TABLES)
     if o.suite:
-        for name in filter(SET_BY_SUITE.__contains__, changed):
+        for name in among(changed, SET_BY_SUITE):
             yield f"--{name}: not with --suite, which sets it. Leave it out."
     else:
         for name in without(("dataset", "method"), changed):
@@ -197,7 +198,7 @@ def _problems(o: Options) -> Iterator[str]:
         yield f"--num_runs: seeds go up to {MAX_SEED}. Choose a smaller --seed or --num_runs."
     if o.distribute == "multi_worker":
         others = ("jobs", "scheduler", "suite", "tune", "curves", "export")
-        for name in filter(changed.__contains__, others):
+        for name in among(others, changed):
             yield f"--{name}: not with --distribute=multi_worker."
     if not re.fullmatch(r"auto|(cpu|gpu)(:\d+)?", o.device):
         yield f"--device={o.device}: must be auto, cpu, gpu, cpu:N or gpu:N"

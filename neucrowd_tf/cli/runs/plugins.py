@@ -102,7 +102,7 @@ def hyper_parameters(
         takers = [owner] if dot else list(names)
         users = [method for method in takers if name in (names[method] or [name])]
         if not users:
-            every = {item for method in takers for item in names[method] or ()} - {"seed"}
+            every = set[str]().union(*filter(None, map(names.get, takers))) - {"seed"}
             names_of = f"{', '.join(takers)}: {', '.join(sorted(every)) or 'no hyper-parameters'}"
             raise UsageError(
                 f"--{flag}={name}: no method of this command has it. These exist for {names_of}."

@@ -20,6 +20,7 @@ from typing import Any
 from neucrowd_tf.cli.command_line import show_warning
 from neucrowd_tf.cli.quiet import import_tensorflow
 from neucrowd_tf.cli.runs.options import Options
+from neucrowd_tf.declare.picking import attributes_of
 from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.errors import UsageError, one_line
 
@@ -38,7 +39,7 @@ def start_without_tensorflow(options: Options) -> None:
     Raises:
         UsageError: an earlier call had other settings.
     """
-    settings = {name: getattr(options, name) for name in SETTINGS}
+    settings = attributes_of(options, SETTINGS)
     if _started.setdefault("settings", settings) != settings:
         flags = ", ".join(f"--{name}" for name in SETTINGS)
         raise UsageError(f"{flags}: differ from those of this process. Start another process.")
@@ -185,8 +186,9 @@ def versions() -> dict[str, str]:
     """Returns the versions of Python, of this package and of its requirements."""
     names = ["neucrowd-tf"]
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-        required = importlib.metadata.requires("neucrowd-tf") or ()
-        names += [re.split(r"[^\w-]", line)[0] for line in required if "extra ==" not in line]
+        for line in importlib.metadata.requires("neucrowd-tf") or ():
+            if "extra ==" not in line:
+                names.append(re.split(r"[^\w-]", line)[0])
     versions = {"python": platform.python_version()}
     for name in names:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):

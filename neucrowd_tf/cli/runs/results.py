@@ -6,6 +6,7 @@ import csv
 import io
 import itertools
 import math
+import operator
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from neucrowd_tf.cli.runs.work import METRICS, TRAIN_ACCURACY, RunKey, locked
+from neucrowd_tf.declare.picking import among, mapped
 from neucrowd_tf.declare.types import Fields, NamedValues, Texts
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.influence import VALUES
@@ -41,7 +43,7 @@ def make_row(key: RunKey, status: str, metrics: NamedValues | None = None) -> Ro
     metrics = metrics or {}
     test = metrics.get("test") or {}
     timings = metrics.get("timings") or {}
-    row = {name: str(value) for name, value in key.record().items()} | {"status": status}
+    row = mapped(str, key.record()) | {"status": status}
     for name in METRICS:
         row[name] = number_cell(test.get(name))
     row[TRAIN_ACCURACY] = number_cell(metrics.get(TRAIN_ACCURACY))
@@ -107,12 +109,14 @@ def add_rows(output_dir: Path, new: Iterable[Row], baselines: Texts = ()) -> lis
     """
     with locked(output_dir):
         rows = {_order(row): row for row in (*check_tables(output_dir), *new)}
-        ordered = [rows[key] for key in sorted(rows)]
+        ordered = list(dict(sorted(rows.items())).values())
         header = list(COLUMNS)
         for name in FURTHER_COLUMNS:
             if any(row.get(name) for row in ordered):
                 header.append(name)
-        cells = ([row.get(name, "") for name in header] for row in ordered)
+        cells = []
+        for row in ordered:
+            cells.append([row.get(name, "") for name in header])
         write_text(output_dir / "results.csv", to_csv(header, cells))
         write_text(output_dir / "summary.csv", summary_csv(ordered, output_dir, baselines))
     return ordered
@@ -126,11 +130,12 @@ Runs = Mapping[Any, tuple[float, Path | None]]
 
 
 def _values(rows: Iterable[Row], metric: str) -> dict[RunId, float]:
-    return {
-        (row["seed"], row.get("repeat", ""), row.get("fold", "")): float(row[metric])
-        for row in rows
-        if row["status"] == OK and row.get(metric)
-    }
+    values = {}
+    for row in rows:
+        if row["status"] == OK and row.get(metric):
+            run = (row["seed"], row.get("repeat", ""), row.get("fold", ""))
+            values[run] = float(row[metric])
+    return values
 
 
 def summarise(
@@ -151,7 +156,7 @@ def summarise(
     records = []
     for (dataset, method, evaluation), mine in groups.items():
         record: Fields = {"dataset": dataset, "method": method, "evaluation": evaluation}
-        record["runs"] = sum(row["status"] == OK for row in mine)
+        record["runs"] = list(map(operator.itemgetter("status"), mine)).count(OK)
         record["not_run"] = len(mine) - record["runs"]
         for metric in (*METRICS, TRAIN_ACCURACY):
             record |= _spread(mine, metric)
@@ -205,7 +210,7 @@ def compare(ours: Runs, theirs: Runs, metric: str, ratio: float) -> tuple[Interv
         metric: its name.
         ratio: test over training instances of cross-validated runs, 0 for a split's.
     """
-    both = list(filter(theirs.__contains__, ours))
+    both = among(ours, theirs)
     if not both:
         return NO_INTERVAL, NO_INTERVAL
     first, one = zip(*map(ours.__getitem__, both), strict=True)
@@ -303,11 +308,11 @@ def summary_table(
             columns.append(column)
     lines = list(zip(*columns, strict=True))
     notes = []
-    if "[" in "".join(itertools.chain.from_iterable(line[3:7] for line in lines)):
+    if "[" in "".join(itertools.chain.from_iterable(columns[3:7])):
         notes.append("[]: 95% interval of the mean over runs, within the metric's range")
     if "beats" in " ".join(lines[0]):
         notes.append("beats: whether the interval of the paired difference is above or below 0")
-    if any("[" in cell for line in lines for cell in line):
+    if "[" in "".join(itertools.chain.from_iterable(columns)):
         notes.append(
             "minus: paired difference [95% interval; over instances too if runs share them]"
         )

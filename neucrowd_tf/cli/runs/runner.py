@@ -203,7 +203,7 @@ def make_all(
     executor: Any = None  # this process
     if options.scheduler is not None:
         executor = executors.Cluster(options.scheduler, modules)
-        works = [work.begun() for work in works]
+        works = list(map(Work.begun, works))
     elif options.jobs > 1 and (len(works) > 1 or keep_going):
         executor = executors.Processes(min(options.jobs, len(works)), modules)
     pace = Pace(works, 1 if executor is None else executor.width)

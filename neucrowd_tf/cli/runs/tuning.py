@@ -15,11 +15,13 @@ from sklearn.model_selection import KFold, ParameterGrid, ParameterSampler, Stra
 from neucrowd_tf.annotations import Annotations, encode_labels
 from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.datasets import CrowdDataset
+from neucrowd_tf.declare.picking import entries_of, mapped
 from neucrowd_tf.declare.types import Array, Fields, Indices, NamedValues
 from neucrowd_tf.errors import IdentitiesError, UnsupportedDataError, one_at_a_time, one_line
 from neucrowd_tf.evaluation import metrics
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.tables.writing import number_cell, to_csv
+from neucrowd_tf.names import without
 
 HEADER = ("trial", "metric", "score", "status", "parameters")
 FOLDS = 3
@@ -36,7 +38,7 @@ def candidates(
         fixed: hyper-parameters that the user set; they are not searched.
         seed: of the draws.
     """
-    searched = {name: list(values) for name, values in sorted(space.items()) if name not in fixed}
+    searched = mapped(list, entries_of(space, sorted(without(space, fixed))))
     grid = ParameterGrid(searched)
     if isinstance(trials, str):  # "grid"
         return list(grid)

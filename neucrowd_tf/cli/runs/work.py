@@ -17,6 +17,7 @@ from neucrowd_tf.cli.runs import process
 from neucrowd_tf.cli.runs.options import SCARCITY, Options
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.declare import registry
+from neucrowd_tf.declare.picking import attributes_of
 from neucrowd_tf.declare.types import Fields, NamedValues
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io import run_files
@@ -142,7 +143,7 @@ class Work:
         """
         path = self.folder / FINISHED
         metrics = Metrics.read(path)
-        values = [*(metrics.test.get(name) for name in METRICS), *metrics.timings.values()]
+        values = [*map(metrics.test.get, METRICS), *metrics.timings.values()]
         if not all(isinstance(value, int | float | None) for value in values):
             raise DataError(f"{path}: a metric is not a number. {Metrics.REMEDY}")
         return metrics
@@ -255,7 +256,7 @@ class Work:
             "bases": options.bases == "stronger" and self.key.dataset in method.stronger,
         }
         values: Fields = {"hparams": self.hparams, "data_seed": self.key.seed}
-        values |= {name: getattr(options, name) for name in counts if counts[name]}
+        values |= attributes_of(options, filter(counts.get, counts))
         if options.dataset_option:
             values["dataset_option"] = dict(options.dataset_option)
         if self.key.dataset == "table":

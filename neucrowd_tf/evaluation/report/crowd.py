@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -19,6 +20,7 @@ from neucrowd_tf.certainty.judges import judges
 from neucrowd_tf.certainty.labelling.belief import belief_of
 from neucrowd_tf.certainty.labelling.plan import REACHED, accuracy_after, make_plan, reason
 from neucrowd_tf.certainty.models import compare_models
+from neucrowd_tf.declare.picking import among, attributes_of, mapped
 from neucrowd_tf.declare.types import Fields, Floats, Indices, Mask
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.agreement_tables import MANY_SHARED, pairs, people_only
@@ -224,7 +226,7 @@ def _plot(skills: verdicts.Skills, chance: float, models: Mask, names: Sequence[
         points.append(point)
     return {
         "points": points,
-        "kinds": [kind for kind in KINDS if kind in kinds[order]],
+        "kinds": among(KINDS, kinds[order]),
         "mean": _height(skills.average),
         "chance": _height(chance),
     }
@@ -257,13 +259,13 @@ def _annotators(inference: Inference, changed: Sequence[Change], models: Mask) -
     columns = {
         "annotator": crowd.annotator_names,
         "num_labels": crowd.labels_per_annotator(),
-        **{name: getattr(skills, name) for name in ("skill", "low", "high", "note")},
+        **attributes_of(skills, ("skill", "low", "high", "note")),
         "agreement": statistics.leave_one_out_agreement(crowd),
     }
     rows = []
     changes_of = {change.annotator: change.note for change in changed}
     for code in order[:MOST_ANNOTATORS].tolist():
-        row = {name: values[code] for name, values in columns.items()}
+        row = mapped(operator.itemgetter(code), columns)
         by_class = zip(_short_classes(crowd)[:MOST_CLASSES], recalls[code], strict=False)
         row["change"] = changes_of.get(code, "")
         row["recalls"] = ", ".join(f"{name} {percent(recall)}" for name, recall in by_class)
@@ -279,7 +281,7 @@ def _annotators(inference: Inference, changed: Sequence[Change], models: Mask) -
         "total": len(order),
         "left_out": max(0, len(order) - MOST_ANNOTATORS),
         "flagged": int(suspect.sum()),
-        "suspects": [names[code] for code in order[: min(20, int(suspect.sum()))]],
+        "suspects": crowd.annotator_names[order[: min(20, int(suspect.sum()))]].tolist(),
         "verdict": verdicts.UNRELIABLE_NOTE,
         "reasons": reasons,
         "average": skills.average,

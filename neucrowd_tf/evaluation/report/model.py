@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from pathlib import Path
 
 import numpy as np
 from scipy import stats
 from sklearn.metrics import confusion_matrix
 
+from neucrowd_tf.declare.picking import entries_of
 from neucrowd_tf.declare.types import Array, Fields, Floats, Indices, NamedValues
 from neucrowd_tf.errors import one_at_a_time
 from neucrowd_tf.evaluation.intervals import Interval, metric_intervals
@@ -68,9 +70,9 @@ def _scores(truth: Indices, scores: Floats, classes: list[str], recorded: NamedV
     metrics = classification_metrics(truth, scores)
     if "test_meaning" in recorded:  # expected values, which do not follow from these labels
         test = recorded["test"]
-        metrics |= {name: test[name] for name in METRICS if name in test}
-        bounds = (test[name] for name in ("accuracy", "accuracy_low", "accuracy_high"))
-        intervals = {"accuracy": Interval(*bounds)}
+        metrics |= entries_of(test, METRICS)
+        bounds = operator.itemgetter("accuracy", "accuracy_low", "accuracy_high")
+        intervals = {"accuracy": Interval(*bounds(test))}
     else:
         intervals = metric_intervals(truth, scores)
     with one_at_a_time():

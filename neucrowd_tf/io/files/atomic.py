@@ -28,7 +28,7 @@ def resolved(path: str | Path) -> Path:
     target = Path(os.path.abspath(path))
     for _ in range(MOST_LINKS):
         target = Path(os.path.realpath(target.parent)) / target.name
-        system = any(folder in target.parents for folder in SYSTEM)
+        system = not set(SYSTEM).isdisjoint(target.parents)
         if system and SHARED_MEMORY not in target.parents:
             message = "this is the system's. To print, use -"
             raise OSError(errno.EINVAL, message, str(path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,6 @@ def parse_json(text: str, path: str | Path, line: int | None = None) -> Any:
 def _with_each_key_once(pairs: list[tuple[str, Any]]) -> Fields:
     parsed = dict(pairs)
     if len(parsed) != len(pairs):
-        twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
+        twice, _ = Counter(map(operator.itemgetter(0), pairs)).most_common(1)[0]
         raise ValueError(f"the key {twice!r} occurs twice")
     return parsed

@@ -8,16 +8,18 @@ import contextlib
 import gzip
 import hashlib
 import io
+import itertools
 import lzma
 import os
 import re
 import stat
 import zipfile
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, TextIO
 
+from neucrowd_tf.declare.picking import Entry
 from neucrowd_tf.io.checks import error, unreadable
 
 GZIP = b"\x1f\x8b"
@@ -72,7 +74,7 @@ def encoding_of(start: bytes) -> str:
 
 def check_readable(path: Path, start: bytes) -> None:
     """Raises DataError for bytes that are another format's, with what to do."""
-    kinds = [what for sign, what in FOREIGN.items() if start.startswith(sign)]
+    kinds = _of_sign(start, FOREIGN)
     if start[257:262] == b"ustar":
         kinds = [("a tar archive", "Unpack it and name one of its files")]
     has_other_bytes = any(start[::2]) and any(start[1::2])
@@ -80,6 +82,11 @@ def check_readable(path: Path, start: bytes) -> None:
         kinds = [("text in UTF-16 without a mark", "Save the file as UTF-8")]
     for kind, advice in kinds:
         raise unreadable(path, f"this is {kind}", advice)
+
+
+def _of_sign(start: bytes, kinds: Mapping[bytes, Entry]) -> list[Entry]:
+    """Returns what stands for the sign with which bytes begin."""
+    return [kind for sign, kind in kinds.items() if start.startswith(sign)]
 
 
 def ending(path: str | Path) -> str:
@@ -166,13 +173,12 @@ def open_bytes(
             stream: IO[bytes] = opened.enter_context(path.open("rb"))
             start = stream.read(LONGEST_SIGN)
             stream.seek(0)
-            unpack = next((of for sign, of in UNPACK.items() if start.startswith(sign)), None)
-            if unpack is not None:
+            for unpack in _of_sign(start, UNPACK):
                 stream = io.BufferedReader(_Limited(unpack(stream, path), path))  # type: ignore[arg-type]
-            elif start.startswith(ZIP) and unzip:
+            if start.startswith(ZIP) and unzip:
                 archive = opened.enter_context(zipfile.ZipFile(stream))
                 names = archive.namelist()
-                members = visible(names) or tuple(name for name in names if name[-1] != "/")
+                members = visible(names) or tuple(filter(re.compile(r"[^/]\Z").search, names))
                 if len(members) != 1:
                     problem = f"the archive has {len(members)} files"
                     raise unreadable(path, problem, "Unpack it and name one of them")
@@ -187,9 +193,12 @@ def open_bytes(
         raise unreadable(path, "the archive needs a password", "Unpack it first") from None
 
 
+_UNSEEN = re.compile(r"^__MACOSX/|(^|/)\.[^/]*$|/$")
+
+
 def visible(names: Iterable[str]) -> tuple[str, ...]:
     """Returns the names of files that are neither folders, hidden nor a system's own."""
-    return tuple(n for n in names if not re.search(r"^__MACOSX/|(^|/)\.[^/]*$|/$", n))
+    return tuple(itertools.filterfalse(_UNSEEN.search, names))
 
 
 def read_bytes(path: str | Path, kind: str = "a file") -> bytes:

@@ -31,7 +31,7 @@ def _is_lists(value: Any) -> bool:
 def matches(head: Head) -> bool:
     """Whether a file has lists of annotators per class."""
     first = head.first or {}
-    fields = sum(_is_lists(value) for value in first.values())
+    fields = sum(map(_is_lists, first.values()))
     return _is_lists(first) or ("id" in first and fields == 1)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -46,7 +47,7 @@ def choices_of(value: Any) -> list[Any] | None:
         if key in value:
             return choices_of(value[key])
     if {*map(type, value.values())} == {bool}:
-        return [option for option, chosen in value.items() if chosen]
+        return list(filter(value.get, value))
     return None
 
 
@@ -190,13 +191,13 @@ class Answers:
             DataError: there are no labels, or several questions and none is named.
         """
         for name, rows in list(self._answers.items()):
-            if not any(label for *_, label in rows):
+            if not any(map(operator.itemgetter(-1), rows)):
                 del self._answers[name]
         if not self._answers:
             raise self.nothing()
         question, reason = self._question()
         rows = self._answers.pop(question)
-        answered_pairs = {row[:2] for row in rows}
+        answered_pairs = set(map(operator.itemgetter(0, 1), rows))
         for submission in dict.fromkeys(self._submissions):
             if submission[:2] in answered_pairs:
                 continue
@@ -214,7 +215,7 @@ class Answers:
             place=lambda row: places[row],
             roles={"task": self.item, "worker": self.annotator, "label": question},
             reason=reason,
-            notes=tuple(f"{count:,} {words}." for words, count in self.counted.items()),
+            notes=tuple(map("{}.".format, checks.amounts(self.counted))),
             left_out=self.left_out + Counter({"answers to other questions": others}),
             gold=self._gold.get(question, {}),
             texts=self._texts,
@@ -234,7 +235,7 @@ class Answers:
             return few[0], "the only question with few values that differ between annotators"
         counts = []
         for name, rows in self._answers.items():
-            values = {str(label) for *_, label in rows if label}
+            values = set(map(str, filter(None, map(operator.itemgetter(-1), rows))))
             counts.append(f"{name} ({len(values):,} values, {len(rows):,} answers)")
         raise checks.error(
             "several_questions",
@@ -253,7 +254,7 @@ class Answers:
 
     def nothing(self) -> DataError:
         """Returns the error of a file without labels, with what was left out."""
-        reason = ", ".join(f"{count:,} {why}" for why, count in self.left_out.items())
+        reason = ", ".join(checks.amounts(self.left_out))
         return checks.error(
             "nothing_to_aggregate",
             self.head.path,

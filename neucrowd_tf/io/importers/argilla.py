@@ -16,6 +16,7 @@ from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
 from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.io.table import as_records
 
 NAME = "Argilla"
 FLAT = ".responses"
@@ -59,7 +60,4 @@ def _responses(record: Fields, key: str) -> list[Fields]:
     values = record[key] or []
     users = record[f"{key}.users"] or []
     states = record.get(f"{key}.status") or [None] * len(values)
-    responses = zip(values, users, states, strict=True)
-    return [
-        dict(zip(("value", "user_id", "status"), response, strict=True)) for response in responses
-    ]
+    return as_records(("value", "user_id", "status"), zip(values, users, states, strict=True))

@@ -10,12 +10,14 @@ References:
 
 from __future__ import annotations
 
+from neucrowd_tf.declare.picking import starting_with
 from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
 from neucrowd_tf.io.importers.tables import read_table
 from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.names import without
 
 NAME = "Figure Eight"
 UNIT = "_unit_id"
@@ -56,11 +58,10 @@ def _read_csv(head: Head, options: TableOptions) -> LabelColumns:
     table = head.table()
     notes = []
     for name, kind in (("_golden", "test questions"), ("_tainted", "untrusted annotators")):
-        cells = table[name] if name in table.columns else []
-        count = sum(cell.lower() == "true" for cell in cells)
-        if count:
+        cells = map(str.lower, table[name] if name in table.columns else [])
+        if count := list(cells).count("true"):
             notes.append(f"{count:,} labels are of {kind} ({name}).")
-    columns = [name for name in table.columns if not name.startswith(("_", "orig_"))]
+    columns = without(table.columns, starting_with(table.columns, ("_", "orig_")))
     return read_table(
         head, options, NAME, item=UNIT, annotator=WORKER, answers=columns, notes=notes
     )

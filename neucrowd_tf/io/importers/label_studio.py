@@ -24,13 +24,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from neucrowd_tf.declare.flag_parsing import parse_value
+from neucrowd_tf.declare.picking import of_type
 from neucrowd_tf.declare.types import Fields, NamedValues
-from neucrowd_tf.io.column_names import without
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import OF_PARTS, TEXT_FIELDS, Answers, as_text, choices_of
 from neucrowd_tf.io.importers.tables import rows
 from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.names import without
 
 NAME = "Label Studio"
 MIN = ("id", "annotator", "annotation_id")  # other tables have an id of the annotation too
@@ -127,7 +128,7 @@ def _add(place: str, task: Any, by: Any, annotation: Any, answers: Answers) -> N
     if annotation["result"] is None:
         answers.left_out["annotations without a result"] += 1
         return
-    results = [result for result in annotation["result"] if isinstance(result, dict)]
+    results = of_type(annotation["result"], dict)
     answers.at(annotation)
     regions = {result.get("id") for result in results if _has_place(result)} - {None}
     chosen: dict[str, list[Any]] = defaultdict(list)

@@ -18,6 +18,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 
+from neucrowd_tf.declare.picking import starting_with
 from neucrowd_tf.declare.types import Fields, Texts
 from neucrowd_tf.io.column_names import flagged_columns
 from neucrowd_tf.io.columns import LabelColumns
@@ -35,8 +36,7 @@ NUMBERED = re.compile(r"(.*?)\d+")
 
 def matches(head: Head) -> bool:
     """Whether a file looks like a batch's results."""
-    answers = any(name.startswith(ANSWER) for name in head.columns)
-    return answers and {"HITId", "WorkerId"} <= set(head.columns)
+    return {"HITId", "WorkerId"} <= {*head.columns} and bool(starting_with(head.columns, ANSWER))
 
 
 def read(head: Head, options: TableOptions) -> LabelColumns:

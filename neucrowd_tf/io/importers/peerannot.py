@@ -14,10 +14,12 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
+import operator
 import re
 from collections import Counter
 from collections.abc import Iterable
 
+from neucrowd_tf.declare.picking import of_type
 from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.io.annotator_columns import are_persons, exclude_each_other, vary_together
 from neucrowd_tf.io.asking import Asked, Proposal, as_list
@@ -57,7 +59,7 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     """
     named = [*options.task_column, *options.worker_column]
     outer = list(head.value)
-    objects = [labels for labels in head.value.values() if isinstance(labels, dict)]
+    objects = of_type(head.value.values(), dict)
     inner = list(dict.fromkeys(itertools.chain.from_iterable(objects)))
     swapped = options.task_column == (WITHIN,) or options.worker_column == (KEY,)
     if not named:
@@ -124,9 +126,13 @@ def _are_items(names: list[str]) -> bool:
 def _agreement(keys: Iterable[str], labels: list[object]) -> float:
     """Returns the share of equal labels among the pairs of labels that have one key."""
     of_keys = list(zip(keys, map(str, labels), strict=True))
-    equal = sum(count * (count - 1) for count in Counter(of_keys).values())
-    pairs = sum(count * (count - 1) for count in Counter(key for key, _ in of_keys).values())
-    return equal / max(pairs, 1)
+    pairs = _num_pairs(map(operator.itemgetter(0), of_keys))
+    return _num_pairs(of_keys) / max(pairs, 1)
+
+
+def _num_pairs(values: Iterable[object]) -> int:
+    """Returns twice the number of pairs of equal values."""
+    return sum(count * (count - 1) for count in Counter(values).values())
 
 
 def counts_of(head: Head) -> Table:

@@ -14,12 +14,13 @@ from __future__ import annotations
 import functools
 from collections import defaultdict
 
+from neucrowd_tf.declare.picking import entries_of, starting_with
 from neucrowd_tf.declare.types import Fields
-from neucrowd_tf.io.column_names import without
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
 from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.names import without
 
 NAME = "Prodigy"
 MARKS = {"_input_hash", "_task_hash", "cats", "spans", "options"}
@@ -43,7 +44,7 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     for _, line in lines:
         if isinstance(line.get("accept"), list):
             asked[str(line.get(item))].add(_options(line))
-    several = any(len(options) > 1 for options in asked.values())
+    several = max(map(len, asked.values()), default=0) > 1
     answers = Answers(head, NAME, options, item=item, annotator="_annotator_id")
     return answers.read(lines, functools.partial(_add, several=several))
 
@@ -59,7 +60,7 @@ def _add(answers: Answers, place: str, line: Fields, *, several: bool) -> None:
     name = line.get(answers.item)
     annotator = line.get("_annotator_id") or line.get("_session_id")
     others = without(line, ("answer", "label", "id"))
-    answers.text(name, {key: line[key] for key in others if not key.startswith("_")})
+    answers.text(name, entries_of(line, without(others, starting_with(others, "_"))))
     if answer == "ignore":
         answers.left_out["ignored by the annotator"] += 1
     elif isinstance(line.get("accept"), list):

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
+from neucrowd_tf.declare.picking import starting_with
 from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.files.json import parse_json
@@ -36,7 +37,7 @@ def matches(head: Head) -> bool:
         for name in head.names:
             if name.endswith(".json"):
                 folders.update(PurePosixPath(name).parts)
-        return RESPONSES in folders or any(name.startswith("iteration-") for name in folders)
+        return RESPONSES in folders or bool(starting_with(folders, "iteration-"))
     values = (head.first or {}).values()
     return any(isinstance(value, dict) and ALL_WORKERS in value for value in values)
 

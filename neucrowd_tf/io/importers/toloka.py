@@ -11,6 +11,7 @@ References:
 
 from __future__ import annotations
 
+from neucrowd_tf.declare.picking import starting_with
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
@@ -29,7 +30,7 @@ COUNTED = ("", "APPROVED", "ACCEPTED", "SUBMITTED")
 
 def matches(head: Head) -> bool:
     """Whether a file looks like Toloka's."""
-    return WORKER in head.columns and any(name.startswith(OUTPUT) for name in head.columns)
+    return WORKER in head.columns and bool(starting_with(head.columns, OUTPUT))
 
 
 def read(head: Head, options: TableOptions) -> LabelColumns:

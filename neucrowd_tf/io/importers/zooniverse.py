@@ -13,12 +13,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from neucrowd_tf.io.column_names import without
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
 from neucrowd_tf.io.importers.tables import read_table, rows
 from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.names import without
 
 NAME = "Zooniverse"
 ITEM = "subject_ids"

@@ -68,6 +68,11 @@ def number_cell(value: Any) -> str:
     return f"{value:.9g}"
 
 
+def rounded_cell(value: float) -> str:
+    """Returns a number to six decimals; see `number_cell`."""
+    return number_cell(round(value, 6))
+
+
 def cell(value: Any) -> str:
     """Returns a value as a cell: of a float by `number_cell`, of anything else by `text_cell`."""
     if isinstance(value, (float, np.floating)):

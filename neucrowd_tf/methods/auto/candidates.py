@@ -16,8 +16,10 @@ from neucrowd_tf.annotations.statistics import imbalance_ratio, sparsity
 from neucrowd_tf.annotations.tables import is_text
 from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.declare import registry
+from neucrowd_tf.declare.picking import starting_with
 from neucrowd_tf.declare.types import Array, Fields, NamedValues
 from neucrowd_tf.methods.crowd_layers.common.presets import SMALL_CNN, STRONG_BASE
+from neucrowd_tf.names import positions
 
 BASELINE = "mv_lr"
 # Four strengths instead of nine: the study never chose one of the others.
@@ -271,7 +273,7 @@ def self_trained(annotations: Annotations, names: Iterable[str]) -> list[str]:
     """
     if not is_mostly_empty(annotations):
         return []
-    return [name for name in names if name.startswith("dasc_")]
+    return starting_with(names, "dasc_")
 
 
 def named(name: str, features: Array, annotations: Annotations) -> Candidate:
@@ -331,7 +333,7 @@ def affordable(
         if not is_mostly_empty(annotations):
             early += ["anno_reg", "annot_mix"]  # rather than self-training
         order = candidates(features, annotations)
-        ranks = {name: rank for rank, name in enumerate(early)}
+        ranks = positions(early)
         order.sort(key=lambda candidate: ranks.get(candidate.name, len(ranks)))
     chosen: list[Candidate] = []
     reasons: dict[str, str] = {}

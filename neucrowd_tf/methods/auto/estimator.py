@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
+import operator
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -19,6 +20,7 @@ from neucrowd_tf.declare.declarations import (
     text,
     whole,
 )
+from neucrowd_tf.declare.picking import entries_of, mapped
 from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.declare.types import Array, Estimator, Fields, Floats, Indices, Layer, Network
 from neucrowd_tf.evaluation.without_truth import Judgement
@@ -38,6 +40,7 @@ from neucrowd_tf.methods.auto.data import folds, gold_codes, with_validation
 from neucrowd_tf.methods.auto.evidence import Evidence, label_log_likelihood, weighed_consensus
 from neucrowd_tf.methods.auto.recommendation import AVERAGE, judged_predictions, recommend
 from neucrowd_tf.methods.texts import ENCODER, fitted_encoder
+from neucrowd_tf.names import without
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
 
@@ -175,7 +178,7 @@ class Auto(CrowdEstimator):
         data, tasks, reasons, remaining = self._planned(data, run, clock)
         predicted = self._search(tasks, reasons)
         scored = np.isfinite(predicted[BASELINE]).all(axis=1)
-        held_out = {name: probabilities[scored] for name, probabilities in predicted.items()}
+        held_out = mapped(operator.itemgetter(scored), predicted)
         crowd = data.annotations
         evidence = Evidence.of(crowd[scored], self.consensus_[scored], self.seed, gold[scored])
         choose = functools.partial(
@@ -192,10 +195,10 @@ class Auto(CrowdEstimator):
         fits = self._repeat(tasks, heaviest, remaining, held_out, scored)
         selected = choose(held_out)
         clock.share = search.LAST
-        members = self._fit_members({name: fits[name] for name in selected.members}, reasons)
+        members = self._fit_members(entries_of(fits, selected.members), reasons)
         if not members:
             members = {BASELINE: [search.fitted(tasks[BASELINE]).estimator]}
-        held_out = {name: held_out[name] for name in held_out if name not in reasons}
+        held_out = entries_of(held_out, without(held_out, reasons))
         selected = dataclasses.replace(selected, members=list(members))
         weights = pooling.weigh(held_out, selected, evidence)
         calibrated = pooling.calibrate(held_out, selected, weights, evidence)
@@ -384,7 +387,7 @@ class Auto(CrowdEstimator):
     def _describe(self, members: Mapping[str, list[Estimator]], judgement: Judgement) -> None:
         """Adds to the recommendation how members were fitted."""
         result = self.recommendation_
-        result["fits"] = {name: len(estimators) for name, estimators in members.items()}
+        result["fits"] = mapped(len, members)
         result["target"] = self.target
         if self.representations_:
             chosen = "TF-IDF"

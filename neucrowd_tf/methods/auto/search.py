@@ -19,6 +19,7 @@ from tqdm import tqdm
 from neucrowd_tf.aggregation.blas import one_blas_thread
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.tables import is_text
+from neucrowd_tf.declare.picking import by_name
 from neucrowd_tf.declare.types import Estimator, Fields, Floats, Floats32, Indices, Mask
 from neucrowd_tf.errors import one_line, quietly
 from neucrowd_tf.methods.auto.candidates import TOO_DEAR, Candidate
@@ -281,7 +282,7 @@ def outcomes(
         hidden = None  # unless stderr is a terminal
     working = side_by_side(lambda task: task.stop.run(function, task), tasks, jobs)
     bar = tqdm(working, f"auto: {action}", len(tasks), disable=hidden)
-    completed = {outcome.name: outcome for outcome in bar}
+    completed = by_name(bar)
     return {task.name: completed[task.name] for task in tasks}
 
 

@@ -207,7 +207,7 @@ def _checked(
         return None
     if isinstance(class_weight, Mapping):
         codes = list(map(str, class_weight))
-        if not all(code.isdecimal() for code in codes):
+        if not all(map(str.isdecimal, codes)):
             raise ValueError("class_weight: the keys are class codes from 0")
         return dict(zip(map(int, codes), _weights(list(class_weight.values())), strict=True))
     return _weights(class_weight)
