@@ -135,6 +135,24 @@ def test_a_label_that_crowd_and_model_give_stays_where_both_may_share_a_lean(say
     assert_allclose(labels.sum(axis=1), 1.0)
 
 
+def test_gold_labels_tell_whether_crowd_and_model_err_independently() -> None:
+    """Gold labels of half the doubtful items change the probabilities of the others."""
+    votes = [[3, 0]] * 60 + [[2, 1]] * 20 + [[1, 2]] * 10 + [[0, 3]] * 10
+    model = np.repeat([0.95, 0.6, 0.4, 0.1], [60, 20, 10, 10])
+    predicted = np.stack([model, 1 - model], axis=1)
+    crowd = certainty(votes)
+    rows = np.arange(100)
+    shares = []
+    for true in (0, -1, 1):
+        gold = np.where((rows >= 60) & (rows < 70), true, -1)
+        shares.append(joint_probas(crowd, rows, predicted, gold)[75, 1])
+    mean = (crowd.probas[75, 1] + 0.4) / 2
+    independent = judge(crowd, rows, predicted).posterior[75, 1]
+    half = (mean + independent) / 2
+    assert mean < shares[0] < half - 0.02 and half + 0.02 < shares[2] < independent
+    assert shares[1] == pytest.approx(half)
+
+
 class Model:
     def predict_proba(self, features: np.ndarray) -> np.ndarray:
         return np.asarray(features[:, :2], dtype=np.float64)

@@ -182,6 +182,8 @@ def test_callbacks_of_fit() -> None:
     assert shapes == [(60, 32)]
     with pytest.raises(UsageError, match="callbacks: TwoStageClassifier trains no network"):
         TwoStageClassifier().fit(X, CROWD, callbacks=[Seen()])
+    with pytest.raises(UsageError, match="callbacks: TwoStageClassifier trains no network"):
+        Ensemble(TwoStageClassifier(), size=1).fit(X, CROWD, run=Run(callbacks=[Seen()]))
 
 
 class Bare(keras.Model):

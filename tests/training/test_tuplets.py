@@ -105,6 +105,14 @@ def test_batches_are_functions_of_seed_and_step() -> None:
     assert not np.array_equal(first[0], next(iter(uniform_batches(6, 4, 3)(0))).numpy())
 
 
+def test_classes_beyond_the_batch_have_their_turn() -> None:
+    index = TupletIndex(np.repeat(range(7), 2), 3)
+    turns = [draw(index, batch.numpy()) for batch in uniform_batches(0, 3, 5)(0).take(40)]
+    assert {code for _, classes in turns for code in classes} == set(range(7))
+    for tuplets, classes in turns:
+        assert_array_equal(index.labels[tuplets[:, 1]], classes)
+
+
 def test_weights_that_leave_too_few_are_evened_out() -> None:
     index = TupletIndex(array_of("0 0 0 1 1"), negatives=2)
     weights = array_of("1.0 0.0 0.0 0.0 1.0")

@@ -159,6 +159,16 @@ def test_threads_change_nothing_but_the_time() -> None:
     assert np.array_equal(alone.predict_proba(features), together.predict_proba(features))
 
 
+def test_a_run_that_is_stopped_ends_and_callbacks_are_refused() -> None:
+    features, crowd, _ = _crowd(size=30)
+    stop = threading.Event()
+    stop.set()
+    with pytest.raises(KeyboardInterrupt):
+        Auto(["mv_dl"], jobs=1).fit(features, crowd, run=Run(stop=stop))
+    with pytest.raises(UsageError, match="candidates of Auto are trained side by side"):
+        Auto(["mv_dl"]).fit(features, crowd, callbacks=[object()])
+
+
 def test_who_stops_listening_ends_the_threads() -> None:
     """Two tasks wait until they are told to stop; the one that is done tells nobody of them."""
     features, crowd, _ = _crowd(size=8)

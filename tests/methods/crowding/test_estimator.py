@@ -91,7 +91,10 @@ def test_a_refit_of_one_shape_equals_a_fresh_fit_without_tracing_again(
     first = results(fitted(estimator, crowd), crowd)
     game = game_of(estimator)
     count = game.passes["generator",].experimental_get_tracing_count()
+    exported = estimator.inference_model()
     other = results(fitted(estimator, crowd, seed=1), crowd)
+    kept = exported.predict(crowd[0], verbose=0)["probabilities"]
+    assert_allclose(kept, np.frombuffer(first[0], kept.dtype).reshape(kept.shape), rtol=1e-5)
     assert other[0] != first[0] and other[2] != first[2]
     assert results(fitted(estimator, crowd), crowd) == first
     assert game_of(estimator) is game

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.random import default_rng
+from numpy.testing import assert_array_equal
 from sklearn.datasets import make_blobs
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.methods.neucrowd import NeuCrowd
 from neucrowd_tf.methods.neucrowd.estimator import FIGURES
+from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.trained import beats_one_step
 
 TINY: dict[str, Any] = {
@@ -97,3 +100,11 @@ def test_each_option_trains_and_makes_a_difference(
     assert model.score(x, y) >= 0.9
     assert ("sampler_loss" in model.history_) == change.get("sampling_network", True)
     assert ("safe_share" in model.history_) == change.get("safety_aware", True)
+
+
+def test_who_is_safe_is_the_same_after_a_resumed_training(tmp_path: Path) -> None:
+    features, annotations, _ = crowd()
+    run = Run(checkpoints=tmp_path, checkpoint_seconds=0)
+    first, resumed = (NeuCrowd(**TINY).fit(features, annotations, run=run) for _ in range(2))
+    assert_array_equal(first.safe_, resumed.safe_)
+    assert first.safe_.mean() == first.history_["safe_share"][first.best_epoch_]
