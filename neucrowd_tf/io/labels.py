@@ -127,8 +127,8 @@ def read_annotator_columns(path: Path, options: TableOptions, columns: Texts) ->
     items = item_columns(table, options)
     labels = named_columns(path, table.columns, columns, "annotator_columns")
     table = table.only([*items, *labels])
-    rows = zip(*map(table.__getitem__, table.columns), strict=True)
-    _, first = np.unique(encode(rows)[1], return_index=True)
+    _, codes = encode(table.cells_by_row(table.columns))
+    _, first = np.unique(codes, return_index=True)
     table = table.rows(first.tolist())
     return _reading(CodedLabels(of_annotators(table, items, labels), options, path), None, "error")
 

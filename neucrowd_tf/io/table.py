@@ -84,12 +84,15 @@ class Table:
             return list(np.array(cells[0], dtype=object)[cells[1]])
         return cells
 
+    def cells_by_row(self, columns: Texts) -> Iterator[tuple[str, ...]]:
+        """Returns the cells of some columns, row by row."""
+        return zip(*map(self.__getitem__, columns), strict=True)
+
     def joined(self, columns: Texts) -> list[str]:
         """Returns the cells of a column, or of several joined by commas ("" if one is empty)."""
         if len(columns) == 1:
             return self[columns[0]]
-        rows = zip(*map(self.__getitem__, columns), strict=True)
-        return [JOINT.join(row) if all(row) else "" for row in rows]
+        return [JOINT.join(row) * all(row) for row in self.cells_by_row(columns)]
 
     def only(self, columns: Texts) -> Table:
         """Returns the table with these columns, each once."""
