@@ -23,7 +23,7 @@ from neucrowd_tf.io.files.atomic import write_text
 from reproduction.catalogue import SUITES
 from reproduction.claim import CLAIMS, READING, RESULTS, SAME, Claim, Ours, read, updated
 from reproduction.printed import TABLES, Figure, why_absent
-from reproduction.right import ACCURACY, LAST_ROUND, Row, differences, stored
+from reproduction.right import ACCURACY, BY_ROUND, Row, differences, stored
 from reproduction.suite import Suite
 from reproduction.table import COLUMNS
 from reproduction.verdicts import (
@@ -313,7 +313,7 @@ def lines_needed(claim: Claim) -> list[tuple[Suite, str, str]]:
     metric = claim.metric_of_control
     apart = not claim.controls or claim.panel or claim.data not in FIXED
     apart = apart or claim.suite == AUTO_RUNS
-    if apart or not {claim.metric, metric} <= {ACCURACY, LAST_ROUND}:
+    if apart or not {claim.metric, metric} <= {ACCURACY, *BY_ROUND}:
         return []
     ours = _SUITES[claim.suite]
     theirs = _SUITES[claim.suite_of_control]

@@ -29,7 +29,8 @@ from reproduction.suite import Suite
 FOLDER = "right"
 COLUMNS = ("dataset", "method", "metric", "seed", "test", "bits")
 ACCURACY = "accuracy"
-LAST_ROUND = "last_round_accuracy"
+# The first and the last round of self-training.
+BY_ROUND = ("start_accuracy", "last_round_accuracy")
 
 Bits = Mask
 
@@ -79,8 +80,10 @@ def of_run(run: FinishedRun) -> Iterator[tuple[str, Right]]:
     test = hashlib.sha256(repr(identity).encode()).hexdigest()[:8]
     right = table.probabilities[rows].argmax(axis=1) == table.labels[rows]
     yield ACCURACY, Right(test, right)
-    if digits := run.read(EVALUATION).get("last_round_right"):
-        yield LAST_ROUND, Right(test, unpacked(f"{len(rows)}:{digits}"))
+    evaluation = run.read(EVALUATION)
+    for metric in BY_ROUND:
+        if digits := evaluation.get(metric.replace("accuracy", "right")):
+            yield metric, Right(test, unpacked(f"{len(rows)}:{digits}"))
 
 
 def of_suite(suite: Suite, root: Path) -> dict[Row, Right]:

@@ -70,11 +70,11 @@ def merge_tables(results: Path, suite: Suite, root: Path, replace: Sequence[str]
 def _replace(
     path: Path, table: pd.DataFrame, keys: Sequence[tuple[str, str]], new: pd.DataFrame
 ) -> None:
-    """Writes a stored table, if there is one, with new lines in place of some rows' lines."""
+    """Writes a stored table with new lines in place of some rows' lines; makes one of none."""
     if "method" in table:
         same = table.set_index(["dataset", "method"]).index.isin(keys)
-        lines = pd.concat([table[~same], new[[*table]]])
-        write_text(path, to_csv([*table], lines.to_numpy().tolist()))
+        new = pd.concat([table[~same], new[[*table]]])
+    write_text(path, to_csv([*new], new.to_numpy().tolist()))
 
 
 def merge_right(results: Path, suite: Suite, root: Path) -> int:

@@ -6,6 +6,7 @@ import gc
 from typing import Any
 
 import numpy as np
+from numpy.random import default_rng
 from numpy.typing import NDArray
 
 SMALL_LAYER: dict[str, Any] = {
@@ -31,6 +32,22 @@ def graphs() -> int:
     return sum(type(item).__name__ == "FuncGraph" for item in gc.get_objects())
 
 
+def corners(rng, truth: np.ndarray, width: int, apart: float) -> np.ndarray:
+    """Returns features around a corner for each class."""
+    x = rng.normal(size=(len(truth), width)) + apart * np.eye(width)[truth]
+    return x.astype(np.float32)
+
+
+def noisy_labels(rng, truth: np.ndarray, annotators: int, right, classes: int = 0) -> np.ndarray:
+    """Returns labels that are the truth with this probability, otherwise the other of two classes.
+
+    With `classes` they are otherwise any of these.
+    """
+    is_right = rng.random((len(truth), annotators)) < right
+    wrong = rng.integers(classes, size=is_right.shape) if classes else 1 - truth[:, None]
+    return np.where(is_right, truth[:, None], wrong)
+
+
 def blobs(
     rows: int,
     classes: int,
@@ -46,15 +63,31 @@ def blobs(
     `right` is how often annotators know the truth; otherwise they guess. With `missing` labels each
     instance has a right one.
     """
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     truth = np.arange(rows) % classes
-    x = (rng.normal(size=(rows, width)) + apart * np.eye(classes, width)[truth]).astype(np.float32)
-    shape = (rows, annotators)
-    dense = np.where(rng.random(shape) < right, truth[:, None], rng.integers(classes, size=shape))
+    x = corners(rng, truth, width, apart)
+    dense = noisy_labels(rng, truth, annotators, right, classes)
     if missing:
-        dense[rng.random(shape) < missing] = -1
+        dense[rng.random(dense.shape) < missing] = -1
         dense[np.arange(rows), np.arange(rows) % annotators] = truth
     return x, dense, truth
+
+
+def one_hot(dense: np.ndarray, classes: int) -> np.ndarray:
+    """Returns `[N, R, C]`: whether an annotator gave an instance this label."""
+    return np.eye(classes)[dense] * (dense >= 0)[..., None]
+
+
+def array_of(text: str, dtype=None) -> np.ndarray:
+    """Returns the numbers of a text: a vector, or a matrix whose rows `;` ends. "2/3" is one."""
+    rows = [[_number(cell) for cell in row.split()] for row in text.split(";") if row.strip()]
+    return np.array(rows if ";" in text else rows[0], dtype)
+
+
+def _number(cell: str) -> float:
+    over, _, under = cell.partition("/")
+    value = float(over) if set(over) & set(".eni") else int(over)
+    return value / float(under) if under else value
 
 
 def softmax(x: NDArray[Any], axis: int = -1) -> NDArray[Any]:
@@ -65,7 +98,7 @@ def softmax(x: NDArray[Any], axis: int = -1) -> NDArray[Any]:
 
 def randomised(layer, seed: int = 1):
     """Returns a built Keras layer with weights from N(0, 1)."""
-    rng = np.random.default_rng(seed)
+    rng = default_rng(seed)
     for weight in layer.weights:
         weight.assign(rng.normal(size=weight.shape))
     return layer

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 from sklearn.base import clone
 
@@ -29,6 +30,7 @@ from neucrowd_tf.errors import DataError, IdentitiesError, UnsupportedDataError,
 from neucrowd_tf.saving.loading import load
 from neucrowd_tf.training.reuse import NetworkCache
 from neucrowd_tf.training.run import Run
+from tests.crowds import corners, noisy_labels
 
 plugins.register(("baselines", "data"))
 
@@ -112,13 +114,11 @@ def crowd_data(
     Five annotators: three fair ones, one with a single label, one without any; two instances
     without annotations.
     """
-    rng = np.random.default_rng([classes, 0xC0])
+    rng = default_rng([classes, 0xC0])
     names = np.array(["red", "green", "blue"], dtype=object)[:classes]
     truth = np.arange(ROWS + NEW_ROWS) % classes
-    x = (rng.normal(size=(len(truth), 6)) + 2.5 * np.eye(classes, 6)[truth]).astype(np.float32)
-    dense = np.where(
-        rng.random((ROWS, 5)) < 0.85, truth[:ROWS, None], rng.integers(classes, size=(ROWS, 5))
-    )
+    x = corners(rng, truth, 6, 2.5)
+    dense = noisy_labels(rng, truth[:ROWS], 5, 0.85, classes)
     dense[rng.random((ROWS, 5)) < 0.25] = -1
     dense[:, 3:] = -1
     dense[2:, 0] = np.where(rng.random(ROWS - 2) < 0.95, truth[2:ROWS], 0)
@@ -200,8 +200,7 @@ class Fits:
         """Fits on two classes; all these fits share a compiled network where they can."""
         model, labels = make(self.method, seed), self.training(self.crowd, self.truth)
         shared = model.reused(self._networks) if hasattr(model, "reused") else _alone
-        with shared, warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with shared, warnings.catch_warnings(action="ignore"):
             return model.fit(self.features, labels, self.validation, run=run)
 
     @property
@@ -349,8 +348,7 @@ class TestEveryMethod:
         passed = fits.training(crowd, truth)
         if not method.requires_identities and not method.uses_truth:
             passed = Annotations.from_votes(crowd.vote_counts(), class_names=crowd.class_names)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             if method.max_classes is not None and method.max_classes < 3:
                 with pytest.raises(UnsupportedDataError, match="at most 2 classes"):
                     make(method).fit(x, passed)
@@ -364,8 +362,10 @@ class TestEveryMethod:
         if not method.requires_identities:
             pytest.skip("works on vote counts")
         x, crowd, *_ = crowd_data(2)
-        with pytest.raises(IdentitiesError, match="no identities"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with (
+            pytest.raises(IdentitiesError, match="no identities"),
+            warnings.catch_warnings(action="ignore"),
+        ):
             make(method).fit(
                 x, Annotations.from_votes(crowd.vote_counts(), class_names=crowd.class_names)
             )
@@ -388,8 +388,7 @@ class TestEveryMethod:
             (x, passed, (held, np.array(["pink"] * len(held), dtype=object)), "'pink'"),
         ]
         for features, labels_given, validation, message in cases:
-            with pytest.raises(DataError, match=message), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with pytest.raises(DataError, match=message), warnings.catch_warnings(action="ignore"):
                 make(method).fit(features, labels_given, validation)
         with pytest.raises(DataError, match="features: expected shape"):
             fits.first.predict_proba(x[:, :2])
@@ -430,7 +429,7 @@ def test_every_argument_is_checked_before_anything_is_computed() -> None:
 def test_order_and_units_of_tables(method: registry.Method, tmp_path: Path) -> None:
     """Rows of labels, rows and columns of new features in any order, and for methods that
     standardise any unit, leave predictions by name as they are."""
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     features, crowd, truth, _, new = crowd_data(2)
     columns, names = [f"c{i}" for i in range(6)], [f"i{i}" for i in range(ROWS)]
     frame = pd.DataFrame(features, names, columns)
@@ -447,8 +446,7 @@ def test_order_and_units_of_tables(method: registry.Method, tmp_path: Path) -> N
     estimator = make(method)
 
     def fitted(table: pd.DataFrame, annotations: pd.DataFrame):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             return estimator.fit(table, annotations)
 
     later = pd.DataFrame(new, [f"n{i}" for i in range(NEW_ROWS)], columns)

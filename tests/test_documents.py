@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.random import default_rng
 
 from neucrowd_tf.__main__ import main
 from neucrowd_tf.cli.runs import process, run_command
@@ -205,7 +206,7 @@ def save_and_load(model, folder: Path) -> None:
     model.save(folder)
     loaded = neucrowd_tf.load(folder)
     shape = model.feature_shape_
-    features: Any = np.random.default_rng(0).random((3, *shape)).astype(np.float32)
+    features: Any = default_rng(0).random((3, *shape)).astype(np.float32)
     if model.takes_texts and not shape:
         features = np.array(["good", "a bad text", "none"])
     elif model.feature_names_in_ is not None:
@@ -260,7 +261,7 @@ def small_encoder(folder: Path) -> None:
 
     words = sorted(set(re.findall(r"\w+", (folder / "texts.csv").read_text(encoding="utf-8"))))
     vocabulary = {word: code for code, word in enumerate(["[UNK]", *words])}
-    table = np.random.default_rng(0).normal(size=(len(vocabulary), 8))
+    table = default_rng(0).normal(size=(len(vocabulary), 8))
     make_encoder(folder / "ENCODER", table, vocabulary)
 
 

@@ -4,54 +4,49 @@ from __future__ import annotations
 
 import ast
 import functools
+import graphlib
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
-from scipy import sparse
 
 from tests.processes import python
 
 # From the ground up; rooms of one floor do not import each other.
-FLOORS = (
-    ("errors", "cli.signals", "declare.types", "declare.picking"),
-    ("evaluation.auc_and_log_loss",),
-    (
-        "declare.declarations",
-        "declare.settings",
-        "evaluation.metrics",
-        "names",
-        "declare.registration",
-    ),
-    ("annotations", "declare.flag_parsing", "declare.nested"),
-    ("io",),
-    ("cli.command_line", "cli.quiet"),
-    ("saving.loading",),
-    ("saving.persistent", "saving.saved_model", "datasets.core", "datasets.splits"),
-    ("saving.transaction",),
-    ("declare.dataset_registration",),
-    ("aggregation", "nn"),
-    ("certainty", "datasets", "encoders"),
-    ("training",),
-    ("declare.registry",),
-    ("methods.crowd_layers.common",),
-    (*("methods.two_stage", "methods.rll", "methods.neucrowd"), *("methods.iced", "methods.texts")),
-    ("methods.crowd_layers",),
-    ("methods.crowding", "methods.dasc", "saving.keras_objects"),
-    ("evaluation",),
-    ("methods.auto", "evaluation.report"),
-    ("cli.commands",),
-    ("cli.runs",),
-    ("__main__",),
-    ("baselines", "data"),
-    ("reproduction",),
-    ("run_experiment",),
-)
+FLOORS = """
+errors cli.signals declare.types declare.picking
+evaluation.auc_and_log_loss
+declare.declarations declare.settings evaluation.metrics names declare.registration
+annotations declare.flag_parsing declare.nested
+io
+cli.command_line cli.quiet
+saving.loading
+saving.persistent saving.saved_model datasets.core datasets.splits
+saving.transaction
+declare.dataset_registration
+aggregation nn
+certainty datasets encoders
+training
+declare.registry
+methods.crowd_layers.common
+methods.two_stage methods.rll methods.neucrowd methods.iced methods.texts
+methods.crowd_layers
+methods.crowding methods.dasc saving.keras_objects
+evaluation
+methods.auto evaluation.report
+cli.commands
+cli.runs
+__main__
+baselines data
+reproduction
+run_experiment
+"""
 # Tools beside the house: they may import anything, and nothing imports them.
 OUTSIDE = ("benchmarks", "tests", "setup")
 HOUSE = ("neucrowd_tf", "baselines", "data", "reproduction", "run_experiment")
-LEVEL = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
+LEVEL = {
+    room: level for level, rooms in enumerate(FLOORS.strip().splitlines()) for room in rooms.split()
+}
 LAZY = ("tensorflow", "keras", "tensorflow_probability", "tf_keras")
 
 
@@ -124,44 +119,27 @@ def upward(repository: Path) -> list[str]:
     return result
 
 
-def circles(repository: Path) -> list[list[str]]:
-    """Returns the sets of files that import each other, however far around."""
-    modules = sources(repository)
-    names = list(modules)
-    position = {name: number for number, name in enumerate(names)}
-    pairs = [
-        (position[module], position[target])
-        for module, path in modules.items()
-        for _, target in imports(path, modules)
-        if target in position
-    ]
-    rows, columns = zip(*pairs, strict=True) if pairs else ((), ())
-    graph = sparse.coo_array(
-        (np.ones(len(rows), dtype=bool), (rows, columns)), shape=(len(names), len(names))
-    )
-    count, label = sparse.csgraph.connected_components(graph, connection="strong")
-    groups: list[list[str]] = [[] for _ in range(count)]
-    for name, group in zip(names, label, strict=True):
-        groups[group].append(name)
-    return [group for group in groups if len(group) > 1]
-
-
 def test_imports_point_down(repository: Path) -> None:
     assert not (result := upward(repository)), "\n".join(result)
 
 
 def test_no_file_imports_itself_around_a_corner(repository: Path) -> None:
-    assert not (result := circles(repository)), "\n".join(map(str, result))
+    modules = sources(repository)
+    graph = {
+        name: {target for _, target in imports(path, modules)} - {name}
+        for name, path in modules.items()
+    }
+    graphlib.TopologicalSorter(graph).prepare()  # its error names the files
 
 
 # Lines, neither blank nor comments, of the modules that an estimator's module reaches by imports at
 # the top and inside functions. What makes one longer has to be worth reading for that method.
 REACH = {
-    "methods.rll.estimator": 6_920,
-    "methods.neucrowd.estimator": 7_260,
-    "methods.iced.estimator": 7_770,
-    "methods.dasc.estimator": 8_190,
-    "methods.crowding.estimator": 8_990,
+    "methods.rll.estimator": 6_910,
+    "methods.neucrowd.estimator": 7_240,
+    "methods.iced.estimator": 7_730,
+    "methods.dasc.estimator": 8_140,
+    "methods.crowding.estimator": 8_950,
 }
 
 
@@ -195,8 +173,8 @@ def test_an_estimator_reaches_few_lines(module: str, repository: Path) -> None:
 def test_few_imports_hide(repository: Path) -> None:
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
     paths = sources(repository).values()
-    assert sum(len(lines_of_imports(path, functions)) for path in paths) <= 52
-    assert sum(bool(lines_of_imports(path, ast.If)) for path in paths) <= 15
+    assert sum(len(lines_of_imports(path, functions)) for path in paths) <= 51
+    assert sum(bool(lines_of_imports(path, ast.If)) for path in paths) <= 10
 
 
 STATEMENTS = (

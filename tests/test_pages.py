@@ -21,6 +21,7 @@ import pytest
 
 from neucrowd_tf.cli.runs import plugins
 from neucrowd_tf.declare import registry
+from tests.cases import cases
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -163,14 +164,14 @@ def test_what_one_may_write_has_the_figures_of_the_tables() -> None:
             for row in csv.DictReader(file):
                 rows[row["dataset"], row["method"], row["metric"]] = row
     means = {key: f"{float(row['mean']):.3f}" for key, row in rows.items() if row["mean"]}
-    for paper, data, published, changed in (
-        ("NeuCrowd", "hotel", "neucrowd_printed", "neucrowd"),
-        ("RLL (eq. 2)", "hotel", "rll_bayesian", "eq. 2 as published/rll_equations"),
-        ("CrowdInG", "labelme", "crowding_printed", "crowding"),
-        ("CrowdInG", "music", "crowding_printed", "crowding"),
-        ("DASC", "labelme", "dasc_crowd_layer", "dasc_crowd_layer"),
-        ("ICED", "usps_syn", "iced_printed", "iced"),
-    ):
+    for paper, data, published, changed in cases("""
+["NeuCrowd", "hotel", "neucrowd_printed", "neucrowd"],
+["RLL (eq. 2)", "hotel", "rll_bayesian", "eq. 2 as published/rll_equations"],
+["CrowdInG", "labelme", "crowding_printed", "crowding"],
+["CrowdInG", "music", "crowding_printed", "crowding"],
+["DASC", "labelme", "dasc_crowd_layer", "dasc_crowd_layer"],
+["ICED", "usps_syn", "iced_printed", "iced"]
+"""):
         line = re.search(rf"{re.escape(paper)}, `{data}`[^|]*((?:\|[^|]*){{3}})", text)
         assert line, (paper, data)
         in_paper = "private"

@@ -148,30 +148,46 @@ def _posteriors(model: _Crowd, beliefs: Floats, priors: Floats, weights: Floats)
     by_class = counts.sum(axis=1)
     hits = np.einsum("rcc->rc", counts)
     expected = _expected_accuracy(model, counts)
-    cells = counts.reshape(-1, crowd.num_classes)
+    size = crowd.num_classes
+    cells = counts.reshape(-1, size)
     usual = ROW_LABELS * model.mistakes.T
-    logs = np.empty((crowd.num_annotations, crowd.num_classes))
+    usually_right = ROW_LABELS * expected
+    usually_wrong = ROW_LABELS * (1.0 - expected)
+    wrong = by_class - hits
+    logs = np.empty((crowd.num_annotations, size))
     for start in range(0, len(logs), BLOCK):
         span = slice(start, start + BLOCK)
         annotators = crowd.annotators[span].astype(np.int64)
-        labels = crowd.labels[span]
+        labels = crowd.labels[span].astype(np.int64)
+        cell = annotators * size + labels
+        at = np.arange(0, len(labels) * size, size) + labels
         own = beliefs.take(crowd.instances[span], axis=0)
-        right = hits.take(annotators, axis=0)
-        accuracy = expected.take(annotators, axis=0)
-        total = by_class.take(annotators, axis=0)
-        mistakes = np.maximum(total - right - own, 0.0)
-        total = np.maximum(total - own, 0.0) + ROW_LABELS
-        cell = cells.take(annotators * crowd.num_classes + labels, axis=0)
-        named = np.maximum(cell - own, 0.0) + usual.take(labels, axis=0)
-        chances = (mistakes + ROW_LABELS * (1.0 - accuracy)) / total * named
-        chances /= mistakes + ROW_LABELS
-        at = np.arange(len(annotators)), labels
-        agreed = np.maximum(right[at] - own[at], 0.0)
-        chances[at] = (agreed + ROW_LABELS * accuracy[at]) / total[at]
-        logs[span] = np.log(np.maximum(chances, TINY)) * weights[span, None]
+        mistakes = _without(wrong.take(annotators, axis=0), own)
+        total = _without(by_class.take(annotators, axis=0), own)
+        total += ROW_LABELS
+        named = _without(cells.take(cell, axis=0), own)
+        named += usual.take(labels, axis=0)
+        chances = usually_wrong.take(annotators, axis=0)
+        chances += mistakes
+        chances /= total
+        chances *= named
+        mistakes += ROW_LABELS
+        chances /= mistakes
+        agreed = _without(hits.take(cell), own.take(at))
+        agreed += usually_right.take(cell)
+        chances.reshape(-1)[at] = agreed / total.take(at)
+        np.maximum(chances, TINY, out=chances)
+        np.log(chances, out=chances)
+        np.multiply(chances, weights[span, None], out=logs[span])
     scores = model.places @ logs
     normalise_log(scores, np.log(priors))
     return scores
+
+
+def _without(counts: Floats, own: Floats) -> Floats:
+    """Returns counts less the item's own belief, in place; zero at least."""
+    counts -= own
+    return np.maximum(counts, 0.0, out=counts)
 
 
 def _correlations(model: _Crowd, beliefs: Floats) -> Floats:
@@ -191,5 +207,24 @@ def _correlations(model: _Crowd, beliefs: Floats) -> Floats:
     correlation = products / np.sqrt(np.maximum(lengths * lengths.T, 1e-12))
     correlation *= shared / (shared + UNCORRELATED_ITEMS)
     np.fill_diagonal(correlation, 0.0)
-    sums = ones @ np.maximum(correlation, 0.0)
-    return sums[items, annotators]
+    sums = _sums_with_others(ones, np.maximum(correlation, 0.0))
+    return np.asarray(sums[items, annotators]).reshape(-1)
+
+
+def _sums_with_others(cells: sparse.csr_matrix, between: Floats) -> sparse.csr_matrix:
+    """Returns `cells @ between` where `cells` has entries, which most items and annotators lack.
+
+    Args:
+        cells: `[N, R]` numbers of labels, each item's annotators in order.
+        between: `[R, R]`.
+    """
+    annotators = cells.indices
+    sizes = np.diff(cells.indptr)
+    first = np.repeat(cells.indptr[:-1], sizes)
+    sizes = np.repeat(sizes, sizes)
+    sums = np.zeros(len(annotators))
+    for place in range(sizes.max(initial=0)):
+        entries = np.flatnonzero(sizes > place)
+        other = first[entries] + place
+        sums[entries] += cells.data[other] * between[annotators[other], annotators[entries]]
+    return sparse.csr_matrix((sums, annotators, cells.indptr), cells.shape)

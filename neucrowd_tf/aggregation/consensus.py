@@ -19,6 +19,7 @@ from neucrowd_tf.aggregation.base import (
     expected_skills,
     normalise_counts,
 )
+from neucrowd_tf.aggregation.blas import one_blas_thread
 from neucrowd_tf.aggregation.bwa import BWA
 from neucrowd_tf.aggregation.dawid_skene import DawidSkene
 from neucrowd_tf.aggregation.ebcc import EBCC
@@ -35,18 +36,17 @@ from neucrowd_tf.aggregation.weighted_vote import (
 )
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, fitted, whole
-from neucrowd_tf.declare.picking import entries_of
 from neucrowd_tf.declare.types import Floats as Array
 from neucrowd_tf.errors import quietly
 
 # Nats of EBCC's bound that indicate annotators who err together: a Bayes factor of 150, very strong
 # evidence by Kass and Raftery.
 DECISIVE = 5.0
-# From so many annotations on EBCC is fitted only if a short look finds groups, and methods whose
-# held-out annotations are less probable than those of the last one that would be chosen, by so many
-# standard errors, are held out from no further annotations.
+# From so many annotations on EBCC is fitted only if a short look finds groups, and `ENOUGH`
+# annotations are held out: by chance methods then differ by thousandths of a nat, and those that
+# are so close are averaged.
 LARGE = 50_000
-CLEARLY = 6.0
+ENOUGH = 15_000
 MANY_CLASSES = 30  # beyond, matrices of classes say nothing, and take minutes
 STRENGTH = 5.0  # labels a class by which annotators are drawn towards their mean
 # If annotators have few labels on average, methods may merge or exchange classes. The signs are
@@ -184,6 +184,7 @@ class Consensus(Aggregator):
     gain_: float = fitted()
     scores_: dict[str, float] = fitted()
 
+    @one_blas_thread()  # a second one costs more than it gives
     def _fit(self, crowd: Annotations, gold: Codes | None) -> None:
         self.scores_ = {}
         self.gain_ = 0.0
@@ -274,37 +275,24 @@ class Consensus(Aggregator):
     def _scores(self, crowd: Annotations, gold: Codes | None) -> dict[str, float]:
         folds = deal(crowd, self.folds, self.seed)
         scores = dict.fromkeys(CANDIDATES, 0.0)
-        running = list(CANDIDATES)
-        logs = dict.fromkeys(CANDIDATES, np.zeros(0))
-        lowest = running[0]
+        scored = 0
         for fold in range(self.folds):
             in_fold = folds == fold
             if in_fold.all() or not in_fold.any():
                 continue
             training = crowd.select(~in_fold)
             held_out = crowd.select(in_fold)
-            for name in running:
-                probas = CANDIDATES[name](seed=self.seed).fit(training, gold).probas_
-                fold_logs = held_out_logs(training, held_out, probas, STRENGTH)
-                scores[name] += float(fold_logs.sum())
-                logs[name] = np.append(logs[name], fold_logs)
-            if crowd.num_annotations >= LARGE:
-                lowest = _best_first(entries_of(scores, running))[: self.best][-1]
-                running = [name for name in running if not _clearly_less(logs[name], logs[lowest])]
-        for name in scores.keys() - set(running):  # as far behind as in the folds that they shared
-            behind = logs[lowest][: len(logs[name])] - logs[name]
-            scores[name] = scores[lowest] - float(behind.mean()) * len(logs[lowest])
-        return {name: score / crowd.num_annotations for name, score in scores.items()}
+            for name, candidate in CANDIDATES.items():
+                probas = candidate(seed=self.seed).fit(training, gold).probas_
+                scores[name] += float(held_out_logs(training, held_out, probas, STRENGTH).sum())
+            scored += held_out.num_annotations
+            if crowd.num_annotations >= LARGE and scored >= ENOUGH:
+                break
+        return {name: score / max(scored, 1) for name, score in scores.items()}
 
 
 def _best_first(scores: Mapping[str, float]) -> list[str]:
     return sorted(scores, key=lambda name: -scores[name])
-
-
-def _clearly_less(logs: Array, reference: Array) -> bool:
-    """Returns whether log probabilities of the same annotations are less, beyond chance."""
-    shortfall = reference - logs
-    return bool(shortfall.mean() > CLEARLY * shortfall.std() / np.sqrt(len(shortfall)))
 
 
 def _few_labels(crowd: Annotations) -> bool:

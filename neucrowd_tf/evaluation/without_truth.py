@@ -50,9 +50,6 @@ WEIGHTS = 4
 # mistakes are independent of the crowd's. More than 1 is for crowds without shared mistakes, whose
 # recalibrated probabilities are too low (results/without_truth.csv).
 LARGEST_WEIGHT = 1.4
-# Of the joint posterior in the probability of a label that crowd and predictions agree on; the rest
-# is the crowd's alone, because both share mistakes (results/without_truth.csv).
-JOINT_SHARE = 0.4
 MOST_FITTED = 5_000  # rows that the predictions' temperature is fitted to
 
 
@@ -236,19 +233,21 @@ def judge(
 def joint_probas(certainty: Certainty, rows: Codes, probabilities: Array) -> Floats:
     """Returns `[M, C]` probabilities of the labels that crowd and predictions together infer.
 
-    The labels are those of the joint posterior. Their probabilities are shrunk towards the crowd's
-    by `JOINT_SHARE`, except where the crowd gave no labels.
+    Nothing but true labels tells how far a model only repeats the mistakes of its annotators. If it
+    says nothing new, the two are two opinions, and their mean counts. If it errs independently, the
+    joint posterior does. Both are equally likely. Without the crowd's labels the second counts.
 
     Args:
         certainty, rows, probabilities: see `posteriors`.
+
+    References:
+        Stone (1961), The opinion pool; Genest and Zidek (1986), Combining probability
+        distributions.
     """
-    joint = judge(certainty, rows, probabilities).posterior
+    independent = judge(certainty, rows, probabilities).posterior
+    dependent = (certainty.probas[rows] + probabilities) / 2
     labelled = certainty.votes[rows].sum(axis=1) > 0
-    index = np.arange(len(rows))
-    labels = joint.argmax(axis=1)
-    mixed = JOINT_SHARE * joint + (1 - JOINT_SHARE) * certainty.probas[rows]
-    mixed[index, labels] = np.maximum(mixed[index, labels], mixed.max(axis=1) + 1e-9)
-    return np.where(labelled[:, None], mixed / mixed.sum(axis=1, keepdims=True), joint)
+    return np.where(labelled[:, None], (dependent + independent) / 2, independent)
 
 
 def score_without_truth(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from neucrowd_tf.annotations import Annotations
 
@@ -19,7 +20,7 @@ def _make_crowd(
     skill: float = 0.7,
 ) -> tuple[Annotations, np.ndarray]:
     """Returns a sparse crowd of uneven annotators and the truth `[N]`."""
-    rng = np.random.default_rng(seed)
+    rng = default_rng(seed)
     truth = rng.choice(
         classes, instances, p=np.arange(classes, 0, -1) / np.arange(classes, 0, -1).sum()
     )

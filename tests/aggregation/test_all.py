@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
@@ -23,6 +24,7 @@ from neucrowd_tf.aggregation.sums import LatentModel, Shard, run, total
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError, IdentitiesError, UsageError
 from neucrowd_tf.saving.loading import load
+from tests.crowds import array_of
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
@@ -73,7 +75,7 @@ class TestEveryMethod:
         _check(result)
 
     def test_an_instance_without_labels_gets_the_prior(self, name: str) -> None:
-        dense = np.array([[0, 0, 0], [1, 1, 1], [1, 1, 1], [-1, -1, -1], [-1, 1, -1]])
+        dense = array_of("0 0 0; 1 1 1; 1 1 1; -1 -1 -1; -1 1 -1")
         result = _made(name).fit(dense)
         assert_allclose(result.probas_[3], result.priors_)
         assert_array_equal(result.labels_[[0, 1, 2, 4]], [0, 1, 1, 1])
@@ -98,11 +100,11 @@ class TestEveryMethod:
         assert frame.shape == (len(series), 2)
 
     def test_crowds_that_break_naive_code(self, name: str) -> None:
-        rng = np.random.default_rng(0)
+        rng = default_rng(0)
         for dense in (
             np.zeros((5, 3), dtype=int),
             np.array([[1]]),
-            np.array([[0, -1], [-1, 1]]),
+            array_of("0 -1; -1 1"),
             np.repeat(np.arange(30)[:, None] % 3, 5, axis=1),
             rng.integers(0, 3, (60, 6)),
             np.tile([0, 1, 2], (20, 1)),
@@ -133,7 +135,7 @@ class TestEveryMethod:
         assert_array_equal(loaded.probas_, built.probas_)
 
     def test_needs_identities_or_does_not(self, name: str) -> None:
-        votes = Annotations.from_votes([[5, 2], [1, 6]])
+        votes = Annotations.from_votes(array_of("5 2; 1 6"))
         if name in ("majority_vote", "consensus"):
             assert_array_equal(_made(name).fit(votes).labels_, [0, 1])
         else:

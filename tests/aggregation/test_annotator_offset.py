@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from scipy.special import expit, logit
 
 from neucrowd_tf.aggregation import Consensus
 from neucrowd_tf.aggregation.annotator_offset import annotator_offsets
 from neucrowd_tf.aggregation.symmetry import even_ties
 from neucrowd_tf.annotations import Annotations
+from tests.crowds import array_of
 
 
 def simulated(seed: int = 0) -> tuple[Annotations, np.ndarray]:
     """Three good and four poor annotators of two classes."""
-    rng = np.random.default_rng(seed)
+    rng = default_rng(seed)
     truth = rng.integers(2, size=300)
-    right = rng.random((300, 7)) < np.array([0.9, 0.9, 0.9, 0.6, 0.6, 0.6, 0.6])
+    right = rng.random((300, 7)) < array_of("0.9 0.9 0.9 0.6 0.6 0.6 0.6")
     return Annotations.from_dense(np.where(right, truth[:, None], 1 - truth[:, None])), truth
 
 
@@ -33,9 +35,9 @@ def test_good_annotators_outvote_more_poor_ones() -> None:
 def test_one_item_by_hand() -> None:
     # Its own belief is taken out, so that nothing but the average annotator is left.
     crowd = Annotations.from_dense([[0, 0, 1]])
-    shares = np.array([2 / 3, 1 / 3])
+    shares = array_of("2/3 1/3")
     priors = (shares + 0.5) / 2
-    average = np.array([2 / 3, 1 / 3])  # of classes 0 and 1, by vote shares
+    average = array_of("2/3 1/3")  # of classes 0 and 1, by vote shares
     beliefs = shares
     for _ in range(60):
         logs = np.log(priors)
@@ -67,10 +69,10 @@ def test_a_tie_is_even_whatever_names_and_seeds_are(row: list[int], seed: int) -
 def test_only_ties_that_nothing_breaks_are_even() -> None:
     probas = np.array([[0.9, 0.1]] * 3)
     # Annotator 1 agrees with 2 elsewhere, annotator 0 with nobody.
-    broken = Annotations.from_dense([[0, 1, -1], [0, 1, 1], [1, 0, 0]])
+    broken = Annotations.from_dense(array_of("0 1 -1; 0 1 1; 1 0 0"))
     assert even_ties(broken, probas)[0] == pytest.approx([0.9, 0.1])
-    symmetric = Annotations.from_dense([[0, 1], [1, 0], [0, 0]])
+    symmetric = Annotations.from_dense(array_of("0 1; 1 0; 0 0"))
     evened = even_ties(symmetric, probas)
     assert (evened == probas).all()  # item 2 prefers class 0
-    both = Annotations.from_dense([[0, 1], [0, 0], [1, 1]])
+    both = Annotations.from_dense(array_of("0 1; 0 0; 1 1"))
     assert even_ties(both, probas)[:, 0] == pytest.approx([0.5, 0.9, 0.9])

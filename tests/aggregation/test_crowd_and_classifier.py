@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.aggregation.crowd_and_classifier import (
@@ -14,34 +15,30 @@ from neucrowd_tf.aggregation.crowd_and_classifier import (
     log_likelihoods,
 )
 from neucrowd_tf.annotations import Annotations
+from tests.crowds import array_of, one_hot, softmax
 
 
 def test_one_turn_by_hand() -> None:
     # Annotator 0 labels both instances 0, annotator 1 only the second, 1. From certainty in classes
     # 0 and 1 with pseudo-counts of one half: annotator 0 has rows (1.5, .5)/2 and (1.5, .5)/2,
     # annotator 1 even odds for class 0 and (.5, 1.5)/2 for class 1.
-    one_hot = evidence(Annotations.from_dense([[0, -1], [0, 1]]))
-    prior = np.array([[0.8, 0.2], [0.5, 0.5]])
+    one_hot = evidence(Annotations.from_dense(array_of("0 -1; 0 1")))
+    prior = array_of("0.8 0.2; 0.5 0.5")
     together = alternate(one_hot, prior, np.eye(2), pseudo_counts=0.5, max_iter=1)
     assert_allclose(together.errors, [[[0.75, 0.25], [0.75, 0.25]], [[0.5, 0.5], [0.25, 0.75]]])
     assert_allclose(np.exp(together.log_likelihoods), [[0.75] * 2, [0.375, 0.5625]])
-    assert_allclose(together.probas, [[0.8, 0.2], [0.4, 0.6]])
+    assert_allclose(together.probas, array_of("0.8 0.2; 0.4 0.6"))
 
 
-def test_agrees_with_loops(crowd: Annotations) -> None:
-    rng = np.random.default_rng(0)
+def test_two_turns(crowd: Annotations) -> None:
+    rng = default_rng(0)
     model, beliefs = rng.dirichlet(np.ones(3), (2, 300))
     together = alternate(evidence(crowd), model, beliefs, pseudo_counts=0.1, max_iter=2)
-    triples = list(zip(crowd.instances, crowd.annotators, crowd.labels, strict=True))
+    labels = one_hot(crowd.to_dense(), 3)
     for _ in range(2):
-        counts = np.full((crowd.num_annotators, 3, 3), 0.1)
-        for i, r, label in triples:
-            counts[r, :, label] += beliefs[i]
+        counts = 0.1 + np.einsum("ic,irl->rcl", beliefs, labels)
         errors = counts / counts.sum(axis=2, keepdims=True)
-        joint = model.copy()
-        for i, r, label in triples:
-            joint[i] *= errors[r, :, label]
-        beliefs = joint / joint.sum(axis=1, keepdims=True)
+        beliefs = softmax(np.log(model) + np.einsum("irl,rcl->ic", labels, np.log(errors)))
     assert_allclose(together.errors, errors)
     assert_allclose(together.probas, beliefs)
 
@@ -63,14 +60,14 @@ def test_a_prior_of_the_posterior_and_pseudo_counts_of_the_counts(crowd: Annotat
 
 @pytest.mark.parametrize("scale", [1.0, 7.0])
 def test_annotators_who_say_nothing_leave_the_classifier(crowd: Annotations, scale: float) -> None:
-    model = np.random.default_rng(1).dirichlet(np.ones(3), 300)
+    model = default_rng(1).dirichlet(np.ones(3), 300)
     even = np.full((crowd.num_annotators, 3, 3), 1 / 3)
     likely = log_likelihoods(evidence(crowd), even)
     assert_allclose(combine(likely, scale * model), model, atol=1e-12)
 
 
 def test_vote_counts_are_one_annotators() -> None:
-    one_hot = evidence(Annotations.from_votes([[2, 1], [0, 3]]))
-    assert_array_equal(one_hot.toarray(), [[2, 1], [0, 3]])
+    one_hot = evidence(Annotations.from_votes(array_of("2 1; 0 3")))
+    assert_array_equal(one_hot.toarray(), array_of("2 1; 0 3"))
     errors = error_matrices(one_hot, np.eye(2), 0.0)
     assert_allclose(errors, [[[2 / 3, 1 / 3], [0, 1]]])

@@ -9,16 +9,17 @@ from numpy.testing import assert_allclose, assert_array_equal
 from neucrowd_tf.aggregation import Crowdlab
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
+from tests.crowds import array_of
 
-DENSE = np.array([[0, 0, 1], [1, 1, -1], [0, -1, -1], [1, 0, 1]])
-MODEL = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]])
+DENSE = array_of("0 0 1; 1 1 -1; 0 -1 -1; 1 0 1")
+MODEL = array_of("0.9 0.1; 0.2 0.8; 0.6 0.4; 0.7 0.3")
 
 
 def test_by_hand() -> None:
     result = Crowdlab().fit(DENSE, probabilities=MODEL)
     # Consensus 0, 1, (0), 1. Annotator 0 meets others at 0 (agrees with 1 of 2), 1 (1 of 1) and 3
     # (1 of 2): 3 of 5; annotator 1: 1 of 2, 1 of 1, 0 of 2: 2 of 5; annotator 2: 0 of 2, 1 of 2.
-    assert_allclose(result.skills_, [3 / 5, 2 / 5, 1 / 4])
+    assert_allclose(result.skills_, array_of("3/5 2/5 1/4"))
     # Of the labels 0, 1, 1 of the three instances with several, guessing 1 is wrong once: 1 / 3.
     # Weights 1 - error / (1 / 3): 1 - 1.2 < 0 for annotator 0 already.
     assert_allclose(result.weights_, 1e-6)
@@ -50,7 +51,7 @@ def test_agrees_with_cleanlab() -> None:
         [0.69789453, 0.76396051, 0.64022791, 0.4747542, 0.81690365, 0.70233681],
         atol=1e-8,
     )
-    assert_allclose(result.weights_, [4 / 9, 1 / 6, 1 / 6])
+    assert_allclose(result.weights_, array_of("4/9 1/6 1/6"))
     assert result.model_weight_ == pytest.approx(0.9813067629253163)
 
 

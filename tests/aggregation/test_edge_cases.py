@@ -24,8 +24,7 @@ pytestmark = [
 
 
 def test_no_warning_when_em_converges() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         assert DawidSkene().fit(np.repeat(np.arange(30)[:, None] % 3, 5, axis=1)).converged_
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from benchmarks.certainty.models import ITEMS, MODELS, simulated
 from neucrowd_tf.aggregation import families
@@ -12,6 +13,7 @@ from neucrowd_tf.aggregation.families import with_shares
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.inference import infer
 from neucrowd_tf.errors import UsageError
+from tests.crowds import array_of, noisy_labels
 
 NAMES = [f"m{i}" for i in range(MODELS)]
 
@@ -65,16 +67,16 @@ def test_excess_agreement_by_hand() -> None:
     dense[:10, 0] = 1
     dense[10:20, 2:] = dense[35:, 2:] = 1
     crowd = Annotations.from_dense(dense)
-    votes = np.array([[40, 0]])
+    votes = array_of("40 0;")
     assert families.chance_corrected(votes, votes.sum(1), 2) == 1.0
-    excess, correlation = families.excess_agreement(crowd, np.array([0, 0, 1, 1], bool))
+    excess, correlation = families.excess_agreement(crowd, array_of("0 0 1 1", bool))
     across = 2 * (np.mean(dense[:, :2] == dense[:, 2:3])) - 1
     assert excess == pytest.approx(1 - across**2 / (0.5 + 0.5 / np.sqrt(40)))
     assert correlation == pytest.approx(1.0)
 
 
 def test_symbols_by_hand() -> None:
-    dense = np.array([[0, 0, 0], [0, 0, 1], [1, -1, -1], [-1, -1, -1]])
+    dense = array_of("0 0 0; 0 0 1; 1 -1 -1; -1 -1 -1")
     crowd = Annotations.from_dense(dense, num_classes=2)
     assert families.symbols(crowd, np.ones(3, bool)).tolist() == [4, 1, families.LEVELS + 5, -1]
 
@@ -95,7 +97,7 @@ def test_gold_labels_and_items_of_models_alone() -> None:
 
 def prompts(correlation: float, people: int, seed: int = 0) -> tuple[Annotations, np.ndarray]:
     """Returns labels of prompts a0, ..., e9 of five models, and of people p0, ..., and truth."""
-    rng = np.random.default_rng([seed, people])
+    rng = default_rng([seed, people])
     truth = rng.integers(3, size=ITEMS)
 
     def labels(width: int) -> np.ndarray:
@@ -123,7 +125,7 @@ def test_related_annotators_are_named_and_families_count_once() -> None:
     alone, truth = prompts(0.9, people=0)  # nobody else: each family is one annotator
     result = infer(alone, "dawid_skene", families=[f"{model}*" for model in "abcde"])
     assert result.certainty.votes.sum(axis=1).tolist() == [5] * ITEMS
-    assert result.skills is not None and len(result.skills.skill) == 50
+    assert len(result.skills.skill) == 50
     independent, _ = prompts(0.0, people=3)
     assert infer(independent, "dawid_skene").related() == []
 
@@ -141,11 +143,11 @@ def judged(
     people: float, model: float, models: int, size: int = 240
 ) -> tuple[Annotations, np.ndarray, list[str]]:
     """One person labels half of the items, models all; seven of ten are of class 1."""
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     truth = (rng.random(size) < 0.7).astype(int)
 
     def labels(right: float, width: int) -> np.ndarray:
-        return np.where(rng.random((size, width)) < right, truth[:, None], 1 - truth[:, None])
+        return noisy_labels(rng, truth, width, right)
 
     person = labels(people, 1)
     person[size // 2 :] = -1
@@ -165,28 +167,26 @@ def test_models_overturn_nobody_whom_people_do_not_contradict(
     half = np.arange(120)
     by_person = crowd.annotators == 0
     assert (result.labels[half] == crowd.labels[by_person]).all()
-    assert result.skills is not None
     assert result.skills.skill.argmax() == 0 or person <= judge
 
 
 def test_models_do_not_shift_class_shares() -> None:
-    rng = np.random.default_rng(1)
+    rng = default_rng(1)
     truth = (rng.random(600) < 0.2).astype(int)
-    people = np.where(rng.random((600, 3)) < 0.85, truth[:, None], 1 - truth[:, None])
+    people = noisy_labels(rng, truth, 3, 0.85)
     # Models share a lean: they call a third of the items of class 0 class 1.
     lean = np.where((truth == 0) & (rng.random(600) < 0.35), 1, truth)
-    models = np.where(rng.random((600, 5)) < 0.95, lean[:, None], 1 - lean[:, None])
+    models = noisy_labels(rng, lean, 5, 0.95)
     names = [f"p{i}" for i in range(3)] + [f"m{i}" for i in range(5)]
     crowd = Annotations.from_dense(np.hstack([people, models]), annotator_names=names)
     result = infer(crowd, models=["m*"])
-    assert result.people is not None
     shares = [one.labels.mean() for one in (result, result.people)]
     assert shares[0] < shares[1] + 0.05
     assert np.mean(result.labels == truth) > np.mean(result.people.labels == truth) - 0.01
 
 
 def test_with_shares_by_hand() -> None:
-    probas = np.array([[0.5, 0.5], [0.8, 0.2]])
+    probas = array_of("0.5 0.5; 0.8 0.2")
     rows = np.ones(2, dtype=bool)
     even = with_shares(probas, rows, np.array([0.5, 0.5]))
     odds = probas[:, 1] / probas[:, 0] * (even[0, 1] / even[0, 0])

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import optimize, stats
 from scipy.special import expit
@@ -13,24 +14,22 @@ from scipy.special import expit
 from neucrowd_tf.aggregation import Glad, MajorityVote
 from neucrowd_tf.aggregation.glad import _Model
 from neucrowd_tf.annotations import Annotations
+from tests.crowds import array_of
 
 
 def _naive_joint(crowd: Annotations, theta: np.ndarray, priors: np.ndarray) -> np.ndarray:
-    """`[N, C]` joint probabilities by loops over annotations and classes, straight from the model's
-    definition.
-    """
-    joint = np.tile(priors, (crowd.num_instances, 1))
-    for i, r, y in zip(crowd.instances, crowd.annotators, crowd.labels, strict=True):
-        right = 1 / (1 + np.exp(-theta[r] * np.exp(theta[crowd.num_annotators + i])))
-        for c in range(crowd.num_classes):
-            joint[i, c] *= right if y == c else (1 - right) / (crowd.num_classes - 1)
-    return joint
+    """`[N, C]` joint probabilities, straight from the model's definition."""
+    dense, annotators = crowd.to_dense(), crowd.num_annotators
+    right = expit(theta[:annotators] * np.exp(theta[annotators:, None]))[..., None]
+    says = dense[..., None] == np.arange(crowd.num_classes)
+    factors = np.where(says, right, (1 - right) / (crowd.num_classes - 1))
+    return priors * np.where(dense[..., None] < 0, 1, factors).prod(axis=1)
 
 
 def test_posterior_and_expectation_agree_with_loops(make_crowd: Callable) -> None:
     crowd, _ = make_crowd(1, instances=30, annotators=6)
-    theta = np.random.default_rng(0).normal(0.5, 0.8, 36)
-    priors = np.array([0.5, 0.3, 0.2])
+    theta = default_rng(0).normal(0.5, 0.8, 36)
+    priors = array_of("0.5 0.3 0.2")
     joint = _naive_joint(crowd, theta, priors)
     model = _Model(crowd)
     probas, objective = model.posterior(theta, priors)
@@ -39,11 +38,12 @@ def test_posterior_and_expectation_agree_with_loops(make_crowd: Callable) -> Non
     assert objective == pytest.approx(np.log(joint.sum(axis=1)).sum() + normal)
     # Q: expectation of the log joint under any posterior; leaves out constants (prior of classes,
     # log(C - 1) of errors).
-    weights = np.random.default_rng(1).dirichlet(np.ones(3), 30)
-    expected = 0.0
-    for i, r, y in zip(crowd.instances, crowd.annotators, crowd.labels, strict=True):
-        right = expit(theta[r] * np.exp(theta[6 + i]))
-        expected += weights[i, y] * np.log(right) + (1 - weights[i, y]) * np.log(1 - right)
+    weights = default_rng(1).dirichlet(np.ones(3), 30)
+    dense = crowd.to_dense()
+    right = expit(theta[:6] * np.exp(theta[6:, None]))
+    chosen = np.take_along_axis(weights, dense, axis=1)
+    logs = chosen * np.log(right) + (1 - chosen) * np.log(1 - right)
+    expected = logs[dense >= 0].sum()
     value, _ = model.expected(theta, weights.reshape(-1)[model.cells])
     assert -value == pytest.approx(expected + normal)
 
@@ -52,7 +52,7 @@ def test_posterior_and_expectation_agree_with_loops(make_crowd: Callable) -> Non
 def test_the_class_prior_is_the_mean_posterior_of_annotated_instances() -> None:
     # The first M-step follows the start under a uniform prior, whose posteriors are (a, 1 - a) with
     # a = s(1 * e) for both labels.
-    dense = np.array([[0], [0], [0], [1], [-1]])
+    dense = array_of("0; 0; 0; 1; -1")
     result = Glad(prior="update", max_iter=1, tol=-np.inf).fit(dense)
     a = expit(np.exp(1.0))
     assert_allclose(result.priors_, [(3 * a + 1 - a) / 4, (a + 3 * (1 - a)) / 4])
@@ -73,7 +73,7 @@ def test_skills_are_averaged_over_annotated_instances_and_ties_drawn_by_the_seed
     # Ability a over difficulties exp(-b): the mean of s(a exp(b)) over the annotated; 40 others
     # would pull it to their prior's.
     dense = np.full((60, 4), -1)
-    dense[:20] = np.random.default_rng(0).integers(0, 2, (20, 4))
+    dense[:20] = default_rng(0).integers(0, 2, (20, 4))
     result = Glad().fit(dense)
     exact = expit(result.abilities_[:, None] / result.difficulties_[None, :20]).mean(axis=1)
     assert_allclose(result.skills_, exact, atol=5e-3)
@@ -86,14 +86,14 @@ def test_skills_are_averaged_over_annotated_instances_and_ties_drawn_by_the_seed
 
 def test_gradient_agrees_with_finite_differences(make_crowd: Callable) -> None:
     crowd, _ = make_crowd(2, instances=20, annotators=5, labels_each=4)
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     model, right, theta = _Model(crowd), rng.random(80), rng.normal(0, 1.5, 25)
     numeric = optimize.approx_fprime(theta, lambda t: model.expected(t, right)[0], 1e-6)
     assert_allclose(model.expected(theta, right)[1], numeric, rtol=1e-4, atol=1e-4)
 
 
 def test_finds_abilities_difficulties_and_labels() -> None:
-    rng = np.random.default_rng(4)
+    rng = default_rng(4)
     ability, easiness = rng.uniform(-0.5, 3, 40), rng.normal(0.3, 1, 400)
     truth = rng.integers(0, 2, 400)
     right = rng.random((400, 40)) < expit(ability * np.exp(easiness)[:, None])

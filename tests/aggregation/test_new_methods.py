@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from crowdkit import aggregation as crowdkit
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import digamma
 
@@ -28,23 +29,24 @@ from neucrowd_tf.aggregation.ebcc import EBCCModel
 from neucrowd_tf.aggregation.ibcc import diagonal_counts
 from neucrowd_tf.aggregation.sums import Shard, run
 from neucrowd_tf.annotations import Annotations
+from tests.crowds import array_of, noisy_labels, one_hot, softmax
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
-HAND = np.array([[0, 0, 1], [1, 1, 1], [0, 1, 1], [0, 0, 0]])
+HAND = array_of("0 0 1; 1 1 1; 0 1 1; 0 0 0")
 
 
 def test_wawa_by_hand() -> None:
     # The votes are 0, 1, 1, 0: annotator 0 agrees in 3 of 4, annotator 1 in all, annotator 2 in 3.
     result = Wawa().fit(HAND)
-    assert_allclose(result.skills_, [3 / 4, 1, 3 / 4])
-    assert_allclose(result.probas_[:, 0], [1.75 / 2.5, 0, 0.75 / 2.5, 1])
+    assert_allclose(result.skills_, array_of("3/4 1 3/4"))
+    assert_allclose(result.probas_[:, 0], array_of("1.75/2.5 0 0.75/2.5 1"))
 
 
 def test_full_ties_follow_the_rule() -> None:
     # Instance 1 is a tie of all classes, and 1 is the commoner class. With "first" its vote is 0:
     # annotator 0 agrees with the votes 1, 0, 1 in two of three cases, annotator 1 always.
-    dense = np.array([[1, 1], [1, 0], [1, 1]])
+    dense = array_of("1 1; 1 0; 1 1")
     for rule, skills in (("first", [2 / 3, 1]), ("prior", [1, 2 / 3])):
         assert_allclose(Wawa(ties=rule).fit(dense).skills_, skills)
         result = ZeroBasedSkill(ties=rule, max_iter=1).fit(dense)
@@ -55,9 +57,9 @@ def test_full_ties_follow_the_rule() -> None:
 
 def test_weights_that_cancel_are_a_tie() -> None:
     # Both annotators weigh -.5 each: no class has votes above the least, yet there are votes.
-    shard = Shard(Annotations.from_dense([[0, 1], [1, 1]]).one_hot(), 2)
+    shard = Shard(Annotations.from_dense(array_of("0 1; 1 1")).one_hot(), 2)
     model = Wawa(ties="first")
-    assert_array_equal(model._labels(shard, np.array([-0.5, -0.5])), [0, 0])
+    assert_array_equal(model._labels(shard, array_of("-0.5 -0.5")), [0, 0])
 
 
 def test_iwmv_by_hand() -> None:
@@ -91,27 +93,20 @@ def test_kos_by_hand() -> None:
     assert_array_equal(Kos().fit(HAND).labels_, [0, 1, 1, 0])
 
 
-def _ibcc_by_loops(crowd: Annotations, iterations: int) -> np.ndarray:
-    size = crowd.num_classes
-    votes = crowd.vote_counts()
-    z = votes / votes.sum(axis=1, keepdims=True)
+def _ibcc(crowd: Annotations, iterations: int) -> np.ndarray:
+    labels = one_hot(crowd.to_dense(), 3)
+    z = labels.sum(axis=1) / labels.sum(axis=(1, 2))[:, None]
     for _ in range(iterations):
-        counts = np.tile(np.eye(size) * 3 + 1, (crowd.num_annotators, 1, 1))
-        for i, r, y in zip(crowd.instances, crowd.annotators, crowd.labels, strict=True):
-            counts[r, :, y] += z[i]
+        counts = np.einsum("ic,iry->rcy", z, labels) + np.eye(3) * 3 + 1
         logs = digamma(counts) - digamma(counts.sum(axis=2, keepdims=True))
-        scores = np.tile(digamma(z.sum(axis=0) + 1), (crowd.num_instances, 1))
-        for i, r, y in zip(crowd.instances, crowd.annotators, crowd.labels, strict=True):
-            scores[i] += logs[r, :, y]
-        z = np.exp(scores - scores.max(axis=1, keepdims=True))
-        z /= z.sum(axis=1, keepdims=True)
+        z = softmax(digamma(z.sum(axis=0) + 1) + np.einsum("iry,rcy->ic", labels, logs))
     return z
 
 
-def test_ibcc_agrees_with_loops(make_crowd: Callable) -> None:
+def test_ibcc_is_its_updates(make_crowd: Callable) -> None:
     crowd, _ = make_crowd(1, instances=40, annotators=6)
     result = IBCC(max_iter=5, tol=-np.inf).fit(crowd)
-    assert_allclose(result.probas_, _ibcc_by_loops(crowd, 5), atol=1e-9)
+    assert_allclose(result.probas_, _ibcc(crowd, 5), atol=1e-9)
 
 
 def test_ebcc_with_one_group_is_ibcc(crowd: Annotations) -> None:
@@ -150,9 +145,9 @@ def test_bwa_agrees_with_the_paper_s_updates_on_dense_arrays(make_crowd: Callabl
 
 
 def test_mace_finds_who_knows_and_what_spammers_say() -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     truth = rng.integers(0, 3, 500)
-    theta = np.array([0.9, 0.8, 0.7, 0.6, 0.1, 0.0])
+    theta = array_of("0.9 0.8 0.7 0.6 0.1 0.0")
     labels = np.where(rng.random((500, 6)) < theta, truth[:, None], 2)
     for method in ("vb", "em"):
         result = Mace(method=method).fit(labels)
@@ -191,7 +186,7 @@ def test_kos_and_mmsr_agree_with_crowd_kit(make_crowd: Callable) -> None:
 def test_mmsr_trims_half_of_the_least_connected() -> None:
     # All 8 annotators meet: degrees are 7, so that 7 // 2 - 1 = 2 values are trimmed at either end.
     # Row 0's product with two others is off: without trimming the factors would follow.
-    skills = np.array([0.9, 0.8, 0.7, 0.6, 0.5, 0.8, 0.7, 0.6])
+    skills = array_of("0.9 0.8 0.7 0.6 0.5 0.8 0.7 0.6")
     magnitudes = np.outer(skills, skills)
     magnitudes[0, 1] = magnitudes[1, 0] = magnitudes[0, 2] = magnitudes[2, 0] = 0.0
     observed = ~np.eye(8, dtype=bool)
@@ -199,9 +194,9 @@ def test_mmsr_trims_half_of_the_least_connected() -> None:
 
 
 def test_mmsr_is_not_moved_by_adversaries() -> None:
-    rng = np.random.default_rng(1)
+    rng = default_rng(1)
     truth = rng.integers(0, 2, 400)
-    good = np.where(rng.random((400, 12)) < 0.75, truth[:, None], 1 - truth[:, None])
+    good = noisy_labels(rng, truth, 12, 0.75)
     bad = np.tile((1 - truth)[:, None], (1, 4))
     result = Mmsr().fit(np.hstack([good, bad]))
     assert (result.labels_ == truth).mean() > 0.95

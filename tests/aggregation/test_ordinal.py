@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.random import default_rng
 from scipy.optimize import approx_fprime
 from scipy.stats import spearmanr
 
@@ -15,12 +16,13 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.inference import infer
 from neucrowd_tf.cli.commands import call
 from neucrowd_tf.cli.commands.aggregate import ordered_method
+from tests.crowds import array_of
 
 
 def rated(seed: int = 0, items: int = 200) -> tuple[Annotations, np.ndarray]:
     """Returns six levels by 15 annotators with bias and spread, four an item, and the truth."""
-    rng = np.random.default_rng(seed)
-    score, cuts = rng.normal(size=items), np.array([-1.2, -0.6, 0.0, 0.6, 1.2])
+    rng = default_rng(seed)
+    score, cuts = rng.normal(size=items), array_of("-1.2 -0.6 0.0 0.6 1.2")
     noise = rng.normal(size=(items, 15)) * np.exp(rng.normal(size=15) * 0.5)
     dense = np.searchsorted(cuts, score[:, None] + rng.normal(size=15) * 0.5 + noise)
     np.put_along_axis(dense, np.argsort(rng.random((items, 15)), axis=1)[:, 4:], -1, axis=1)
@@ -40,7 +42,7 @@ def test_nearer_than_the_median_and_gold_labels_are_kept() -> None:
 
 
 def test_gradient() -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     theta = np.r_[-1.0, 0.1, 0.2, rng.normal(size=6) * 0.2]
     counts = rng.random((3, 4, len(ordinal.NODES))) * (np.abs(ordinal.NODES) < 2)
     _, gradient = ordinal._loss(theta, counts)
@@ -80,7 +82,7 @@ def test_the_median_stays_unless_another_method_is_surely_nearer() -> None:
 
 
 def test_gold_labels_choose_the_method() -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     truth = rng.integers(3, size=150)
     # All name the class above the true one, and two of five the right one.
     dense = np.tile(np.minimum(truth + 1, 2)[:, None], 5)
@@ -100,7 +102,7 @@ def test_gold_labels_choose_the_method() -> None:
 
 
 def test_two_labels_are_not_taken_for_the_lower_one() -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     truth = rng.integers(0, 5, 200)
     dense = np.clip(np.rint(truth[:, None] + rng.normal(0, 0.8, (200, 2))), 0, 4).astype(int)
     crowd = Annotations.from_dense(dense, num_classes=5)

@@ -10,9 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from numpy.random import default_rng
 
 from neucrowd_tf.annotations import Annotations, as_annotations
 from neucrowd_tf.errors import DataError, IdentitiesError
+from tests.cases import cases
+from tests.crowds import array_of
 
 IDS = {
     "int": [7, 3, 12],
@@ -104,7 +107,7 @@ def test_any_hashable_ids(kind: str) -> None:
 
 
 def test_votes_only() -> None:
-    crowd = Annotations.from_votes([[5, 2], [0, 0], [1, 6]], class_names=["no", "yes"])
+    crowd = Annotations.from_votes(array_of("5 2; 0 0; 1 6"), class_names=["no", "yes"])
     assert not crowd.has_identities and crowd.shape == (3, 7) and crowd.num_annotations == 14
     assert crowd.annotated.tolist() == [True, False, True] and "votes only" in repr(crowd)
     for use in ("instances", "annotators", "labels"):
@@ -119,7 +122,7 @@ def test_votes_only() -> None:
 
 
 def test_generated_annotations_are_marked() -> None:
-    crowd = Annotations.from_dense([[0, -1], [1, 0]])
+    crowd = Annotations.from_dense(array_of("0 -1; 1 0"))
     more = crowd.with_generated([0], [1], [1])
     assert more.generated.tolist() == [False, False, False, True]
     assert more.to_dense().tolist() == [[0, 1], [1, 0]]
@@ -147,73 +150,55 @@ def test_duplicates() -> None:
         Annotations.from_arrays(*triples, duplicates="any")
 
 
-# The message of each error, and what raises it.
-ERRORS = {
-    r"row 1, column 'task': .* 1, 2, received 9": lambda: Annotations.from_arrays(
-        [1, 9], [0, 0], [0, 1], instance_names=[1, 2]
-    ),
-    r"row 0, column 'label': .* 'a', received 'x'": lambda: Annotations.from_arrays(
-        [1], [0], ["x"], class_names=["a"]
-    ),
-    r"row 1, column 'task': expected a value, received a missing one": lambda: (
-        Annotations.from_arrays(["a", None], [0, 1], [0, 1])
-    ),
-    r"row 1, column 'task': expected a value": lambda: Annotations.from_arrays(
-        pd.Series(["a", None], dtype="category"), [0, 1], [0, 1]
-    ),
-    r"task names: .* received 1 again": lambda: Annotations.from_arrays(
-        [1], [0], [0], instance_names=[1, 2, 1]
-    ),
-    r"of one length, received \[2, 1, 1\]": lambda: Annotations([0, 1], [0], [0]),
-    r"row 1, label: expected a code from 0 to 1, received 3": lambda: Annotations(
-        [0, 1], [0, 0], [0, 3], num_classes=2
-    ),
-    r"row 1, task: expected a code from 0 to 0, received -2": lambda: Annotations(
-        [0, -2], [0, 0], [0, 1]
-    ),
-    r"instances: expected a one-dimensional array of integer codes, received float64": lambda: (
-        Annotations([0.5], [0], [0])
-    ),
-    r"class_names: expected 2 names, received 1": lambda: Annotations(
-        [0], [0], [0], num_classes=2, class_names=["a"]
-    ),
-    r"of shape \[instances, annotators\], received int64 of shape \(2,\)": lambda: (
-        Annotations.from_dense([0, 1])
-    ),
-    r"row 1, annotator 0: expected a label from 0 .*, received -2": lambda: Annotations.from_dense(
-        [[0, -1], [-2, 1]]
-    ),
-    r"row 0, annotator 1: expected a label from 0 or -1 .*, received nan": lambda: (
-        Annotations.from_dense([[0, np.nan]])
-    ),
-    r"row 0, annotator 1: expected a label from 0 or -1 .*, received 0\.5": lambda: (
-        Annotations.from_dense([[0, 0.5]])
-    ),
-    r"expected whole numbers, .* received <U1": lambda: Annotations.from_dense([["a"]]),
-    r"row 0, class 1: expected a count from 0, received -1": lambda: Annotations.from_votes(
-        [[1, -1]]
-    ),
-    r"row 0, class 1: expected a count from 0, received 0\.5": lambda: Annotations.from_votes(
-        [[1, 0.5]]
-    ),
-    r"wide frame: expected each column name once, received 'a' again": lambda: (
-        Annotations.from_wide_frame(pd.DataFrame([[0, 1]], columns=["a", "a"]))
-    ),
-    r"frame: expected a DataFrame, received list": lambda: Annotations.from_frame([[0, 1]]),
-    r"frame: expected at least one row": lambda: Annotations.from_frame(
-        pd.DataFrame(columns=["task", "worker", "label"])
-    ),
-    r"generated: expected shape \(1,\), received \(2,\)": lambda: Annotations(
-        [0], [0], [0], generated=[True, False]
-    ),
-}
-
-
-@pytest.mark.parametrize("message", ERRORS)
-def test_errors_say_where(message: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "arguments", "named", "message"),
+    cases(r"""
+["from_arrays", [[1, 9], [0, 0], [0, 1]], {"instance_names": [1, 2]},
+ "row 1, column 'task': .* 1, 2, received 9"],
+["from_arrays", [[1], [0], ["x"]], {"class_names": ["a"]},
+ "row 0, column 'label': .* 'a', received 'x'"],
+["from_arrays", [["a", null], [0, 1], [0, 1]], {},
+ "row 1, column 'task': expected a value, received a missing one"],
+["from_arrays", [[1], [0], [0]], {"instance_names": [1, 2, 1]},
+ "task names: .* received 1 again"],
+["", [[0, 1], [0], [0]], {}, "of one length, received \\[2, 1, 1\\]"],
+["", [[0, 1], [0, 0], [0, 3]], {"num_classes": 2},
+ "row 1, label: expected a code from 0 to 1, received 3"],
+["", [[0, -2], [0, 0], [0, 1]], {}, "row 1, task: expected a code from 0 to 0, received -2"],
+["", [[0.5], [0], [0]], {},
+ "instances: expected a one-dimensional array of integer codes, received float64"],
+["", [[0], [0], [0]], {"num_classes": 2, "class_names": ["a"]},
+ "class_names: expected 2 names, received 1"],
+["", [[0], [0], [0]], {"generated": [true, false]},
+ "generated: expected shape \\(1,\\), received \\(2,\\)"],
+["from_dense", [[0, 1]], {},
+ "of shape \\[instances, annotators\\], received int64 of shape \\(2,\\)"],
+["from_dense", [[[0, -1], [-2, 1]]], {},
+ "row 1, annotator 0: expected a label from 0 .*, received -2"],
+["from_dense", [[[0, NaN]]], {},
+ "row 0, annotator 1: expected a label from 0 or -1 .*, received nan"],
+["from_dense", [[[0, 0.5]]], {},
+ "row 0, annotator 1: expected a label from 0 or -1 .*, received 0\\.5"],
+["from_dense", [[["a"]]], {}, "expected whole numbers, .* received <U1"],
+["from_votes", [[[1, -1]]], {}, "row 0, class 1: expected a count from 0, received -1"],
+["from_votes", [[[1, 0.5]]], {}, "row 0, class 1: expected a count from 0, received 0\\.5"],
+["from_frame", [[[0, 1]]], {}, "frame: expected a DataFrame, received list"]
+"""),
+)
+def test_errors_say_where(kind: str, arguments, named, message: str) -> None:
+    make = getattr(Annotations, kind) if kind else Annotations
     with pytest.raises(DataError, match=message) as caught:
-        ERRORS[message]()
+        make(*arguments, **named)
     assert "\n" not in str(caught.value)
+
+
+def test_errors_of_frames_say_where() -> None:
+    with pytest.raises(DataError, match="row 1, column 'task': expected a value"):
+        Annotations.from_arrays(pd.Series(["a", None], dtype="category"), [0, 1], [0, 1])
+    with pytest.raises(DataError, match="each column name once, received 'a' again"):
+        Annotations.from_wide_frame(pd.DataFrame([[0, 1]], columns=["a", "a"]))
+    with pytest.raises(DataError, match="frame: expected at least one row"):
+        Annotations.from_frame(pd.DataFrame(columns=["task", "worker", "label"]))
 
 
 def test_empty_and_dense_matrix() -> None:
@@ -229,7 +214,7 @@ def test_empty_and_dense_matrix() -> None:
 
 def test_vote_counts_in_blocks() -> None:
     """More annotations than one block holds: five million over two instances."""
-    instances, labels = np.random.default_rng(0).integers([[2], [3]], size=(2, 5_000_000))
+    instances, labels = default_rng(0).integers([[2], [3]], size=(2, 5_000_000))
     crowd = Annotations(instances, np.arange(5_000_000), labels)
     expected = np.bincount(instances * 3 + labels, minlength=6)
     assert crowd.vote_counts().ravel().tolist() == expected.tolist()

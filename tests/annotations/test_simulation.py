@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from scipy import stats
 
 from neucrowd_tf.annotations import Annotations, simulation, statistics
 from neucrowd_tf.errors import DataError
-
-KINDS = {
-    "mislabelling": lambda seed: simulation.mislabelling_annotators(6, 3, seed),
-    "class_skill": lambda seed: simulation.class_skill_annotators(6, 3, seed),
-    "split": lambda seed: simulation.split_annotators(6, 3, seed),
-    "confusion": lambda seed: simulation.confusion_annotators(6, 3, seed),
-    "uniform": lambda seed: simulation.spammers(6, 3, seed, kind="uniform"),
-    "constant": lambda seed: simulation.spammers(6, 3, seed, kind="constant"),
-    "adversaries": lambda seed: simulation.adversaries(6, 3, seed),
-}
+from tests.cases import cases
+from tests.crowds import array_of
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_matrices_are_distributions_and_seeded(kind: str) -> None:
-    first, again, other = (KINDS[kind](seed) for seed in (1, 1, 2))
+@pytest.mark.parametrize(
+    ("kind", "named"),
+    cases("""
+["mislabelling_annotators", {}], ["class_skill_annotators", {}], ["split_annotators", {}],
+["confusion_annotators", {}], ["spammers", {"kind": "uniform"}], ["spammers", {"kind": "constant"}],
+["adversaries", {}]
+"""),
+)
+def test_matrices_are_distributions_and_seeded(kind: str, named) -> None:
+    draw = getattr(simulation, kind)
+    first, again, other = (draw(6, 3, seed, **named) for seed in (1, 1, 2))
     assert first.shape == (6, 3, 3) and (first >= 0).all() and np.allclose(first.sum(axis=2), 1)
     assert np.array_equal(first, again)
-    assert kind == "uniform" or not np.array_equal(first, other)
+    assert named == {"kind": "uniform"} or not np.array_equal(first, other)
 
 
 def test_split_annotators_have_the_share_of_certain_instances_of_iced_table_3() -> None:
@@ -43,7 +44,7 @@ def test_split_annotators_have_the_share_of_certain_instances_of_iced_table_3() 
 def test_from_skills_by_hand() -> None:
     """P(correct) .7 and .4 of three classes: .3 and .6 are spread over two others."""
     matrix = simulation.from_skills([[0.7, 0.4, 1.0]])[0]
-    assert np.allclose(matrix, [[0.7, 0.15, 0.15], [0.3, 0.4, 0.3], [0, 0, 1]])
+    assert np.allclose(matrix, array_of("0.7 0.15 0.15; 0.3 0.4 0.3; 0 0 1"))
 
 
 def test_mislabelling_is_truncated_normal() -> None:
@@ -124,7 +125,7 @@ def test_simulate_is_seeded_and_sparse() -> None:
 
 @pytest.mark.parametrize("at_least_one", [True, False])
 def test_remove_annotations(at_least_one: bool) -> None:
-    generator = np.random.default_rng(0)
+    generator = default_rng(0)
     dense = np.where(generator.random((100, 8)) < 0.5, generator.integers(3, size=(100, 8)), -1)
     whole = Annotations.from_dense(dense, num_classes=3)
     total = whole.num_annotations
@@ -147,62 +148,40 @@ def test_remove_annotations(at_least_one: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (
-            lambda: simulation.from_skills([[0.5, 1.5]]),
-            "skills: expected probabilities from 0 to 1, received 1.5",
-        ),
-        (
-            lambda: simulation.confusion_annotators(2, 2, 0, accuracy=1.5),
-            "accuracy: expected probabilities from 0 to 1, received 1.5",
-        ),
-        (
-            lambda: simulation.mislabelling_annotators(2, 2, 0, mean_rate=1.5),
-            "mean_rate: expected a share above 0 and below 1, received 1.5",
-        ),
-        (
-            lambda: simulation.class_skill_annotators(2, 1, 0),
-            r"at least two classes\], received shape \(2, 1\)",
-        ),
-        (
-            lambda: simulation.class_skill_annotators(3, 2, 0, low=0.9, high=0.4),
-            r"low: expected at most high \(0.4\), received 0.9",
-        ),
-        (
-            lambda: simulation.class_skill_annotators(3, 2, 0, high=np.inf),
-            "low and high: expected probabilities from 0 to 1, received inf",
-        ),
-        (lambda: simulation.assignment(3, 2, 0, rates=[0.5, 1.5]), "from 0 to 1, received 1.5$"),
-        (lambda: simulation.assignment(3, 2, 0, rates=0.0), "rates: expected one above 0"),
-        (
-            lambda: simulation.assignment(3, 2, 0, rates=[0.5, 0.5, 0.5]),
-            r"rates: expected a number or one for each of 2 annotators, received shape \(3,\)",
-        ),
-        (
-            lambda: simulation.simulate([0, 2], np.ones((1, 2, 2)) / 2, 0),
-            "truth: expected class codes from 0 to 1, received 2 for instance 1",
-        ),
-        *(
-            (lambda truth=truth: simulation.simulate(truth, np.ones((1, 2, 2)) / 2, 0), "of shape")
-            for truth in ([0.0, 1.0], [[0, 1]], [], [True, False])
-        ),
-        (lambda: simulation.simulate([0, 1], np.ones((1, 2, 3)) / 3, 0), "confusions: expected"),
-        (lambda: simulation.spammers(2, 2, 0, kind="typo"), "spammers: expected kind 'uniform'"),
-        (
-            lambda: simulation.simulate([0, 1], np.ones((1, 2, 2)), 0),
-            "in each row, received a sum of 2",
-        ),
-        (
-            lambda: simulation.simulate([0, 1], [[[1.5, -0.5], [0, 1]]], 0),
-            "confusions: expected probabilities from 0 to 1, received 1.5",
-        ),
-        (
-            lambda: simulation.remove_annotations(Annotations.from_dense([[0]]), 0.0, 0),
-            "keep: expected a share above 0",
-        ),
-    ],
+    ("function", "arguments", "named", "message"),
+    cases(r"""
+["from_skills", [[[0.5, 1.5]]], {}, "skills: expected probabilities from 0 to 1, received 1.5"],
+["confusion_annotators", [2, 2, 0], {"accuracy": 1.5},
+ "accuracy: expected probabilities from 0 to 1, received 1.5"],
+["mislabelling_annotators", [2, 2, 0], {"mean_rate": 1.5},
+ "mean_rate: expected a share above 0 and below 1, received 1.5"],
+["class_skill_annotators", [2, 1, 0], {}, "at least two classes\\], received shape \\(2, 1\\)"],
+["class_skill_annotators", [3, 2, 0], {"low": 0.9, "high": 0.4},
+ "low: expected at most high \\(0.4\\), received 0.9"],
+["class_skill_annotators", [3, 2, 0], {"high": Infinity},
+ "low and high: expected probabilities from 0 to 1, received inf"],
+["assignment", [3, 2, 0, [0.5, 1.5]], {}, "from 0 to 1, received 1.5$"],
+["assignment", [3, 2, 0, 0.0], {}, "rates: expected one above 0"],
+["assignment", [3, 2, 0, [0.5, 0.5, 0.5]], {},
+ "rates: expected a number or one for each of 2 annotators, received shape \\(3,\\)"],
+["simulate", [[0, 2], [[[0.5, 0.5], [0.5, 0.5]]], 0], {},
+ "truth: expected class codes from 0 to 1, received 2 for instance 1"],
+["simulate", [[0.0, 1.0], [[[0.5, 0.5], [0.5, 0.5]]], 0], {}, "of shape"],
+["simulate", [[[0, 1]], [[[0.5, 0.5], [0.5, 0.5]]], 0], {}, "of shape"],
+["simulate", [[], [[[0.5, 0.5], [0.5, 0.5]]], 0], {}, "of shape"],
+["simulate", [[true, false], [[[0.5, 0.5], [0.5, 0.5]]], 0], {}, "of shape"],
+["simulate", [[0, 1], [[[0.3, 0.3, 0.4], [0.3, 0.3, 0.4]]], 0], {}, "confusions: expected"],
+["simulate", [[0, 1], [[[1, 1], [1, 1]]], 0], {}, "in each row, received a sum of 2"],
+["simulate", [[0, 1], [[[1.5, -0.5], [0, 1]]], 0], {},
+ "confusions: expected probabilities from 0 to 1, received 1.5"],
+["spammers", [2, 2, 0], {"kind": "typo"}, "spammers: expected kind 'uniform'"]
+"""),
 )
-def test_refuses(make, message: str) -> None:
+def test_refuses(function: str, arguments, named, message: str) -> None:
     with pytest.raises(DataError, match=message):
-        make()
+        getattr(simulation, function)(*arguments, **named)
+
+
+def test_a_share_that_keeps_nothing_is_refused() -> None:
+    with pytest.raises(DataError, match="keep: expected a share above 0"):
+        simulation.remove_annotations(Annotations.from_dense([[0]]), 0.0, 0)

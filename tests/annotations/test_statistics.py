@@ -10,7 +10,8 @@ import pytest
 from neucrowd_tf.annotations import Annotations, agreement, statistics
 from neucrowd_tf.errors import DataError, IdentitiesError
 from neucrowd_tf.io.files.json_text import jsonable
-from tests.crowds import krippendorff_labels
+from tests.cases import cases
+from tests.crowds import array_of, krippendorff_labels
 
 
 def alpha_of(counts: np.ndarray) -> float:
@@ -18,22 +19,27 @@ def alpha_of(counts: np.ndarray) -> float:
 
 
 def test_perfect_and_undefined_agreement() -> None:
-    assert agreement.fleiss_kappa(np.array([[3, 0], [0, 3]])) == 1
-    assert alpha_of(np.array([[3, 0], [0, 3]])) == 1
-    for counts in ([[3, 0], [2, 0]], [[1, 0], [0, 1]], [[0, 0]], [[2], [3]]):
+    assert agreement.fleiss_kappa(array_of("3 0; 0 3")) == 1
+    assert alpha_of(array_of("3 0; 0 3")) == 1
+    for counts in cases("""
+[[3, 0], [2, 0]],
+[[1, 0], [0, 1]],
+[[0, 0]],
+[[2], [3]]
+"""):
         assert np.isnan(agreement.fleiss_kappa(np.array(counts)))
         assert np.isnan(alpha_of(np.array(counts)))
 
 
 def test_sparsity_and_shares() -> None:
     """Five labels in six cells; majority: class 0, tie, class 1; the tie counts half for either."""
-    crowd = Annotations.from_dense([[0, 0], [0, 1], [-1, 1]])
+    crowd = Annotations.from_dense(array_of("0 0; 0 1; -1 1"))
     assert statistics.sparsity(crowd) == pytest.approx(1 / 6)
     assert statistics.majority_shares(crowd).tolist() == [[1, 0], [0.5, 0.5], [0, 1]]
     assert statistics.class_ratio(crowd) == pytest.approx(0.5)
-    assert statistics.class_ratio(crowd, truth=np.array([0, 1, -1])) == pytest.approx(0.5)
-    assert statistics.class_ratio(crowd, truth=np.array([1, 1, 1]), positive=0) == 0
-    bare = Annotations.from_dense([[-1, -1], [1, 1]])
+    assert statistics.class_ratio(crowd, truth=array_of("0 1 -1")) == pytest.approx(0.5)
+    assert statistics.class_ratio(crowd, truth=array_of("1 1 1"), positive=0) == 0
+    bare = Annotations.from_dense(array_of("-1 -1; 1 1"))
     assert statistics.class_shares(bare).tolist() == [0, 1]
     assert statistics.majority_shares(bare)[0].tolist() == [0, 0]
 
@@ -46,19 +52,19 @@ def test_imbalance_ratio() -> None:
 def test_item_agreement_by_hand() -> None:
     """Pairs of labels that agree: 6 of 12 ordered pairs, 4 of 12, none to compare."""
     shares = agreement.item_agreement([[3, 1], [2, 2], [1, 0]])
-    np.testing.assert_allclose(shares, [1 / 2, 1 / 3, np.nan])
+    np.testing.assert_allclose(shares, array_of("1/2 1/3 nan"))
 
 
 def test_annotator_accuracy_by_hand() -> None:
     """Truth 0, 1, unknown: annotator a is right on one of two, b on one of one, c has only the
     unknown one.
     """
-    crowd = Annotations.from_dense([[0, -1, -1], [0, 1, -1], [1, 0, 1]])
-    accuracy, labels = statistics.annotator_accuracy(crowd, np.array([0, 1, -1]))
+    crowd = Annotations.from_dense(array_of("0 -1 -1; 0 1 -1; 1 0 1"))
+    accuracy, labels = statistics.annotator_accuracy(crowd, array_of("0 1 -1"))
     assert accuracy[:2].tolist() == [0.5, 1.0]
     assert np.isnan(accuracy[2])
     assert labels.tolist() == [2, 1, 0]
-    confusion = statistics.annotator_confusion(crowd, np.array([0, 1, -1]))
+    confusion = statistics.annotator_confusion(crowd, array_of("0 1 -1"))
     assert confusion.tolist() == [[[1, 0], [1, 0]], [[0, 0], [0, 1]], [[0, 0], [0, 0]]]
     many = Annotations([0], [0], [0], num_annotators=10**6, num_classes=1000)  # not [R, C, C]
     assert statistics.annotator_accuracy(many, [0])[1].sum() == 1
@@ -66,7 +72,7 @@ def test_annotator_accuracy_by_hand() -> None:
 
 def test_describe() -> None:
     crowd = Annotations.from_dense(krippendorff_labels(), num_classes=5)
-    truth = np.array([0, 1, 2, 2, 1, -1, 3, 0, 1, 4, 0, -1])
+    truth = array_of("0 1 2 2 1 -1 3 0 1 4 0 -1")
     result = statistics.describe(crowd, truth)
     sizes = [
         result[f"num_{name}"] for name in ("instances", "annotators", "classes", "annotations")
@@ -90,8 +96,8 @@ def test_describe_leaves_out_what_cannot_be_scored() -> None:
     a is right on two of two, b on one of two: mean .75, standard deviation .25. Majority: right, a
     tie (half), nothing to score.
     """
-    crowd = Annotations.from_dense([[0, 0, -1], [1, 0, -1], [-1, -1, -1], [-1, -1, 1]])
-    result = statistics.describe(crowd, np.array([0, 1, 0, -1]))
+    crowd = Annotations.from_dense(array_of("0 0 -1; 1 0 -1; -1 -1 -1; -1 -1 1"))
+    result = statistics.describe(crowd, array_of("0 1 0 -1"))
     assert (result["mean_annotator_accuracy"], result["std_annotator_accuracy"]) == (0.75, 0.25)
     assert result["majority_accuracy"] == 0.75 and result["unannotated"] == 1
     # The truth's own shares count every instance whose truth is known, labelled or not.
@@ -100,7 +106,7 @@ def test_describe_leaves_out_what_cannot_be_scored() -> None:
 
 
 def test_describe_votes_only() -> None:
-    result = statistics.describe(Annotations.from_votes([[5, 2], [1, 6]]), np.array([0, 0]))
+    result = statistics.describe(Annotations.from_votes(array_of("5 2; 1 6")), np.array([0, 0]))
     assert result["class_ratio"] == 0.5
     assert result["majority_accuracy"] == 0.5
     assert "mean_annotator_accuracy" not in result
@@ -108,17 +114,17 @@ def test_describe_votes_only() -> None:
 
 
 def test_refuses() -> None:
-    crowd = Annotations.from_dense([[0, 1], [1, 1]])
+    crowd = Annotations.from_dense(array_of("0 1; 1 1"))
     with pytest.raises(
         DataError,
         match=r"truth: row 1: expected a class code from 0 to 1 or -1 for unknown, received 2",
     ):
-        statistics.annotator_accuracy(crowd, np.array([-1, 2]))  # -1 is no fault
+        statistics.annotator_accuracy(crowd, array_of("-1 2"))  # -1 is no fault
     with pytest.raises(
         DataError, match=r"truth: expected 2 class codes, received int64 of shape \(1,\)"
     ):
         statistics.describe(crowd, np.array([0]))
     with pytest.raises(DataError, match=r"row 0, class 0: expected a count from 0, received 0.5"):
-        agreement.fleiss_kappa(np.array([[0.5, 1.0]]))
+        agreement.fleiss_kappa(array_of("0.5 1.0;"))
     with pytest.raises(IdentitiesError):
         statistics.annotator_accuracy(Annotations.from_votes([[1, 0]]), np.array([0]))

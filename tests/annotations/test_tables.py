@@ -14,6 +14,7 @@ from neucrowd_tf.annotations.tables import split_names
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.training.inputs import Inputs
+from tests.crowds import array_of
 
 LONG = pd.DataFrame(
     {"task": [2, 0, 1, 0], "worker": [0, 0, 1, 1], "label": [1, 0, 1, 1]}, index=[7, 7, 8, 9]
@@ -148,7 +149,7 @@ def test_rows_without_names() -> None:
 
 
 def test_a_matrix_goes_by_rows_unless_an_index_shuffles_them() -> None:
-    matrix = np.array([[0, 1], [-1, 1], [1, -1]])
+    matrix = array_of("0 1; -1 1; 1 -1")
     for index in (None, [0, 1, 2], ["c", "a", "b"], [5, 3, 8]):
         assert np.array_equal(Inputs.of(features(index), matrix).annotations.to_dense(), matrix)
     with pytest.raises(DataError, match=r"features\.to_numpy\(\) if row i is instance i"):

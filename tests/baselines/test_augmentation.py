@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 
 from baselines.augmentation import DL_CL_PRESETS, DLCLInG, DLCLSelf, completed
@@ -15,9 +16,9 @@ from baselines.graph_completion import GraphCompletion
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare import registry
 from neucrowd_tf.methods.crowd_layers.doctor_net import DoctorNet
-from tests.crowds import blobs
+from tests.crowds import array_of, blobs, one_hot
 
-RNG = np.random.default_rng(0)
+RNG = default_rng(0)
 X, DENSE, TRUTH = blobs(60, 3, annotators=4, missing=0.5)
 CROWD = Annotations.from_dense(DENSE, num_classes=3)
 SMALL: dict[str, Any] = {
@@ -37,9 +38,9 @@ def check_completed(estimator) -> None:
 
 
 def test_completed_by_hand() -> None:
-    crowd = Annotations.from_dense([[0, -1], [-1, 1]], num_classes=3)
-    created = completed(crowd, np.array([[2, 2], [1, 0]]))
-    assert_array_equal(created.to_dense(), [[0, 2], [1, 1]])
+    crowd = Annotations.from_dense(array_of("0 -1; -1 1"), num_classes=3)
+    created = completed(crowd, array_of("2 2; 1 0"))
+    assert_array_equal(created.to_dense(), array_of("0 2; 1 1"))
     assert_array_equal(created.observed().to_dense(), crowd.to_dense())
 
 
@@ -52,29 +53,31 @@ def test_self_completion_is_what_the_first_model_predicts() -> None:
     assert estimator.score(X, TRUTH) > 0.8
 
 
-def test_graph_scores_equal_a_naive_loop() -> None:
+def test_graph_scores_are_layers_of_mean_messages() -> None:
     graph = GraphCompletion(X, CROWD, units=4, edge_dropout=0.5, seed=0)
     remaining = (RNG.random(len(CROWD.labels)) < 0.7).astype(np.float32)
     instances, annotators = graph.embeddings(tf.constant(remaining))
     custom, others = X @ np.asarray(graph.from_features), np.asarray(graph.of_annotators)
-    edges = list(zip(CROWD.instances, CROWD.annotators, CROWD.labels, strict=True))
-
-    def check(result, nodes, messages: dict[int, list[Any]], layer) -> None:
+    kept = one_hot(DENSE, 3)
+    kept[CROWD.instances, CROWD.annotators, CROWD.labels] = remaining
+    for result, nodes, sums, layer in (
+        (
+            instances,
+            custom,
+            np.einsum("nrc,rk,ckl->nl", kept, others, graph.to_instances),
+            graph.instance_layer,
+        ),
+        (
+            annotators,
+            others,
+            np.einsum("nrc,nk,ckl->rl", kept, custom, graph.to_annotators),
+            graph.annotator_layer,
+        ),
+    ):
+        received = kept.sum(axis=(2, 1 if nodes is custom else 0))[:, None]
         weights, bias = layer.get_weights()
-        for node, received in messages.items():
-            mean = np.mean(received, axis=0) if received else np.zeros(4)
-            inputs = np.maximum(np.concatenate([nodes[node], mean]), 0)
-            assert_allclose(result[node], inputs @ weights + bias, rtol=1e-4, atol=1e-5)
-
-    at_instances: dict[int, list[Any]] = {n: [] for n in range(3)}
-    at_annotators: dict[int, list[Any]] = {r: [] for r in range(4)}
-    for (n, r, c), keep in zip(edges, remaining, strict=True):
-        if keep and n in at_instances:
-            at_instances[n].append(others[r] @ np.asarray(graph.to_instances)[c])
-        if keep:
-            at_annotators[r].append(custom[n] @ np.asarray(graph.to_annotators)[c])
-    check(instances, custom, at_instances, graph.instance_layer)
-    check(annotators, others, at_annotators, graph.annotator_layer)
+        inputs = np.maximum(np.concatenate([nodes, sums / np.maximum(received, 1)], axis=1), 0)
+        assert_allclose(result, inputs @ weights + bias, rtol=1e-4, atol=1e-5)
 
 
 def test_policy_gradient_is_the_gradient_of_the_expected_reward() -> None:

@@ -9,6 +9,7 @@ import warnings
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from scipy.optimize import check_grad
 from sklearn.linear_model import LogisticRegression
 
@@ -18,7 +19,7 @@ from neucrowd_tf.errors import IdentitiesError, UnsupportedDataError, UsageError
 
 
 def crowd(classes: int = 2, n: int = 90) -> tuple[np.ndarray, Annotations, np.ndarray]:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     truth = rng.integers(classes, size=n)
     x = 2.0 * np.eye(3)[truth] + rng.normal(size=(n, 3))
     matrices = simulation.class_skill_annotators(4, classes, 0, low=0.7)
@@ -29,7 +30,7 @@ def crowd(classes: int = 2, n: int = 90) -> tuple[np.ndarray, Annotations, np.nd
 def test_objective_against_a_naive_loop(classes: int) -> None:
     x, annotations, _ = crowd(classes)
     losses = PersonalLosses(x, annotations)
-    weights = np.random.default_rng(1).normal(size=losses.shape)
+    weights = default_rng(1).normal(size=losses.shape)
     total = 0.0
     for i, j, label in zip(
         annotations.instances, annotations.annotators, annotations.labels, strict=True
@@ -58,7 +59,7 @@ def test_gradients(classes: int) -> None:
             + fusion(v.reshape(count, size), 0.3)[1].ravel()
         )
 
-    assert check_grad(value, gradient, np.random.default_rng(0).normal(size=count * size)) < 1e-3
+    assert check_grad(value, gradient, default_rng(0).normal(size=count * size)) < 1e-3
 
 
 def with_intercept(model: ClusteredPersonalClassifiers, x: np.ndarray) -> np.ndarray:
@@ -74,7 +75,7 @@ def test_the_optimum_is_no_worse_than_anything_near_it() -> None:
     best = np.concatenate([target[None], model.personal_weights_])
     value = objective(losses, best, 8.0, 2.0)
     assert value == pytest.approx(model.history_[-1])
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     for size in (1e-2, 1e-1, 1.0):
         assert all(
             objective(losses, best + size * rng.normal(size=best.shape), 8.0, 2.0) > value

@@ -22,7 +22,7 @@ from neucrowd_tf.nn.losses import semihard_triplet_loss, triplet_center_loss
 from neucrowd_tf.saving.loading import load
 from neucrowd_tf.training.networks import DenseEncoder
 from tests.crowds import QUICK_EMBEDDING as QUICK
-from tests.crowds import blobs
+from tests.crowds import array_of, blobs
 
 OBJECTIVES = ["contrastive", "triplet", "triplet_semi", "lifted", "center", "relation_net"]
 
@@ -87,7 +87,7 @@ def test_relation_scores_by_hand() -> None:
         small_encoder(2, 2), np.zeros((4, 2), np.float32), shots=2, units=1, seed=0
     )
     model.relation.set_weights(
-        [np.array([[1.0], [0.0], [0.0], [-1.0]]), np.zeros(1), np.ones((1, 1)), np.zeros(1)]
+        [array_of("1.0; 0.0; 0.0; -1.0"), np.zeros(1), np.ones((1, 1)), np.zeros(1)]
     )
     support = tf.constant([[[1.0, 0.0], [0.0, 1.0]], [[3.0, 0.0], [0.0, 1.0]]])
     assert_allclose(

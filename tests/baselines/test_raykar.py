@@ -14,7 +14,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import IdentitiesError, UsageError
 from neucrowd_tf.training.logistic_head import fit_logistic
-from tests.crowds import blobs
+from tests.crowds import array_of, blobs
 
 
 def crowd_data(classes: int, rows: int = 300) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -34,7 +34,7 @@ def test_steps_by_hand() -> None:
     # Posteriors (.75, .25) and (.2, .8) with labels 0 and 1, smoothing .05:
     # true 0: (.8, .25) / 1.05; true 1: (.3, .85) / 1.15.
     both = Annotations.from_dense([[0], [1]])
-    result = error_matrices(both.one_hot(), np.array([[0.75, 0.25], [0.2, 0.8]]), 0.05)
+    result = error_matrices(both.one_hot(), array_of("0.75 0.25; 0.2 0.8"), 0.05)
     assert_allclose(result, [[[0.8 / 1.05, 0.25 / 1.05], [0.3 / 1.15, 0.85 / 1.15]]])
 
 

@@ -6,18 +6,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from baselines.smote_two_stage import SmoteTwoStage, smote
 from neucrowd_tf.aggregation import majority_labels
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import IdentitiesError
+from tests.crowds import corners
 
 
 def task() -> tuple[np.ndarray, Any, np.ndarray]:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     truth = np.repeat([0, 1, 2], [150, 30, 10])
-    x = (3.0 * np.eye(4)[truth] + rng.normal(size=(190, 4))).astype(np.float32)
+    x = corners(rng, truth, 4, 3)
     matrices = simulation.class_skill_annotators(7, 3, 0, low=0.7)
     return x, simulation.simulate(truth, matrices, 0), truth
 

@@ -7,23 +7,25 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.random import default_rng
 
 from benchmarks.certainty import goals, models
 from neucrowd_tf.annotations import Annotations
+from tests.crowds import array_of
 
 
 def test_a_tie_counts_by_its_share() -> None:
-    probas = np.array([[0.5, 0.5], [0.9, 0.1], [0.2, 0.8]])
-    truth = np.array([1, 1, -2])  # -2: a class that nobody named
+    probas = array_of("0.5 0.5; 0.9 0.1; 0.2 0.8")
+    truth = array_of("1 1 -2")  # -2: a class that nobody named
     assert goals.accuracy_of(probas, truth, np.arange(3)) == pytest.approx(0.5 / 3)
     wrong = np.array([True, False, True, False])
-    assert goals.share_of_wrong(np.array([3.0, 2.0, 2.0, 1.0]), wrong, 2) == pytest.approx(0.75)
+    assert goals.share_of_wrong(array_of("3.0 2.0 2.0 1.0"), wrong, 2) == pytest.approx(0.75)
     assert goals.share_of_wrong(np.array([3.0]), wrong[:1], 2) == 0.5
 
 
 def test_a_vote_by_gold_items_alone() -> None:
-    crowd = Annotations.from_dense([[0, 1], [1, 0], [0, 1], [1, 0]])
-    gold = np.array([0, 1, -1, -1])  # the first annotator is right twice, the second never
+    crowd = Annotations.from_dense(array_of("0 1; 1 0; 0 1; 1 0"))
+    gold = array_of("0 1 -1 -1")  # the first annotator is right twice, the second never
     accuracies = np.array([(2 + 1) / 4, 1 / 4])
     odds = accuracies / (1 - accuracies)
     probas = goals.gold_alone(crowd, gold)
@@ -32,7 +34,7 @@ def test_a_vote_by_gold_items_alone() -> None:
 
 
 def test_the_best_of_several_equal_methods_is_better_by_chance() -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     apart = rng.standard_normal((4, 400))
     # The mean of the least of three normal means of spread 1 / 20 is -0.85 / 20.
     assert goals.above_best_by_chance([*apart]) == pytest.approx(0.85 / 20, rel=0.15)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from scipy import stats
 
 from neucrowd_tf.annotations import Annotations
@@ -14,11 +15,12 @@ from neucrowd_tf.certainty.prediction_powered import (
 )
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.soft_labels import perspectivist_error, soft_label_scores
+from tests.crowds import array_of
 
 
 def dense_crowd(seed: int, good: float = 0.8) -> np.ndarray:
     """Three people and a model (the last column) of 60 items."""
-    rng = np.random.default_rng(seed)
+    rng = default_rng(seed)
     truth = rng.integers(3, size=60)
     right = rng.random((60, 4)) < np.array([0.7, 0.7, 0.7, good])
     labels = np.where(right, truth[:, None], rng.integers(3, size=(60, 4)))
@@ -76,7 +78,7 @@ def test_useless_predictions_get_no_weight() -> None:
 
 
 def test_its_interval_covers_and_is_narrower_than_gold_labels_alone() -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     covered, ratios = 0, []
     for _ in range(300):
         f = rng.random(1050)
@@ -100,7 +102,7 @@ def test_soft_label_scores_by_hand() -> None:
 
 
 def test_perspectivist_error_by_hand() -> None:
-    crowd = Annotations.from_dense(np.array([[0, 1], [1, -1], [0, -1]]))
+    crowd = Annotations.from_dense(array_of("0 1; 1 -1; 0 -1"))
     answers = np.zeros((3, 2, 2))
     answers[..., 0] = 1.0  # everybody is predicted to say class 0
     assert perspectivist_error(crowd, answers) == pytest.approx((1 / 3 + 1) / 2)

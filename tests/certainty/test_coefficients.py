@@ -7,6 +7,7 @@ import itertools
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from neucrowd_tf.annotations import Annotations, agreement, statistics
 from neucrowd_tf.annotations.agreement import Scale, agreement_coefficients, agreement_weights
@@ -14,7 +15,8 @@ from neucrowd_tf.certainty import agreement_intervals as agreement_intervals_mod
 from neucrowd_tf.certainty.agreement_intervals import agreement_intervals
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.agreement_tables import agreement_csvs, pairs
-from tests.crowds import krippendorff_labels
+from tests.cases import cases
+from tests.crowds import array_of, krippendorff_labels
 
 # Fleiss (1971), table 1: votes of six psychiatrists on 30 patients for five diagnoses.
 FLEISS = """
@@ -27,7 +29,7 @@ def drawn(
     seed: int, items: int, annotators: int, classes: int, missing: float, skill: float
 ) -> np.ndarray:
     """Returns `[items, annotators]` class codes, -1 for missing."""
-    rng = np.random.default_rng(seed)
+    rng = default_rng(seed)
     truth = rng.integers(classes, size=items)
     others = rng.integers(classes, size=(items, annotators))
     labels = np.where(rng.random((items, annotators)) < skill, truth[:, None], others)
@@ -36,16 +38,18 @@ def drawn(
 
 
 # Each crowd's labels, and the numbers that its classes are.
-CROWDS: dict[str, tuple[np.ndarray, list[float]]] = {
-    "krippendorff": (krippendorff_labels(), [1, 2, 3, 4, 5]),
-    "two": (drawn(1, 30, 4, 2, 0.3, 0.7), [0, 1]),
-    "three": (drawn(2, 25, 5, 3, 0.4, 0.6), [1, 2, 3]),
-    "four": (drawn(3, 40, 3, 4, 0.25, 0.8), [0, 1, 2, 4]),
-    "five": (drawn(4, 20, 8, 5, 0.5, 0.5), [1, 2, 3, 4, 5]),
-    "halves": (drawn(5, 30, 6, 4, 0.4, 0.75), [1, 1.5, 2, 3.5]),
-    "many": (drawn(6, 50, 10, 10, 0.7, 0.6), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]),
-    "rare": (drawn(7, 60, 2, 3, 0.2, 0.9), [-1, 0, 2]),
-}
+CROWDS = {
+    name: (drawn(*settings), values)
+    for name, settings, values in cases("""
+["two", [1, 30, 4, 2, 0.3, 0.7], [0, 1]],
+["three", [2, 25, 5, 3, 0.4, 0.6], [1, 2, 3]],
+["four", [3, 40, 3, 4, 0.25, 0.8], [0, 1, 2, 4]],
+["five", [4, 20, 8, 5, 0.5, 0.5], [1, 2, 3, 4, 5]],
+["halves", [5, 30, 6, 4, 0.4, 0.75], [1, 1.5, 2, 3.5]],
+["many", [6, 50, 10, 10, 0.7, 0.6], [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]],
+["rare", [7, 60, 2, 3, 0.2, 0.9], [-1, 0, 2]]
+""")
+} | {"krippendorff": (krippendorff_labels(), [1, 2, 3, 4, 5])}
 # Percent agreement, Fleiss' kappa and Gwet's AC of irrCAC 0.4.4 (weights identity, ordinal and
 # quadratic), Krippendorff's alpha of krippendorff 0.9.0.
 REFERENCE = """
@@ -204,8 +208,8 @@ def test_tables_of_agreement() -> None:
 
 @pytest.mark.parametrize("scale", ["nominal", "ordinal", "interval"])
 def test_equal_rows_may_be_counted_instead_of_repeated(scale: Scale) -> None:
-    rows = np.array([[3, 0, 0], [1, 1, 1], [0, 1, 0], [0, 0, 2], [0, 4, 0]])
-    times = np.array([2, 3, 1, 0, 4])
+    rows = array_of("3 0 0; 1 1 1; 0 1 0; 0 0 2; 0 4 0")
+    times = array_of("2 3 1 0 4")
     counted = agreement_coefficients(rows, scale, times=times)
     assert counted == pytest.approx(agreement_coefficients(np.repeat(rows, times, axis=0), scale))
 

@@ -6,11 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.drift import _hypergeometric, _Votes, changes
 from neucrowd_tf.certainty.inference import infer
 from neucrowd_tf.io.labels import read_annotations
+from tests.cases import cases
+from tests.crowds import array_of
 
 
 def rows_of_a_crowd() -> list[tuple[int, int, int]]:
@@ -33,7 +36,7 @@ def test_one_annotator_has_changed_and_the_stable_ones_have_not() -> None:
     assert change.note == f"changed: {before:.2f} to {after:.2f}"
     backwards = changes(inference, -times)
     assert [one.annotator for one in backwards] == [0] and backwards[0].rates == (after, before)
-    shuffled = np.random.default_rng(0).permutation(80)[crowd.instances] + 1.7e9
+    shuffled = default_rng(0).permutation(80)[crowd.instances] + 1.7e9
     assert not changes(inference, shuffled) and not changes(inference, None)
     assert not changes(inference, np.full_like(times, np.nan))
 
@@ -58,7 +61,7 @@ def test_the_files_and_the_report_say_so_if_there_are_times(tmp_path: Path, cli)
 
 
 def test_harder_items_at_the_end_are_no_change_of_everybody() -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     truth = rng.integers(0, 2, 200)
     hard = rng.random(200) < np.where(np.arange(200) < 100, 0.1, 0.5)
     right = rng.random((200, 6)) < np.where(hard, 0.6, 0.97)[:, None]
@@ -71,7 +74,6 @@ def test_spammers_are_no_others_with_many_classes() -> None:
     labels = np.column_stack([(items + (items >= 40)) % 3, items % 3, np.full(80, 5)])
     crowd = Annotations.from_dense(labels, num_classes=100)
     inference = infer(crowd, "majority_vote")
-    assert inference.skills is not None
     inference.skills.skill[:] = 0.7, 0.9, 0.009
     assert not changes(inference, 1.7e9 + 60.0 * crowd.instances)
     inference.skills.skill[2] = 0.2
@@ -83,7 +85,7 @@ def test_an_annotators_other_labels_of_an_item_are_no_votes_of_others() -> None:
     triples = [(0, 0, 0), (0, 0, 1), (0, 0, 1), (1, 0, 1)]
     triples += [(0, 1, 0), (0, 2, 0), (1, 1, 0), (1, 2, 1)]
     crowd = Annotations(*np.array(triples).T, duplicates="all")
-    votes = _Votes.of(crowd, np.array([1.0, 1.0, 0.5]))
+    votes = _Votes.of(crowd, array_of("1.0 1.0 0.5"))
     unknown = np.full(2, -1)
     rows, winners, against = votes.of_others(crowd, np.arange(4), np.array([3, 1]), unknown)
     assert rows.tolist() == [3, 1]
@@ -112,9 +114,13 @@ def test_hypergeometric_by_hand() -> None:
 
 @pytest.mark.parametrize(
     ("column", "form", "timed"),
-    [("created_at", "2026-01-01T10:{:02}:00Z", True), ("timestamp", "17000000{:02}000", True),
-     ("time", "{}", False), ("lead_time", "17000000{:02}", False),
-     ("date", "3/4/26 1:{:02}", False)],
+    cases("""
+["created_at", "2026-01-01T10:{:02}:00Z", true],
+["timestamp", "17000000{:02}000", true],
+["time", "{}", false],
+["lead_time", "17000000{:02}", false],
+["date", "3/4/26 1:{:02}", false]
+"""),
 )  # fmt: skip
 def test_a_column_of_times_is_read(tmp_path: Path, column: str, form: str, timed: bool) -> None:
     path = tmp_path / "labels.csv"
@@ -124,7 +130,7 @@ def test_a_column_of_times_is_read(tmp_path: Path, column: str, form: str, timed
     reading = read_annotations(path, report=said.append)
     assert (f"Times: {column}." in " ".join(said)) == timed
     if timed:
-        assert reading.times is not None and (np.diff(reading.times) > 0).all()
+        assert (np.diff(reading.times) > 0).all()
         assert 1.6e9 < reading.times[0] < 1.8e9
     else:
         assert reading.times is None

@@ -6,19 +6,21 @@ import functools
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from benchmarks.certainty.controls import UNLIKE, control_crowd
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.gold_items import gold_items
 from neucrowd_tf.certainty.inference import infer
 from neucrowd_tf.certainty.teaching import Evidence, teach
+from tests.crowds import noisy_labels
 
 
 def crowd(kind: str, seed: int) -> tuple[Annotations, np.ndarray, np.ndarray]:
     """Returns three of nine people an item, gold codes of 60 items of 400, and the truth."""
-    rng = np.random.default_rng([seed, 3])
+    rng = default_rng([seed, 3])
     truth = rng.integers(2, size=400)
-    dense = np.where(rng.random((400, 9)) < 0.75, truth[:, None], 1 - truth[:, None])
+    dense = noisy_labels(rng, truth, 9, 0.75)
     marked = rng.permutation(400)[:60]
     hidden = np.argsort(rng.random((400, 9)), axis=1)[:, 3:]
     everyone = dense[marked]
@@ -45,7 +47,6 @@ def test_intervals_hold_though_gold_items_have_more_labels(kind: str) -> None:
     for seed in range(12):
         labels, gold, _ = crowd(kind, seed)
         estimates = infer(labels, "one_coin", gold).estimates
-        assert estimates is not None
         held.append(estimates[0].low <= usual_accuracy(seed) <= estimates[0].high)
     assert np.mean(held) >= 0.6
 
@@ -53,14 +54,14 @@ def test_intervals_hold_though_gold_items_have_more_labels(kind: str) -> None:
 def test_gold_items_like_the_others_keep_their_labels() -> None:
     labels, gold, _ = crowd("", 0)
     items = gold_items(labels, gold)
-    assert items is not None and items.draws == [labels] and not items.unlike
+    assert items.draws == [labels] and not items.unlike
     assert infer(labels, "one_coin", gold).left_out == 0
 
 
 def test_labels_left_out_are_said() -> None:
     labels, gold, _ = crowd("author", 0)
     items = gold_items(labels, gold)
-    assert items is not None and items.crowd.labels_per_annotator()[-1] == 0
+    assert items.crowd.labels_per_annotator()[-1] == 0
     assert "60 labels that other items lack" in " ".join(infer(labels, "one_coin", gold).lines())
     votes = Annotations.from_votes(crowd("control", 0)[0].vote_counts())
     result = infer(votes, "majority_vote", gold)
@@ -73,14 +74,14 @@ def test_gold_items_that_are_unlike_the_others_change_no_other_label() -> None:
     result = infer(labels, "majority_vote", gold, skills=False)
     assert result.unlike and result.estimates is None
     assert (result.labels == np.where(gold >= 0, gold, infer(labels, "majority_vote").labels)).all()
-    assert result.agreement is not None and result.accuracy.low <= result.agreement[2].low
+    assert result.accuracy.low <= result.agreement[2].low
     assert "unlike the others" in " ".join(result.lines())
 
 
 def test_each_draw_leaves_gold_items_as_many_labels_as_others_have() -> None:
     labels, gold, _ = crowd("control", 0)
     items = gold_items(labels, gold)
-    assert items is not None and items.crowd is labels and not items.unlike
+    assert items.crowd is labels and not items.unlike
     first, *others = (one.vote_counts() for one in items.draws)
     assert (first.sum(axis=1) == 3).all() and not any((first == one).all() for one in others)
 

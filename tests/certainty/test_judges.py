@@ -6,11 +6,13 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.judges import judge, judges
 from neucrowd_tf.certainty.models import label_worth
 from neucrowd_tf.errors import UsageError
+from tests.crowds import array_of
 
 
 def test_by_hand() -> None:
@@ -36,7 +38,7 @@ def test_by_hand() -> None:
 
 
 def test_corrected_shares_cover_and_beat_gold_alone() -> None:
-    rng, held, ours, gold = np.random.default_rng(0), [], [], []
+    rng, held, ours, gold = default_rng(0), [], [], []
     for _ in range(200):
         truth = (rng.random(1000) < 0.3).astype(int)
         model = np.where(rng.random(1000) < np.where(truth, 0.8, 0.9), truth, 1 - truth)
@@ -52,10 +54,10 @@ def test_corrected_shares_cover_and_beat_gold_alone() -> None:
 
 
 def test_a_model_without_shared_items_has_no_figures() -> None:
-    crowd = Annotations.from_dense([[0, -1], [1, -1], [-1, 1]])
-    row = judge(crowd, 1, np.array([[1.0, 0], [0, 1], [np.nan, np.nan]]))
+    crowd = Annotations.from_dense(array_of("0 -1; 1 -1; -1 1"))
+    row = judge(crowd, 1, array_of("1.0 0; 0 1; nan nan"))
     assert row.items == 0 and np.isnan(row.kappa.value) and np.isnan(row.shares[0].value)
-    row = judge(crowd, 0, np.array([[0.25, 0.75], [np.nan, np.nan], [0, 1]]))
+    row = judge(crowd, 0, array_of("0.25 0.75; nan nan; 0 1"))
     assert row.items == 1 and row.counts.tolist() == [0.25, 0.75]
 
 
@@ -84,15 +86,15 @@ def test_resamples_take_the_memory_of_different_rows() -> None:
 
 
 def test_a_model_that_is_no_annotator_is_one_error() -> None:
-    crowd = Annotations.from_dense([[0, 0], [1, 1]], annotator_names=["a", "llm"])
+    crowd = Annotations.from_dense(array_of("0 0; 1 1"), annotator_names=["a", "llm"])
     assert [row.annotator for row in judges(crowd, ["l*"], None)] == [1]
     with pytest.raises(UsageError, match="no annotator is named 'gpt'"):
         judges(crowd, ["gpt"], None)
 
 
 def test_inferred_labels_of_people_count_if_an_item_has_two() -> None:
-    crowd = Annotations.from_dense([[0, -1, 0], [1, 1, 1]], annotator_names=["a", "b", "llm"])
-    people = np.array([[0.0, 1.0], [1.0, 0.0]])
+    crowd = Annotations.from_dense(array_of("0 -1 0; 1 1 1"), annotator_names=["a", "b", "llm"])
+    people = array_of("0.0 1.0; 1.0 0.0")
     (row,) = judges(crowd, ["llm"], people)
     assert row.agreement.value == 0
     (row,) = judges(crowd.select(crowd.annotators != 1), ["llm"], people)

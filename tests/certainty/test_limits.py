@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.annotations.codes import MOST_VOTES
@@ -13,10 +14,11 @@ from neucrowd_tf.certainty import Calibration
 from neucrowd_tf.certainty.inference import infer, warn_if_worse
 from neucrowd_tf.certainty.skills import notes
 from neucrowd_tf.errors import DataError
+from tests.crowds import array_of
 
 
 def crowd(items: int = 60) -> Annotations:
-    truth = np.random.default_rng(0).integers(2, size=items)
+    truth = default_rng(0).integers(2, size=items)
     matrices = simulation.confusion_annotators(5, 2, 0, accuracy=0.85)
     return simulation.simulate(truth, matrices, 0, rates=1.0)
 
@@ -28,8 +30,8 @@ def test_the_most_votes_of_an_instance() -> None:
 
 
 def test_a_tie_has_at_most_an_even_probability_however_sure_the_calibration_is() -> None:
-    sure = Calibration(np.array([5.0, 1.0, 1.0, 0.0, 0.0, 0.0]), np.zeros(2), np.eye(2) * 0.01)
-    certainty = sure.apply(np.array([[0.5, 0.5], [0.6, 0.4]]), np.array([[2, 2], [3, 2]]))
+    sure = Calibration(array_of("5.0 1.0 1.0 0.0 0.0 0.0"), np.zeros(2), np.eye(2) * 0.01)
+    certainty = sure.apply(array_of("0.5 0.5; 0.6 0.4"), array_of("2 2; 3 2"))
     right = certainty.right()
     assert right[0] == 0.5 and right[1] > 0.9
 

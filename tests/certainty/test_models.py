@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.models import (
@@ -12,11 +13,12 @@ from neucrowd_tf.certainty.models import (
     model_annotators,
     shared_mistakes,
 )
+from tests.crowds import array_of
 
 
 def simulated(model: float, person: float = 0.75, items: int = 600) -> Annotations:
     """Returns three classes labelled by five people and, as the last annotator, a model."""
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     truth = rng.integers(3, size=items)
     accuracy = np.array([person] * 5 + [model])
     right = rng.random((items, 6)) < accuracy
@@ -43,13 +45,13 @@ def test_worth_is_the_ratio_of_log_odds(accuracy: float) -> None:
     (row,) = model_annotators(simulated(accuracy), models())
     odds = [np.log(2 * a / (1 - a)) for a in (accuracy, 0.75)]
     assert row.worth.low - 0.05 < odds[0] / odds[1] < row.worth.high + 0.05
-    assert row.test is not None and row.test.passed is (accuracy > 0.7)
+    assert row.test.passed is (accuracy > 0.7)
 
 
 def test_people_who_share_no_items_say_nothing() -> None:
     votes = np.eye(2)[[0, 1, 0, 1]]
-    assert np.isnan(label_worth(votes, np.array([0, 1, 0, 1])).value)
-    (row,) = model_annotators(Annotations.from_dense([[0, 0], [1, 1]]), models(2))
+    assert np.isnan(label_worth(votes, array_of("0 1 0 1")).value)
+    (row,) = model_annotators(Annotations.from_dense(array_of("0 0; 1 1")), models(2))
     assert row.test is None and "30 items" in row.note
 
 
@@ -64,6 +66,6 @@ def test_shared_mistakes_by_hand() -> None:
 
 
 def test_models_alone_get_one_line() -> None:
-    crowd = Annotations.from_dense([[0, 0], [1, 1], [1, 0]], annotator_names=["a", "b"])
+    crowd = Annotations.from_dense(array_of("0 0; 1 1; 1 0"), annotator_names=["a", "b"])
     rows, (line,) = compare_models(crowd, ["a", "b"], None)
     assert len(rows) == 2 and line.startswith("all 2 annotators are models")

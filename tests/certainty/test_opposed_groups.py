@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.random import default_rng
 
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.certainty.inference import infer, once_is_as_good
@@ -16,7 +17,7 @@ from neucrowd_tf.cli.commands import call
 
 def opposed(size: int = 200) -> tuple[Annotations, np.ndarray]:
     """Four annotators follow what looks right, three what is; these differ in half of the items."""
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     truth = rng.integers(2, size=size)
     looks = np.where(rng.random(size) < 0.5, truth, 1 - truth)
     followed = np.stack([looks] * 4 + [truth] * 3, axis=1)
@@ -28,11 +29,10 @@ def opposed(size: int = 200) -> tuple[Annotations, np.ndarray]:
 def test_opposed_groups_are_named_without_verdicts() -> None:
     crowd, truth = opposed()
     groups = opposed_groups(crowd)
-    assert groups is not None
     assert {*np.flatnonzero(groups.members[0])} in ({0, 1, 2, 3}, {4, 5, 6})
     assert groups.differ(crowd).mean() == pytest.approx(0.5, abs=0.1)
     result = infer(crowd)
-    assert result.skills is not None and {*result.skills.note} == {"opposed groups"}
+    assert {*result.skills.note} == {"opposed groups"}
     accuracy = result.certainty.accuracy()
     assert accuracy.low < (result.labels == truth).mean() < accuracy.high
     assert any("Two groups are opposed: " in line for line in result.lines())
@@ -45,7 +45,6 @@ def test_opposed_groups_are_named_without_verdicts() -> None:
 def test_gold_items_on_which_groups_differ_are_no_random_ones() -> None:
     crowd, truth = opposed()
     groups = opposed_groups(crowd)
-    assert groups is not None
     order = np.argsort(~groups.differ(crowd), kind="stable")
     gold = np.full(len(truth), -1)
     gold[order[:40]] = truth[order[:40]]
@@ -60,7 +59,7 @@ def test_gold_items_on_which_groups_differ_are_no_random_ones() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_independent_annotators_are_in_no_groups(seed: int) -> None:
-    truth = np.random.default_rng(seed).integers(2, size=200)
+    truth = default_rng(seed).integers(2, size=200)
     matrices = simulation.confusion_annotators(8, 2, seed, accuracy=0.75)
     assert opposed_groups(simulation.simulate(truth, matrices, seed)) is None
     poor = simulation.confusion_annotators(8, 2, seed, accuracy=0.5)
@@ -69,7 +68,7 @@ def test_independent_annotators_are_in_no_groups(seed: int) -> None:
 
 def beside_good_ones(bad: np.ndarray, truth: np.ndarray, good: int = 8) -> Annotations:
     """Returns a crowd of some annotators and of others who are right in 80% of the items."""
-    rng = np.random.default_rng(1)
+    rng = default_rng(1)
     right = rng.random((len(truth), good)) < 0.8
     others = np.where(right, truth[:, None], rng.integers(truth.max() + 1, size=right.shape))
     return Annotations.from_dense(np.hstack([bad, others]))
@@ -77,23 +76,23 @@ def beside_good_ones(bad: np.ndarray, truth: np.ndarray, good: int = 8) -> Annot
 
 @pytest.mark.parametrize(("size", "copies"), [(2, 2), (4, 4)])
 def test_copies_are_a_family_and_no_group(size: int, copies: int) -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     truth = rng.integers(size, size=200)
     source = rng.integers(size, size=200)
     result = infer(beside_good_ones(np.stack([source] * copies, axis=1), truth))
-    assert result.opposed is None and result.skills is not None
+    assert result.opposed is None
     assert result.related() == [[str(code) for code in range(copies)]]
     if copies == 2:
         assert [*np.flatnonzero(result.skills.note == "unreliable")] == [0, 1]
 
 
 def test_two_who_swap_classes_are_unreliable_and_no_group() -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     truth = rng.integers(3, size=200)
     swapped = np.where(truth < 2, 1 - truth, truth)[:, None]
     bad = np.where(rng.random((200, 2)) < 0.8, swapped, rng.integers(3, size=(200, 2)))
     result = infer(beside_good_ones(bad, truth, 4))
-    assert result.opposed is None and result.skills is not None
+    assert result.opposed is None
     assert [*np.flatnonzero(result.skills.note == "unreliable")] == [0, 1]
 
 
@@ -102,7 +101,7 @@ def test_groups_have_two_sources_each_beside_copies_and_families() -> None:
     dense = crowd.to_dense()
     copied = Annotations.from_dense(dense[:, [0, 1, 2, 3, 4, 5, 5]])
     groups = opposed_groups(copied)
-    assert groups is not None and groups.members[:, 5].sum() == groups.members[:, 6].sum() == 1
+    assert groups.members[:, 5].sum() == groups.members[:, 6].sum() == 1
     assert (groups.members[:, 5] == groups.members[:, 6]).all()
     assert opposed_groups(Annotations.from_dense(dense[:, [0, 1, 2, 3, 4, 4, 4]])) is None
     assert opposed_groups(crowd, [np.arange(7) > 3]) is None
@@ -119,16 +118,16 @@ def test_gold_draws_items_on_which_groups_differ(
     assert "on which two opposed groups of annotators differ" in capsys.readouterr().err
     rows = pd.read_csv(output)["task"].to_numpy(int)
     groups = opposed_groups(crowd)
-    assert groups is not None and groups.differ(crowd)[rows].all()
+    assert groups.differ(crowd)[rows].all()
     gold = np.full(len(truth), -1)
     gold[rows] = truth[rows]
     taught = infer(crowd, gold=gold)
     assert (taught.labels == truth)[gold < 0].mean() > 0.85
-    assert taught.skills is not None and "opposed groups" not in taught.skills.note
+    assert "opposed groups" not in taught.skills.note
 
 
 def test_a_family_that_makes_held_out_labels_worse_is_not_as_good() -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     truth = rng.integers(3, size=150)
     right = rng.random((150, 8)) < np.array([0.95] * 5 + [0.4] * 3)
     labels = np.where(right, truth[:, None], rng.integers(3, size=(150, 8)))

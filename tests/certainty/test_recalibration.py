@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.random import default_rng
 from scipy.special import expit, logit
 
 from benchmarks.certainty.calibration import learn, shifts
@@ -13,10 +14,12 @@ from neucrowd_tf.aggregation import Consensus, ShrunkDawidSkene
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.certainty import Calibration, annotator_skills, gold_agreement
 from neucrowd_tf.certainty.recalibration import evidence, spread_of, unlike
+from tests.cases import cases
+from tests.crowds import array_of
 
 
 def crowd(seed: int = 0, each: int = 5, accuracy: float = 0.7) -> tuple[Annotations, np.ndarray]:
-    rng = np.random.default_rng(seed)
+    rng = default_rng(seed)
     truth = rng.integers(3, size=400)
     matrices = simulation.confusion_annotators(30, 3, seed, accuracy=accuracy)
     return simulation.simulate(truth, matrices, seed, rates=each / 30), truth
@@ -24,18 +27,16 @@ def crowd(seed: int = 0, each: int = 5, accuracy: float = 0.7) -> tuple[Annotati
 
 def test_evidence_by_hand() -> None:
     # Krippendorff's alpha of one item is 0, 0.2 below the limit; it has four labels.
-    features = evidence(np.array([[0.9, 0.1]]), np.array([[3, 1]]))
+    features = evidence(array_of("0.9 0.1;"), array_of("3 1;"))
     expected = [np.log(9), logit((3 + 0.5) / 5), -0.2, np.log(4), 0.0]
     assert features == pytest.approx(np.array([expected]))
-    four = evidence(np.array([[0.9, 0.1, 0.0, 0.0]]), np.array([[3, 1, 0, 0]]))
+    four = evidence(array_of("0.9 0.1 0.0 0.0;"), array_of("3 1 0 0;"))
     assert four[0, 4] == pytest.approx(-0.2 * np.log(2))
 
 
 def test_a_probability_by_hand() -> None:
-    calibration = Calibration(
-        np.array([0.1, 0.5, 0.2, 1.0, 0.3, 9.0]), np.zeros(2), np.eye(2) * 0.01
-    )
-    certainty = calibration.apply(np.array([[0.9, 0.1]]), np.array([[3, 1]]))
+    calibration = Calibration(array_of("0.1 0.5 0.2 1.0 0.3 9.0"), np.zeros(2), np.eye(2) * 0.01)
+    certainty = calibration.apply(array_of("0.9 0.1;"), array_of("3 1;"))
     right = expit(0.1 + 0.5 * np.log(9) + 0.2 * logit(0.7) - 0.2 + 0.3 * np.log(4))
     assert certainty.probas == pytest.approx(np.array([[right, 1 - right]]))
 
@@ -88,14 +89,19 @@ def test_the_shift_is_the_posterior_mode() -> None:
         return float(np.log(np.where(right, chances, 1 - chances)).sum() + prior)
 
     best = log_posterior(after.shift)
-    for step in ((0.02, 0), (-0.02, 0), (0, 0.02), (0, -0.02)):
+    for step in cases("""
+[0.02, 0],
+[-0.02, 0],
+[0, 0.02],
+[0, -0.02]
+"""):
         assert log_posterior(after.shift + np.array(step)) < best
 
 
 def test_agreement_with_gold_labels_by_hand() -> None:
-    probas = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.5, 0.5]])
-    votes = np.array([[1, 0], [0, 1], [1, 0], [0, 0]])
-    agreed, total, share = gold_agreement(probas, votes, np.array([0, 0, -1, 1]))
+    probas = array_of("0.9 0.1; 0.2 0.8; 0.6 0.4; 0.5 0.5")
+    votes = array_of("1 0; 0 1; 1 0; 0 0")
+    agreed, total, share = gold_agreement(probas, votes, array_of("0 0 -1 1"))
     assert (agreed, total, share.value) == (1, 2, 0.5)
     assert 0 < share.low < 0.5 < share.high < 1
 
@@ -136,7 +142,7 @@ def test_crowds_count_by_family_and_agreement() -> None:
 
 
 def test_skills_find_spammers_and_adversaries() -> None:
-    rng = np.random.default_rng(1)
+    rng = default_rng(1)
     truth = rng.integers(3, size=300)
     good = simulation.confusion_annotators(14, 3, 1, accuracy=0.85)
     bad = np.concatenate([simulation.spammers(3, 3, 1), simulation.adversaries(3, 3, 1)])
@@ -178,31 +184,31 @@ def test_an_annotators_repeated_labels_are_compared_with_nobody() -> None:
 
 def test_evidence_of_sure_posteriors_keeps_their_order() -> None:
     probas = np.array([[1 - 1e-6, 1e-6], [1 - 1e-9, 1e-9]])
-    features = evidence(probas, np.array([[3, 0], [3, 0]]))[:, 0]
+    features = evidence(probas, array_of("3 0; 3 0"))[:, 0]
     assert features == pytest.approx([7 + 0.1 * (logit(p) - 7) for p in probas[:, 0]])
     assert features[1] > features[0] + 0.5
 
 
 def test_ties_of_posteriors_and_of_votes() -> None:
-    votes = np.array([[1, 1, 0], [2, 1, 0], [1, 1, 0], [1, 1, 1]])
-    probas = np.array([[0.48, 0.47, 0.05], [0.48, 0.47, 0.05], [0.55, 0.4, 0.05], [0.4, 0.4, 0.2]])
+    votes = array_of("1 1 0; 2 1 0; 1 1 0; 1 1 1")
+    probas = array_of("0.48 0.47 0.05; 0.48 0.47 0.05; 0.55 0.4 0.05; 0.4 0.4 0.2")
     certainty = Calibration.learned().apply(probas, votes)
     # Nearly equal with equal votes; nearly equal; far; equal.
     assert certainty.num_tied.tolist() == [2, 1, 1, 2]
     assert (certainty.right() <= 1 / certainty.num_tied).all()
     assert (certainty.probas.argmax(axis=1) == 0).all()
     assert certainty.probas.sum(axis=1) == pytest.approx(np.ones(4))
-    gold = np.array([1, -1, -1, -1])
+    gold = array_of("1 -1 -1 -1")
     assert Calibration.learned().apply(probas, votes, gold).num_tied.tolist() == [1, 1, 1, 2]
     # Gold labels of ties say nothing about how the crowd differs from others.
-    tied = np.array([1, -1, -1, 0])
+    tied = array_of("1 -1 -1 0")
     assert (Calibration.learned().fitted(probas, votes, tied).shift == 0).all()
 
 
 def test_few_gold_labels_do_not_diverge() -> None:
     """Undamped steps end far away where sure labels are wrong."""
     wide = Calibration(np.zeros(6), np.zeros(2), np.diag([4.0, 4.0]))
-    logits, right = np.array([2.0, 3.0, 4.0, 5.0, 3.5]), np.array([1.0, 0.0, 0.0, 0.0, 1.0])
+    logits, right = array_of("2.0 3.0 4.0 5.0 3.5"), array_of("1.0 0.0 0.0 0.0 1.0")
     shift, _ = wide.shift_of(logits, right)
     mean = expit(logits + shift[0] + shift[1] * logits)
     slope = np.array([(right - mean).sum(), ((right - mean) * logits).sum()]) - shift / 4

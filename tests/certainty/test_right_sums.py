@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.recalibration import Calibration
@@ -12,7 +13,7 @@ from neucrowd_tf.certainty.skills import right_sums
 
 @pytest.mark.parametrize("gold_items", [0, 40])
 def test_sums_are_those_of_all_annotations(gold_items: int) -> None:
-    rng = np.random.default_rng(3)
+    rng = default_rng(3)
     items = np.repeat(np.arange(400), 4)
     annotators = (items + np.tile(np.arange(4), 400) * 3) % 13
     truth = rng.integers(0, 3, 400)

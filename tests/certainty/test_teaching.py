@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from scipy.special import expit
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.inference import infer
 from neucrowd_tf.certainty.teaching import Evidence, gold_votes, teach
+from tests.crowds import array_of
 
 
 def minority(size: int = 200) -> tuple[Annotations, np.ndarray]:
     """Two annotators of six are right in nine items of ten, the others in three of ten."""
-    rng = np.random.default_rng(5)
+    rng = default_rng(5)
     truth = rng.integers(2, size=size)
-    chances = np.array([0.3, 0.3, 0.3, 0.3, 0.9, 0.9])
+    chances = array_of("0.3 0.3 0.3 0.3 0.9 0.9")
     right = rng.random((size, 6)) < chances
     return Annotations.from_dense(np.where(right, truth[:, None], 1 - truth[:, None])), truth
 
 
 def some(truth: np.ndarray, count: int) -> np.ndarray:
     gold = np.full(len(truth), -1)
-    rows = np.random.default_rng(0).permutation(len(truth))[:count]
+    rows = default_rng(0).permutation(len(truth))[:count]
     gold[rows] = truth[rows]
     return gold
 
@@ -36,16 +38,16 @@ def test_thirty_gold_labels_overrule_a_crowd() -> None:
     right = np.mean(result.labels[rest] == truth[rest])
     assert right > 0.8
     assert abs(result.probas.max(axis=1)[rest].mean() - right) < 0.1
-    assert result.estimates is not None and result.estimates[0].low < right
-    assert result.without_gold is not None and result.without_gold.high < 0.6
-    assert result.skills is not None and result.skills.skill.argmax() in (4, 5)
+    assert result.estimates[0].low < right
+    assert result.without_gold.high < 0.6
+    assert result.skills.skill.argmax() in (4, 5)
     lines = result.lines()
     assert any("of items without gold labels: 0." in line for line in lines)
     assert any("without --gold: 0." in line for line in lines)
 
 
 def test_five_gold_labels_that_contradict_everybody_do_not() -> None:
-    rng = np.random.default_rng(1)
+    rng = default_rng(1)
     truth = rng.integers(2, size=100)
     right = rng.random((100, 5)) < 0.85
     crowd = Annotations.from_dense(np.where(right, truth[:, None], 1 - truth[:, None]))
@@ -58,9 +60,9 @@ def test_five_gold_labels_that_contradict_everybody_do_not() -> None:
 
 
 def test_a_gold_label_does_not_count_for_its_own_item() -> None:
-    crowd = Annotations.from_dense([[0, 1], [1, 1], [0, 0]])
+    crowd = Annotations.from_dense(array_of("0 1; 1 1; 0 0"))
     # Item 0: annotator 0 is right on item 1, annotator 1 too; without items, chance is even.
-    scores = gold_votes(crowd, np.array([0, 1, -1]))
+    scores = gold_votes(crowd, array_of("0 1 -1"))
     accuracy = (1 + 1) / (1 + 2)
     own = np.array([(0 + 8 * accuracy) / 8, (0 + 8 * (1 - accuracy)) / 8])
     first = own[0], (0 + 8 * (1 - accuracy)) / (1 + 8)
@@ -91,7 +93,6 @@ def test_votes_without_names_teach_how_much_the_consensus_counts() -> None:
 def test_skills_with_gold_labels_allow_for_mistakes_that_annotators_share() -> None:
     crowd, truth = minority(2000)
     result = infer(crowd, "majority_vote", gold=some(truth, 300))
-    assert result.skills is not None
     # Of 2,000 labels the sampling error alone would be below 0.02.
     widths = result.skills.high - result.skills.low
     assert (widths > 2 * 1.28 * 0.03).all()

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 from scipy.special import expit, logit
 
@@ -101,7 +102,7 @@ def test_pairs_of_classes_with_one_header_have_a_column_each() -> None:
 
 
 def test_models(tmp_path: Path, cli) -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     truth = rng.integers(2, size=120)
     right = rng.random((120, 6)) < [0.8, 0.8, 0.8, 0.8, 0.9, 0.9]
     right[:15, 4:] = False  # the models share mistakes

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from neucrowd_tf.io.labels import read_annotations
+from tests.cases import cases
 from tests.io.importers.exports import EXPORTS, IDS, TEXTS, label_studio
 
 Writer = Callable[[Path], Path]
@@ -34,13 +35,13 @@ def test_tasks_and_gold(tmp_path: Path, cli) -> None:
 
 @pytest.mark.parametrize(
     ("content", "flags", "message"),
-    [
-        ('[{"a": [1]}]', [], "[unknown_layout]"),
-        ('[{"a": ', [], "[broken_file]"),
-        ("task,worker,label\nt,a,x\n", ["--tasks={}/t.csv"], "does not contain the texts"),
-        ("task,worker,label\nt,a,x\n", ["--gold={}/g.csv"], "does not contain true labels"),
-        ("task,votes_x,votes_y\nt,1,0\n", [], "vote counts do not name annotators"),
-    ],
+    cases(r"""
+["[{\"a\": [1]}]", [], "[unknown_layout]"],
+["[{\"a\": ", [], "[broken_file]"],
+["task,worker,label\nt,a,x\n", ["--tasks={}/t.csv"], "does not contain the texts"],
+["task,worker,label\nt,a,x\n", ["--gold={}/g.csv"], "does not contain true labels"],
+["task,votes_x,votes_y\nt,1,0\n", [], "vote counts do not name annotators"]
+"""),
 )
 def test_what_cannot_be_converted(
     content: str | None, flags: list[str], message: str, tmp_path: Path, cli

@@ -15,6 +15,7 @@ from neucrowd_tf.declare import flag_parsing as flags
 from neucrowd_tf.declare.declarations import declared
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.schema import TableOptions
+from tests.cases import cases
 
 GIVEN = ["--dataset=hotel", "--method=mv_lr"]
 SUITE = ["--suite=smoke"]
@@ -25,20 +26,12 @@ TABLE += [f"--{name}={__file__}" for name in ("features", "annotations")]
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("3", 3),
-        ("1e-3", 1e-3),
-        (".5", 0.5),
-        ("true", True),
-        ("True", True),
-        ("null", None),
-        ("None", None),
-        ("[64, 32]", [64, 32]),
+        *cases(r"""
+["3", 3], ["1e-3", 1e-3], [".5", 0.5], ["true", true], ["True", true], ["null", null],
+["None", null], ["[64, 32]", [64, 32]], ["mean", "mean"], ["\"3\"", "3"], ["b'x'", "b'x'"],
+["__import__('os')", "__import__('os')"], ["{1}", "{1}"]
+"""),
         ("(64, 32)", (64, 32)),
-        ("mean", "mean"),
-        ('"3"', "3"),
-        ("__import__('os')", "__import__('os')"),
-        ("b'x'", "b'x'"),
-        ("{1}", "{1}"),
         ("[" * 10_000, "[" * 10_000),
     ],
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.random import default_rng
 
 from neucrowd_tf.annotations import simulation
 from neucrowd_tf.cli.commands import call
@@ -24,7 +25,7 @@ LABELS = "task,worker,label\na,u,x\na,v,x\nb,u,y\nb,v,x\nc,u,y\n"
 
 @pytest.fixture
 def crowd_csv(tmp_path: Path) -> CrowdFile:
-    truth = np.random.default_rng(0).integers(3, size=200)
+    truth = default_rng(0).integers(3, size=200)
     matrices = simulation.confusion_annotators(15, 3, 0, accuracy=0.7)
     path = tmp_path / "annotations.csv"
     simulation.simulate(truth, matrices, 0, rates=0.2).to_frame().to_csv(path, index=False)
@@ -144,6 +145,7 @@ def test_vote_counts_cannot_be_merged(tmp_path: Path, cli) -> None:
     votes.write_text("task,votes_x,votes_y\na,2,1\nb,0,3\n")
     shown = cli("merge", [f"--annotations={votes}", f"--labels={votes}"], 2).err
     assert "vote counts do not name annotators" in shown
+    assert "--annotations is missing" in cli("gold", [], 2).err
 
 
 # The judge's labels are a column beside people's, one label per item.

@@ -12,12 +12,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.cli.commands import call
 from neucrowd_tf.methods.two_stage.labels_first import TwoStageClassifier
 from neucrowd_tf.saving.saved_model import NAMES, export_saved_model
+from tests.cases import cases
 
 Printed = pytest.CaptureFixture[str]
 
@@ -27,7 +29,7 @@ CLASSES = ("=cat", "dog", "owl")
 
 @pytest.fixture(scope="module")
 def fitted() -> tuple[TwoStageClassifier, np.ndarray]:
-    rng = np.random.default_rng([11, 1])
+    rng = default_rng([11, 1])
     truth = rng.integers(0, 3, 120)
     features = (np.eye(3)[truth] + 0.4 * rng.normal(size=(120, 3))).astype(np.float32)
     crowd = Annotations.from_arrays(
@@ -135,11 +137,11 @@ def test_a_folder_of_images(tmp_path: Path, cli) -> None:
 
 @pytest.mark.parametrize(
     ("columns", "message"),
-    [
-        (("width", "height", "weight"), "column '=weight' is missing"),
-        (("width", "height", "=weight", "age"), "Leave it out with --ignore_columns=age"),
-        (("width", "height"), "column '=weight' is missing"),
-    ],
+    cases("""
+[["width", "height", "weight"], "column '=weight' is missing"],
+[["width", "height", "=weight", "age"], "Leave it out with --ignore_columns=age"],
+[["width", "height"], "column '=weight' is missing"]
+"""),
 )
 def test_other_columns_are_an_error(
     model: Path, tmp_path: Path, columns: tuple[str, ...], message: str, capsys: Printed

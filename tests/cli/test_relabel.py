@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
-import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 from neucrowd_tf.aggregation import DawidSkene
@@ -26,10 +27,11 @@ from neucrowd_tf.certainty.labelling.belief import (
     with_evidence,
     with_less_lean,
 )
-from neucrowd_tf.certainty.labelling.gain import Answers
+from neucrowd_tf.certainty.labelling.gain import Answers, most_gain
 from neucrowd_tf.certainty.labelling.inputs import read_probabilities
 from neucrowd_tf.certainty.labelling.plan import make_plan, worths
 from neucrowd_tf.io.labels import read_annotations
+from tests.crowds import array_of
 from tests.io.importers.exports import label_studio
 
 pytestmark = pytest.mark.usefixtures("inferred_once")
@@ -44,7 +46,7 @@ def simulated(seed: int, *, tasks: int, annotators: int, classes: int, each: int
             spammers(random, classes, seed),
         ]
     )
-    truth = np.random.default_rng([seed, 3]).integers(0, classes, tasks)
+    truth = default_rng([seed, 3]).integers(0, classes, tasks)
     return simulate(truth, matrices, seed, rates=each / annotators)
 
 
@@ -53,7 +55,7 @@ def believe(crowd: Annotations) -> Belief:
 
 
 def random_belief(tasks: int = 7, annotators: int = 5, classes: int = 3) -> Belief:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     probas = rng.dirichlet(np.ones(classes), tasks)
     errors = rng.dirichlet(np.ones(classes), (annotators, classes))
     errors += 2 * np.eye(classes)
@@ -71,7 +73,7 @@ def crowd_of(labels: str) -> Annotations:
 
 
 def test_gain_and_information_by_hand() -> None:
-    probas, errors = np.array([0.6, 0.4]), np.array([[0.9, 0.1], [0.2, 0.8]])
+    probas, errors = np.array([0.6, 0.4]), array_of("0.9 0.1; 0.2 0.8")
     # Label 0: .6 * .9 = .54 or .4 * .2 = .08; label 1: .6 * .1 = .06 or .4 * .8 = .32. The best of
     # each add up to .86, which is .26 above .6.
     gain, information = Answers.of(errors[None]).values(probas[None])
@@ -81,18 +83,15 @@ def test_gain_and_information_by_hand() -> None:
     assert information == pytest.approx(0.26885, abs=1e-5)
 
 
-def test_gain_and_information_are_what_a_loop_finds() -> None:
+def test_gain_and_information_are_their_formulas() -> None:
     belief = random_belief()
     gains, nats = Answers.of(belief.errors).values(belief.probas)
-    for (i, p), (r, e) in itertools.product(enumerate(belief.probas), enumerate(belief.errors)):
-        after, reply = 0.0, 0.0
-        for label in range(3):
-            chance = sum(p[c] * e[c, label] for c in range(3))
-            posterior = [p[c] * e[c, label] / chance for c in range(3)]
-            after += chance * max(posterior)
-            reply += chance * sum(q * np.log(q / p[c]) for c, q in enumerate(posterior))
-        assert gains[i, r] == pytest.approx(after - p.max())
-        assert nats[i, r] == pytest.approx(reply)
+    p = belief.probas[:, None, :, None]
+    joint = p * belief.errors  # [i, r, c, label]
+    after = joint.max(axis=2).sum(axis=2)
+    assert_allclose(gains, after - belief.probas.max(axis=1)[:, None], atol=1e-12)
+    logs = np.log(joint / joint.sum(axis=2, keepdims=True) / p)
+    assert_allclose(nats, (joint * logs).sum(axis=(2, 3)))
 
 
 # ----------------------------------------------------------------- ActiveLab
@@ -123,7 +122,7 @@ def test_activelab_agrees_with_cleanlab(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_calibrated_finds_the_temperature() -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     right = rng.dirichlet(np.ones(3), 2000)
     votes = np.array([rng.multinomial(5, row) for row in right]).astype(float)
     sharp = right**3 / (right**3).sum(axis=1, keepdims=True)
@@ -183,12 +182,40 @@ def test_tasks_that_cannot_be_worth_more_are_looked_at_last(
     assert one_by_one == make_plan(crowd, belief, 60, costs=costs)
 
 
+def test_runners_up_come_next_as_if_all_were_compared_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    crowd = simulated(0, tasks=120, annotators=15, classes=3, each=3)
+    belief = believe(crowd)
+    errors = belief.errors.copy()
+    errors[3:9] = errors[3]  # as good as each other
+    belief = dataclasses.replace(belief, errors=errors)
+    plans = []
+    for runners_up in (1, 4, 15):
+        monkeypatch.setattr(plan_module, "RUNNERS_UP", runners_up)
+        plans.append(make_plan(crowd, belief, 25, most_each=2))
+    assert plans[0] == plans[1] == plans[2] and len(plans[0]) == 25
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_no_label_gains_more_than_the_bound(size: int) -> None:
+    rng = np.random.default_rng(size)
+    probas = rng.dirichlet(np.ones(size), 200)
+    errors = rng.dirichlet(np.ones(size), (6, size)) * 0.4 + 0.6 * np.eye(size)
+    gains = Answers.of(errors).values(probas)[0].max(axis=1)
+    bounds = most_gain(probas, errors)
+    assert (gains <= bounds + 1e-12).all()
+    assert (bounds < 1.0 - probas.max(axis=1)).mean() > 0.9
+    if size == 2:
+        assert_allclose(gains, bounds, atol=1.5 / 64)
+
+
 def test_a_cheap_annotator_goes_before_a_better_dear_one() -> None:
     belief = random_belief(40)
     crowd = Annotations(
         np.arange(40), np.full(40, 4), np.zeros(40, int), num_annotators=5, num_classes=3
     )
-    costs = np.array([1.0, 2.0, 3.0, 4.0, 1.0])
+    costs = array_of("1.0 2.0 3.0 4.0 1.0")
     plan = make_plan(crowd, belief, 20, most_each=40, per_task=1, costs=costs)
     spent = costs[[one.annotator for one in plan]]
     assert 18 < spent.sum() <= 20
@@ -198,6 +225,9 @@ def test_a_cheap_annotator_goes_before_a_better_dear_one() -> None:
     ]
     best = np.array(worth)[:, :4]
     assert best.argmax() == plan[0].task * 4 + plan[0].annotator
+    same = make_plan(crowd, belief, 20, most_each=40, per_task=1)
+    gained = [sum(one.gain for one in each) for each in (plan, same)]
+    assert gained[0] / spent.sum() > gained[1] / costs[[one.annotator for one in same]].sum()
 
 
 def test_the_stopping_rule_leaves_out_small_gains() -> None:
@@ -211,7 +241,7 @@ def test_the_stopping_rule_leaves_out_small_gains() -> None:
 
 
 def test_belief_of_inferred_labels_by_hand() -> None:
-    crowd, probas = crowd_of("00 01"), np.array([[0.9, 0.1], [0.4, 0.6]])
+    crowd, probas = crowd_of("00 01"), array_of("0.9 0.1; 0.4 0.6")
     # Labels are right with .9, .9, .4 and .6: .7 on average; 8 labels of that accuracy are added.
     belief = belief_of(crowd, probas)
     assert belief.accuracy == pytest.approx(0.7)
@@ -233,7 +263,7 @@ def test_models_are_not_asked_and_do_not_count_as_the_crowds_accuracy() -> None:
 
 
 def test_an_annotator_without_labels_is_one_of_the_crowds_average() -> None:
-    truth = np.random.default_rng(2).integers(0, 3, 200)
+    truth = default_rng(2).integers(0, 3, 200)
     skills = np.full((12, 3), 0.7)
     skills[:3] = 1 / 3  # who guess
     crowd = simulate(truth, from_skills(skills), 2, rates=0.3)
@@ -269,8 +299,8 @@ def labels_csv(tmp_path: Path) -> Path:
 
 
 def test_the_same_split_of_votes_is_more_alike_in_all_classes() -> None:
-    votes = np.array([[2, 1], [2, 1], [1, 2], [1, 2], [3, 0], [0, 3]])
-    probas = np.array([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6], [0.3, 0.7], [0.99, 0.01], [0, 1]])
+    votes = array_of("2 1; 2 1; 1 2; 1 2; 3 0; 0 3")
+    probas = array_of("0.9 0.1; 0.8 0.2; 0.4 0.6; 0.3 0.7; 0.99 0.01; 0 1")
     less = with_less_lean(probas, votes)
     logits = np.log(probas.max(axis=1) / probas.min(axis=1).clip(1e-9))
     mean = logits[:4].mean()
@@ -357,7 +387,7 @@ def test_a_models_probabilities(tmp_path: Path, cli) -> None:
     lines: list[str] = []
     result = read_probabilities(model, crowd, report=lines.append)
     # e: .7575 and .2525 add up to 1.01; f as it is; the others have the mean of the two.
-    assert_allclose(result[4:6], [[0.75, 0.25], [0.8, 0.2]])
+    assert_allclose(result[4:6], array_of("0.75 0.25; 0.8 0.2"))
     assert_allclose(result[[0, 7]], [[0.775, 0.225]] * 2)
     assert lines == ["p.csv: 6 items are missing. They get the mean probabilities."]
     flags = [f"--annotations={labels}", "--budget=1", "--per_task=1"]
@@ -381,7 +411,7 @@ def test_evidence_is_bayes_rule() -> None:
     crowd = crowd_of("0- 1- 2- 01")
     flat = np.tile([0.2, 0.5, 0.3], (4, 1))
     assert_allclose(with_evidence(belief.probas, evidence_of(crowd, flat)), belief.probas)
-    probas = np.random.default_rng(1).dirichlet(np.ones(3), 4)
+    probas = default_rng(1).dirichlet(np.ones(3), 4)
     scaled = calibrated(probas, crowd.vote_counts().astype(float))
     expected = [
         [belief.probas[i, c] * scaled[i, c] / scaled[:, c].mean() for c in range(3)]

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.random import default_rng
 
 from data import cifar, cifar10h
 from neucrowd_tf.declare import registry
@@ -15,9 +16,7 @@ from neucrowd_tf.errors import DataError, UsageError
 
 def write_batch(path: Path, labels: np.ndarray, seed: int = 0) -> np.ndarray:
     """Writes images of random pixels and returns them `[M, 3, 32, 32]`."""
-    images = np.random.default_rng(seed).integers(
-        256, size=(len(labels), 3, 32, 32), dtype=np.uint8
-    )
+    images = default_rng(seed).integers(256, size=(len(labels), 3, 32, 32), dtype=np.uint8)
     records = np.concatenate(
         [labels.astype(np.uint8)[:, None], images.reshape(len(labels), -1)], axis=1
     )
@@ -109,7 +108,7 @@ def cifar_h(tmp_path: Path) -> Path:
     folder.mkdir()
     truth = np.arange(2000) % 10
     write_batch(folder / "test_batch.bin", truth)
-    generator = np.random.default_rng(0)
+    generator = default_rng(0)
     frames = []
     for annotator in range(60):
         tasks = generator.permutation(1900)[:300]  # the last 100 images have no labels

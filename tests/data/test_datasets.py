@@ -136,7 +136,6 @@ def test_hotel_holds_votes(data_dir: Path, tmp_path: Path) -> None:
     assert not dataset.annotations.has_identities and dataset.truth is None
     assert not dataset.validation_is_truth and not dataset.test_is_truth
     assert (dataset.annotations.vote_counts().sum(axis=1) == 7).all()
-    assert dataset.test.annotations is not None
     assert (dataset.test.annotations.vote_counts().argmax(axis=1) == dataset.test.labels).all()
     for name in ("train.csv", "valid.csv", "test.csv"):
         (tmp_path / name).write_text("mv_fluency, votes,0\n1,3,0.5\n")
@@ -152,8 +151,6 @@ def test_simulated_validation_labels_are_votes(request: pytest.FixtureRequest) -
     labels.
     """
     dataset = load("breast_cancer", request)
-    assert dataset.validation is not None
-    assert dataset.validation.annotations is not None
     assert not dataset.validation_is_truth
     votes = dataset.validation.annotations.vote_counts()
     clear = votes[:, 0] != votes[:, 1]
@@ -165,7 +162,6 @@ def test_simulated_validation_labels_are_votes(request: pytest.FixtureRequest) -
 def test_one_vs_rest_balances_test_only(request: pytest.FixtureRequest) -> None:
     whole, pair = load("digits", request), load("digits_ovr_0", request)
     assert pair.test.labels.mean() == 0.5
-    assert pair.validation is not None
     assert pair.validation.labels.mean() == 0.5
     assert pair.test.labels.sum() == (whole.test.labels == 0).sum()
     assert (pair.truth == (whole.truth == 0)).all() and pair.truth.mean() < 0.12

@@ -11,6 +11,7 @@ from data import truth_inference
 from neucrowd_tf.aggregation import IBCC
 from neucrowd_tf.errors import DataError
 from reproduction.truth_inference import METHODS, measured, table
+from tests.crowds import array_of
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def test_reads_labels_and_truth(folder: Path) -> None:
     assert result.annotations.num_annotations == 6  # repeats, and a second opinion, left out
     np.testing.assert_array_equal(result.truth, [0, 1, -2])
     # Item 5 is a tie and counts half, item 7 is right, item 9's class was never named.
-    shares = np.array([[0.5, 0.5], [0.0, 1.0], [1.0, 0.0]])
+    shares = array_of("0.5 0.5; 0.0 1.0; 1.0 0.0")
     assert result.accuracy(shares) == pytest.approx(1.5 / 3)
     assert truth_inference.printed(folder) == {"ibcc": {"tiny": 0.5}}
 

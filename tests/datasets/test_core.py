@@ -8,8 +8,9 @@ import pytest
 from neucrowd_tf.annotations import Annotations, encode_labels
 from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.errors import DataError
+from tests.crowds import array_of
 
-CROWD = Annotations.from_dense([[0, 1], [1, -1], [0, 0]], class_names=["no", "yes"])
+CROWD = Annotations.from_dense(array_of("0 1; 1 -1; 0 0"), class_names=["no", "yes"])
 
 
 def split(size: int = 2, width: int = 4, **fields) -> Split:
@@ -26,7 +27,7 @@ def test_properties() -> None:
     assert dataset.class_names.tolist() == ["no", "yes"]
     assert len(dataset.test) == 2
     pair = dataset.validation_pair()
-    assert pair is not None and pair[1].tolist() == ["no", "yes", "no"]
+    assert pair[1].tolist() == ["no", "yes", "no"]
     bare = dataset.replace(validation=None, name="e")
     assert bare.validation_pair() is None and bare.name == "e" and dataset.name == "d"
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets.leaks import check_apart, check_no_leak
@@ -29,7 +30,7 @@ def table(*columns: np.ndarray, names: tuple[str, ...] = ("x", "z")) -> FeatureT
     return FeatureTable(ids, rows, list(names))
 
 
-NOISE = np.random.default_rng(0).normal(size=12)
+NOISE = default_rng(0).normal(size=12)
 VOTES = np.arange(12) % 4
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from neucrowd_tf.datasets import table
 from neucrowd_tf.errors import DataError, UsageError
+from tests.cases import cases
 
 # Six instances, three annotators; annotator "c" skips t1 and t4.
 # Test items may have the ids of training items, but not their features too.
@@ -87,8 +88,7 @@ def test_split_takes_a_fifth_by_class_and_prefers_instances_without_annotations(
     )
     truth = "task,label\n" + "".join(f"{i},{c}\n" for i, c in enumerate(classes))
     paths = files(features=features, annotations=annotations, truth=truth)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         result = load(**paths)
     assert len(result.test) == 10 and bare <= set(result.test.names.tolist())
     assert np.bincount(result.test.labels).tolist() in ([6, 4], [5, 5])
@@ -102,7 +102,6 @@ def test_split_takes_a_fifth_by_class_and_prefers_instances_without_annotations(
 def test_without_truth_the_test_labels_are_votes(files) -> None:
     result = load(**files(features=FEATURES, annotations=LONG))
     assert not result.test_is_truth and result.truth is None and len(result.test) == 1
-    assert result.test.annotations is not None
     assert result.test.labels[0] == result.test.annotations.vote_counts()[0].argmax()
 
 
@@ -155,16 +154,16 @@ def test_labels_of_items_without_features(files) -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [
-        ("classes", 3),
-        ("features", ["x"]),
-        ("image_size", "big"),
-        ("ignore_columns", 1),
-        ("exact_names", "maybe"),
-        ("unmatched", "keep"),
-        ("truth", 1.5),
-        ("nonsense", "x"),
-    ],
+    cases("""
+["classes", 3],
+["features", ["x"]],
+["image_size", "big"],
+["ignore_columns", 1],
+["exact_names", "maybe"],
+["unmatched", "keep"],
+["truth", 1.5],
+["nonsense", "x"]
+"""),
 )
 def test_options_have_types(files, name: str, value) -> None:
     paths = files(features=FEATURES, annotations=LONG)
@@ -187,16 +186,16 @@ def test_bad_truth(files) -> None:
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [
-        ({"annotations": None}, "--annotations is missing: --dataset=table needs a file"),
-        ({"test_features": "features"}, "--test_truth is missing: --test_features and --test_tr"),
-        ({"annotations": "nowhere"}, r"nowhere\.csv: no such file"),
-        ({"annotations": "alike"}, "at least two classes, received only 1"),
-        ({"annotations": "bad"}, r"bad\.npy: expected a NumPy array in an NPY file"),
-        ({"test_features": "other", "test_truth": "truth"}, r"other\.csv: there is no column 'y'"),
-        ({"test_features": "more", "test_truth": "truth"}, r"more\.csv: column 'w' is not among"),
-        ({"test_features": "features", "test_truth": "few"}, "test item 't3' has no true label"),
-    ],
+    cases(r"""
+[{"annotations": null}, "--annotations is missing: --dataset=table needs a file"],
+[{"test_features": "features"}, "--test_truth is missing: --test_features and --test_tr"],
+[{"annotations": "nowhere"}, "nowhere\\.csv: no such file"],
+[{"annotations": "alike"}, "at least two classes, received only 1"],
+[{"annotations": "bad"}, "bad\\.npy: expected a NumPy array in an NPY file"],
+[{"test_features": "other", "test_truth": "truth"}, "other\\.csv: there is no column 'y'"],
+[{"test_features": "more", "test_truth": "truth"}, "more\\.csv: column 'w' is not among"],
+[{"test_features": "features", "test_truth": "few"}, "test item 't3' has no true label"]
+"""),
 )
 def test_bad_options(files, tmp_path, options, message: str) -> None:
     paths = files(

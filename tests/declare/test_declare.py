@@ -12,6 +12,7 @@ import pytest
 from neucrowd_tf.declare.declarations import check_arguments, declared
 from neucrowd_tf.declare.flag_parsing import from_values, parse
 from neucrowd_tf.errors import UsageError
+from tests.cases import cases
 
 SOURCE = '''
 import dataclasses
@@ -76,13 +77,13 @@ def test_a_subclass_inherits_rule_and_meaning(module) -> None:
 
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
-    [
-        ("patience", 0, "None or a whole number from 1"),
-        ("schedule", "step", "'constant' or 'cosine'"),
-        ("normalise", "l2", "True or False or 'length'"),
-        ("words", "c", "None or 'a' or 'b'"),
-        ("rate", None, "a number above 0"),
-    ],
+    cases("""
+["patience", 0, "None or a whole number from 1"],
+["schedule", "step", "'constant' or 'cosine'"],
+["normalise", "l2", "True or False or 'length'"],
+["words", "c", "None or 'a' or 'b'"],
+["rate", null, "a number above 0"]
+"""),
 )
 def test_types_are_part_of_the_rule(module, name: str, value, expected: str) -> None:
     with pytest.raises(UsageError) as caught:
@@ -118,13 +119,13 @@ def test_flags(module) -> None:
 
 @pytest.mark.parametrize(
     ("item", "message"),
-    [
-        ("--size=1", "--size=1: must be a whole number from 2 to 9"),
-        ("--size=x", "--size=x: must be a whole number"),
-        ("--share=2", "must be a number from 0 and at most 1"),
-        ("--by=z", "value should be one of <x|y>"),
-        ("--loud=z", "must be true or false"),
-    ],
+    cases("""
+["--size=1", "--size=1: must be a whole number from 2 to 9"],
+["--size=x", "--size=x: must be a whole number"],
+["--share=2", "must be a number from 0 and at most 1"],
+["--by=z", "value should be one of <x|y>"],
+["--loud=z", "must be true or false"]
+"""),
 )
 def test_wrong_flags(module, item: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:

@@ -7,6 +7,7 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.annotations import Annotations
@@ -35,7 +36,7 @@ def test_vectors_are_the_networks_pooled_features(
     network.set_weights([2 * weight for weight in network.get_weights()])  # else features are tiny
     network.save_weights(weights := tmp_path / "random.weights.h5")
     source = f"keras:{NAME}:{weights}"
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     labels = np.arange(24) % 2
     pictures = rng.uniform(0, 0.4, (24, 8, 8, 3)) + 0.5 * labels[:, None, None, None]
     pictures = pictures.astype(np.float32)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.annotations import Annotations
@@ -22,12 +23,13 @@ from neucrowd_tf.methods.texts import TextClassifier
 from neucrowd_tf.methods.two_stage import TwoStageClassifier
 from neucrowd_tf.saving.loading import load
 from neucrowd_tf.saving.saved_model import export_saved_model
+from tests.crowds import array_of
 
 pytest.importorskip("onnxruntime", reason="pip install .[encoder]")
 tokenizers = pytest.importorskip("tokenizers", reason="pip install .[encoder]")
 
 WORDS = {"[UNK]": 0, "good": 1, "bad": 2, "food": 3}
-TABLE = np.array([[0, 0], [2, 0], [0, 2], [1, 1]], dtype=np.float32)
+TABLE = array_of("0 0; 2 0; 0 2; 1 1", np.float32)
 
 
 def _field(number: int, value: int | str | bytes) -> bytes:
@@ -78,14 +80,14 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_vectors_by_hand(tmp_path: Path) -> None:
     encoder = SentenceEncoder(str(make_encoder(tmp_path / "mean"))).fit()
     texts = ["good", "good bad", "food", "good food", "?", ""]
-    sums = np.array([[1, 0], [1, 1], [1, 1], [3, 1], [0, 0], [0, 0]])
+    sums = array_of("1 0; 1 1; 1 1; 3 1; 0 0; 0 0")
     lengths = np.linalg.norm(sums, axis=1, keepdims=True)
     assert_allclose(encoder.transform(texts), sums / np.maximum(lengths, 1), atol=1e-6)
     folder = make_encoder(tmp_path / "first")
     (folder / "1_Pooling").mkdir()
     (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
     first = SentenceEncoder(str(folder)).fit()
-    assert_allclose(first.transform(["good bad", "bad good"]), [[1, 0], [0, 1]])
+    assert_allclose(first.transform(["good bad", "bad good"]), array_of("1 0; 0 1"))
     assert first.digest_ != encoder.digest_
     (folder / "config.json").write_text('{"max_position_embeddings": 1}')  # tokens
     cut = SentenceEncoder(str(folder)).fit()
@@ -154,7 +156,7 @@ def test_a_package_that_cannot_load_the_network(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("method", ["mv_lr", "auto"])
 def test_a_model_takes_vectors_and_predict_makes_them(tmp_path: Path, method: str, cli) -> None:
-    rng = np.random.default_rng(0)  # no two texts share a word
+    rng = default_rng(0)  # no two texts share a word
     texts = np.array(["".join(rng.choice(list("abcdefgh"), 7)) for _ in range(48)], object)
     labels = np.arange(48) % 2
     crowd = Annotations.from_dense(np.stack([labels, labels, labels ^ (np.arange(48) % 7 == 0)], 1))

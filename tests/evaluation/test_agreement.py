@@ -7,13 +7,14 @@ import pytest
 
 from neucrowd_tf.annotations import Annotations, agreement
 from neucrowd_tf.evaluation.agreement_tables import pairs
+from tests.crowds import array_of
 
 
 def test_a_pair_by_hand() -> None:
     """Of four shared instances three are labelled alike: p_o = .75. The first says 0 on two of
     four, the second on three: p_e = .5 .75 + .5 .25 = .5, kappa = .25 / .5 = .5.
     """
-    crowd = Annotations.from_dense([[0, 0], [0, 0], [1, 1], [1, 0], [1, -1]])
+    crowd = Annotations.from_dense(array_of("0 0; 0 0; 1 1; 1 0; 1 -1"))
     (pair,) = pairs(crowd, least=4)
     assert (pair.first, pair.second, pair.shared) == (0, 1, 4)
     assert (pair.same, pair.kappa) == (0.75, pytest.approx(0.5))

@@ -7,6 +7,7 @@ import io
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.annotations import Annotations, statistics
@@ -16,6 +17,7 @@ from neucrowd_tf.errors import IdentitiesError
 from neucrowd_tf.evaluation import rank_annotators
 from neucrowd_tf.evaluation.annotators import annotators_csv
 from neucrowd_tf.evaluation.cached_consensus import inferred
+from tests.crowds import array_of
 
 
 def _crowd(
@@ -28,7 +30,7 @@ def _crowd(
     """40 annotators with six labels per instance, the first of them spammers of several kinds
     (uniform, constant, by the prior), then adversaries.
     """
-    rng = np.random.default_rng(seed)
+    rng = default_rng(seed)
     truth = rng.choice(classes, 1000, p=prior)
     skills = rng.uniform(0.7, 0.95, 40)
     skills[spammers : spammers + adversaries] = 0.05
@@ -61,7 +63,7 @@ def test_adversaries_are_told_from_spammers() -> None:
 
 
 def test_agreement_by_hand() -> None:
-    crowd = Annotations.from_dense([[0, 0, 1, -1], [1, 1, 1, -1], [-1, -1, -1, 0]], num_classes=2)
+    crowd = Annotations.from_dense(array_of("0 0 1 -1; 1 1 1 -1; -1 -1 -1 0"), num_classes=2)
     # Annotator 0: 1 of 2 others agree, then 2 of 2: 3/4; annotator 2: 0 of 2, 2 of 2; annotator 3
     # has nobody beside it.
     assert_allclose(statistics.leave_one_out_agreement(crowd), [0.75, 0.75, 0.5, np.nan])
@@ -73,7 +75,7 @@ def test_agreement_by_hand() -> None:
     # The mean of the crowd's is 1/6; the second time annotator 2 counts for (0 + 10) / 12 = .833,
     # the others for (3 + 10) / 12 = 1.083.
     share = 1.083333 / (1.083333 + 0.833333)
-    beyond, _ = agreement_beyond_chance(crowd, np.array([1.083333, 1.083333, 0.833333, 1.0]))
+    beyond, _ = agreement_beyond_chance(crowd, array_of("1.083333 1.083333 0.833333 1.0"))
     assert_allclose(beyond[0], (share + 1) / 2 - (share / 4 + (2 - share) / 4), atol=1e-6)
     table = rank_annotators(crowd).sort_index()
     assert table["overlap"].tolist() == [2, 2, 2, 0] and np.isnan(table.loc[3, "beyond_chance"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_array_equal
 
 from neucrowd_tf.annotations import Annotations
@@ -12,12 +13,13 @@ from neucrowd_tf.datasets.bundled import load_cancer
 from neucrowd_tf.errors import DataError, IdentitiesError, UsageError
 from neucrowd_tf.evaluation import fold_dataset
 from neucrowd_tf.evaluation.cross_validation import concatenate
+from tests.crowds import noisy_labels
 
 
 def _dataset(seed: int = 0, rows: int = 60, truth: bool = True) -> CrowdDataset:
-    rng = np.random.default_rng(seed)
+    rng = default_rng(seed)
     labels = (np.arange(rows) % 3 == 0).astype(np.int64)
-    dense = np.where(rng.random((rows, 5)) < 0.8, labels[:, None], 1 - labels[:, None])
+    dense = noisy_labels(rng, labels, 5, 0.8)
     dense[rng.random((rows, 5)) < 0.3] = -1
     dense[0] = -1
     features = rng.normal(size=(rows, 4)).astype(np.float32)
@@ -55,7 +57,7 @@ def test_each_row_is_tested_once_a_repeat_and_never_trained_on() -> None:
             assert sum(map(len, parts)) == len(set.union(*parts)) == 59
             assert len(piece.features) == piece.annotations.num_instances
             assert 4 <= piece.test.labels.sum() <= 6  # stratified: 20 positives in 4 folds
-            assert piece.validation is not None and 0.2 < piece.validation.labels.mean() < 0.5
+            assert 0.2 < piece.validation.labels.mean() < 0.5
     assert tested[0].isdisjoint(tested[1])
 
 
@@ -78,7 +80,7 @@ def test_truth_never_enters_training_or_validation() -> None:
     """Validation labels are majority votes, some of which are wrong."""
     data = _dataset()
     piece = fold_dataset(data, repeat=0, fold=0, folds=3)
-    assert piece.validation is not None and not piece.validation_is_truth
+    assert not piece.validation_is_truth
     rows = [int(name[1:]) for name in _names(piece.validation)]
     votes, labels = data.annotations.vote_counts()[rows], piece.validation.labels
     assert (votes[np.arange(len(rows)), labels] == votes.max(axis=1)).all()

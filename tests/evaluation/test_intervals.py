@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 from scipy import stats
 from sklearn import metrics as sk
@@ -15,6 +16,7 @@ from neucrowd_tf.evaluation import mean_interval, paired_interval
 from neucrowd_tf.evaluation.influence import VALUES, instance_values
 from neucrowd_tf.evaluation.intervals import crossed_interval, metric_intervals
 from neucrowd_tf.evaluation.metrics import classification_metrics
+from tests.crowds import array_of
 
 
 def test_mean_interval_by_hand_and_by_scipy() -> None:
@@ -23,7 +25,7 @@ def test_mean_interval_by_hand_and_by_scipy() -> None:
     assert (interval.estimate, interval.low, interval.high) == pytest.approx(
         (2.0, -0.484138, 4.484138)
     )
-    values = np.random.default_rng(0).normal(size=9)
+    values = default_rng(0).normal(size=9)
     expected = stats.ttest_1samp(values, 0).confidence_interval(0.9)
     assert mean_interval(values, 0.9).low == pytest.approx(expected.low)
     # With 5 folds the variance is 1/9 + 1/4 instead of 1/9.
@@ -45,7 +47,7 @@ def test_a_paired_interval_is_scipys_and_keeps_its_level_when_corrected() -> Non
     """Two equal methods scored by 5 x 5 cross-validation: a share of the spread is common to all
     folds of a training sample, which the plain interval mistakes for a difference.
     """
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     first, second = rng.normal(0.85, 0.03, 8), rng.normal(0.82, 0.03, 8)
     interval = paired_interval(first, second)
     expected = stats.ttest_rel(first, second).confidence_interval(0.95)
@@ -71,19 +73,19 @@ def test_a_crossed_interval_by_hand() -> None:
     # Residuals: +-1/6, -+1/3, +-1/6, sum of squares 2 * (1/36 + 4/36 + 1/36) = 1/3, over 2: 1/6.
     # MS_seeds + MS_instances - MS_rest = 1/2, over 6: variance 1/12.
     interval = crossed_interval([[0, 0, 1], [0, 1, 1]])
-    squares = np.array([1 / 6, 1 / 2, 1 / 6])
+    squares = array_of("1/6 1/2 1/6")
     freedom = 0.5**2 / np.sum(squares**2 / [1, 2, 2])
     half = stats.t.ppf(0.975, freedom) * np.sqrt(1 / 12)
     assert_allclose([interval.estimate, interval.low, interval.high], [0.5, 0.5 - half, 0.5 + half])
     # One seed is Student's interval over instances.
-    values = np.random.default_rng(0).normal(size=(1, 40))
+    values = default_rng(0).normal(size=(1, 40))
     expected = stats.ttest_1samp(values[0], 0.0).confidence_interval(0.95)
     interval = crossed_interval(values)
     assert_allclose([interval.low, interval.high], [expected.low, expected.high])
 
 
 def _predictions(classes: int, size: int = 60) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(classes)
+    rng = default_rng(classes)
     truth = rng.permutation(np.arange(size) % classes)
     scores = rng.dirichlet(np.ones(classes), size) + 0.3 * np.eye(classes)[truth]
     return truth, scores / scores.sum(axis=1, keepdims=True)
@@ -128,10 +130,10 @@ def test_auc_values_by_hand() -> None:
     # Positives score .8 and .3, negatives .5 and .3. Placements: .8 is above both (1), .3 above
     # none and equal to one (1/4); .5 is below one of two (1/2), .3 below one, equal to one (3/4).
     # AUC 5/8; each side's influence counts M / 2 = 2 times.
-    scores = np.array([0.8, 0.3, 0.5, 0.3])
-    values = instance_values("auc", np.array([1, 1, 0, 0]), np.stack([1 - scores, scores], axis=1))
-    assert values == pytest.approx(5 / 8 + 2 * (np.array([1, 1 / 4, 1 / 2, 3 / 4]) - 5 / 8))
-    alone = instance_values("auc", np.array([1, 1]), np.array([[0.5, 0.5], [0.2, 0.8]]))
+    scores = array_of("0.8 0.3 0.5 0.3")
+    values = instance_values("auc", array_of("1 1 0 0"), np.stack([1 - scores, scores], axis=1))
+    assert values == pytest.approx(5 / 8 + 2 * (array_of("1 1/4 1/2 3/4") - 5 / 8))
+    alone = instance_values("auc", np.array([1, 1]), array_of("0.5 0.5; 0.2 0.8"))
     assert np.isnan(alone).all()
 
 
@@ -146,10 +148,10 @@ def test_intervals_of_metrics() -> None:
     expected = [(centre - half) / (1 + z**2 / 200), (centre + half) / (1 + z**2 / 200)]
     assert [intervals["accuracy"].low, intervals["accuracy"].high] == pytest.approx(expected)
     # Mann-Whitney: the interval of AUC is close to a bootstrap's.
-    rng = np.random.default_rng(3)
+    rng = default_rng(3)
     rows = rng.integers(0, 200, (400, 200))
     drawn = [sk.roc_auc_score(truth[row], scores[row, 1]) for row in rows]
     low, high = np.quantile(drawn, [0.025, 0.975])
     assert (intervals["auc"].low, intervals["auc"].high) == pytest.approx((low, high), abs=0.02)
-    sure = metric_intervals(np.array([0, 0, 0]), np.array([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6]]))
+    sure = metric_intervals(array_of("0 0 0"), array_of("0.9 0.1; 0.8 0.2; 0.4 0.6"))
     assert "auc" not in sure and sure["f1"].low >= 0.0 and sure["log_loss"].low >= 0.0

@@ -7,17 +7,20 @@ import warnings
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from sklearn import metrics as sk
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation import metrics
+from tests.cases import cases
+from tests.crowds import array_of
 
-TRUTH = np.array([0, 0, 1, 1])
-SCORES = np.array([[0.9, 0.1], [0.4, 0.6], [0.2, 0.8], [0.7, 0.3]])
+TRUTH = array_of("0 0 1 1")
+SCORES = array_of("0.9 0.1; 0.4 0.6; 0.2 0.8; 0.7 0.3")
 
 
 def _random(seed: int, rows: int, classes: int) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
+    rng = default_rng(seed)
     return rng.integers(0, classes, rows), rng.dirichlet(np.ones(classes), rows)
 
 
@@ -75,8 +78,7 @@ def test_a_class_that_does_not_occur_leaves_every_metric_defined_without_warning
     truth[truth == 2] = 0
     scores[:, 2] *= 1e-3  # never predicted either
     scores /= scores.sum(axis=1, keepdims=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         result = metrics.classification_metrics(truth, scores)
     expected = np.mean([sk.roc_auc_score(truth == c, scores[:, c]) for c in (0, 1)])
     assert result["auc"] == pytest.approx(expected)
@@ -103,8 +105,7 @@ def test_one_class_only_has_no_auc(classes: int) -> None:
 
 def test_float32_rows_that_sum_to_one_only_roughly_are_taken_without_warning() -> None:
     truth, scores = _random(5, 50, 7)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         result = metrics.classification_metrics(truth, (scores * (1 + 1e-5)).astype(np.float32))
     assert result["log_loss"] == pytest.approx(
         sk.log_loss(truth, scores, labels=np.arange(7)), rel=1e-4
@@ -113,16 +114,17 @@ def test_float32_rows_that_sum_to_one_only_roughly_are_taken_without_warning() -
 
 @pytest.mark.parametrize(
     ("codes", "scores", "message"),
-    [
-        ([0, 1], [[0.5, 0.5]], "shape"),
-        ([], np.zeros((0, 2)), "M > 0"),
-        ([0, 2], [[0.5, 0.5]] * 2, "expected class codes from 0 to 1"),
-        ([0, 1], [[0.5, 0.5], [float("nan"), 0.5]], "expected probabilities"),
-        ([0, 1], [[0.5, 0.5], [0.9, 0.9]], "expected probabilities"),
-        ([0, 1], [[0.5, 0.5], [0.5, 0.51]], "expected probabilities"),
-        ([0.0, 1.0], [[0.5, 0.5]] * 2, "class codes"),
-    ],
+    cases("""
+[[0, 1], [[0.5, 0.5]], "shape"],
+[[0, 2], [[0.5, 0.5], [0.5, 0.5]], "expected class codes from 0 to 1"],
+[[0, 1], [[0.5, 0.5], [NaN, 0.5]], "expected probabilities"],
+[[0, 1], [[0.5, 0.5], [0.9, 0.9]], "expected probabilities"],
+[[0, 1], [[0.5, 0.5], [0.5, 0.51]], "expected probabilities"],
+[[0.0, 1.0], [[0.5, 0.5], [0.5, 0.5]], "class codes"]
+"""),
 )
 def test_bad_input_is_one_clear_error(codes: list, scores: list, message: str) -> None:
+    with pytest.raises(DataError, match="M > 0"):
+        metrics.classification_metrics(np.zeros(0, int), np.zeros((0, 2)))
     with pytest.raises(DataError, match=message):
-        metrics.classification_metrics(np.asarray(codes, dtype=None if codes else int), scores)
+        metrics.classification_metrics(np.asarray(codes), scores)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from neucrowd_tf.evaluation.intervals import crossed_interval
 from neucrowd_tf.evaluation.shared_test import shared_test_interval
@@ -16,7 +17,7 @@ LABELS = "ab" * 6
 
 
 def two_methods(tmp_path: Path) -> tuple[list[Path], list[Path], np.ndarray]:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     right = rng.random((2, 3, 12)) < np.array([0.8, 0.5])[:, None, None]
     first, second = (
         [

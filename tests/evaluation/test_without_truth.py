@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 from neucrowd_tf.annotations import Annotations
@@ -13,7 +14,13 @@ from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.evaluation.inferred_labels import infer_labels
 from neucrowd_tf.evaluation.metrics import classification_metrics
 from neucrowd_tf.evaluation.scoring import score_test
-from neucrowd_tf.evaluation.without_truth import expected_metrics, judge, scaled_predictions
+from neucrowd_tf.evaluation.without_truth import (
+    expected_metrics,
+    joint_probas,
+    judge,
+    scaled_predictions,
+)
+from tests.crowds import array_of
 
 
 def test_expected_metrics_by_hand() -> None:
@@ -24,9 +31,7 @@ def test_expected_metrics_by_hand() -> None:
     (.5 .16 + .5 .36)) / 2 = (.1 + .26) / 2 = .18. Calibration error: |.8 - .9| and |.6 - .5| in
     bins of their own, one row each: .1.
     """
-    result = expected_metrics(
-        np.array([[0.9, 0.1], [0.5, 0.5]]), np.array([[0.8, 0.2], [0.4, 0.6]])
-    )
+    result = expected_metrics(array_of("0.9 0.1; 0.5 0.5"), array_of("0.8 0.2; 0.4 0.6"))
     assert result == pytest.approx(
         {"accuracy": 0.7, "log_loss": 0.53760, "brier": 0.18, "ece": 0.1}, abs=1e-4
     )
@@ -34,7 +39,7 @@ def test_expected_metrics_by_hand() -> None:
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_with_certain_beliefs_they_are_the_metrics(classes: int) -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     truth = rng.integers(0, classes, 200)
     predictions = rng.dirichlet(np.ones(classes), 200)
     certain = classification_metrics(truth, predictions)
@@ -44,7 +49,7 @@ def test_with_certain_beliefs_they_are_the_metrics(classes: int) -> None:
 
 def test_labels_that_say_nothing_leave_the_predictions_as_they_are() -> None:
     """With the same likelihood of all classes, t = 1 and b = 0."""
-    predictions = np.random.default_rng(0).dirichlet(np.ones(3), 50)
+    predictions = default_rng(0).dirichlet(np.ones(3), 50)
     result = scaled_predictions(np.ones((50, 3)), predictions)
     assert_allclose(np.exp(result), predictions, atol=1e-5)
 
@@ -110,6 +115,26 @@ def test_the_commonest_class_and_differences(balanced: bool) -> None:
     assert difference.value == pytest.approx(expected) and difference.low > 0
 
 
+@pytest.mark.parametrize("says", [0.6, 0.3])
+def test_a_label_that_crowd_and_model_give_stays_where_both_may_share_a_lean(says: float) -> None:
+    """Twelve items have two votes of three for class 0. The model gives it 0.6 or 0.3.
+
+    Class 0 is the commonest, so that as independent evidence both speak for class 1. A model that
+    is sure of class 1 still changes the label, with a probability between both.
+    """
+    votes = [[3, 0]] * 70 + [[2, 1]] * 12 + [[1, 2]] * 8 + [[0, 3]] * 10
+    model = np.repeat([0.95, says, 0.4, 0.1], [70, 12, 8, 10])
+    predicted = np.stack([model, 1 - model], axis=1)
+    crowd = certainty(votes)
+    rows = np.arange(100)
+    independent = judge(crowd, rows, predicted).posterior
+    labels = joint_probas(crowd, rows, predicted)
+    assert crowd.probas[75, 0] > 0.5 and independent[75, 1] > 0.5
+    assert labels[75].argmax() == int(says < 0.5)
+    assert labels[75, 1] < independent[75, 1]
+    assert_allclose(labels.sum(axis=1), 1.0)
+
+
 class Model:
     def predict_proba(self, features: np.ndarray) -> np.ndarray:
         return np.asarray(features[:, :2], dtype=np.float64)
@@ -121,7 +146,7 @@ def test_labels_of_all_instances_by_crowd_and_model() -> None:
     The model has learned the labels of the other training rows, whose label is the crowd's.
     """
     crowd = Annotations.from_dense(
-        [[0, 0], [1, 1], [0, -1], [-1, -1]],
+        array_of("0 0; 1 1; 0 -1; -1 -1"),
         instance_names=["t0", "t1", "t2", "t3"],
         annotator_names=["ann", "bob"],
         class_names=["no", "yes"],
@@ -129,8 +154,8 @@ def test_labels_of_all_instances_by_crowd_and_model() -> None:
     test = Annotations.from_dense(
         [[1, -1]], instance_names=["t4"], annotator_names=["ann", "bob"], class_names=["no", "yes"]
     )
-    features = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.3, 0.7]], dtype=np.float32)
-    split = Split(np.array([[0.4, 0.6]], np.float32), np.array([1]), test.instance_names, test)
+    features = array_of("0.9 0.1; 0.2 0.8; 0.6 0.4; 0.3 0.7", np.float32)
+    split = Split(array_of("0.4 0.6;", np.float32), np.array([1]), test.instance_names, test)
     dataset = CrowdDataset("table", features, crowd, split)
     inferred = infer_labels(dataset, Model(), features)
     rows = pd.DataFrame(inferred.columns()).to_dict("records")
@@ -144,14 +169,14 @@ def test_labels_of_all_instances_by_crowd_and_model() -> None:
     assert [line.split(",")[0] for line in inferred.held_out_csv().splitlines()] == [
         *("task", "t3", "t4")
     ]
-    gold = np.array([1, -1, -1, 0, -1])  # they are never contradicted
+    gold = array_of("1 -1 -1 0 -1")  # they are never contradicted
     labels = infer_labels(dataset, Model(), features, gold)
     assert labels.labels[[0, 3]].tolist() == [1, 0] and labels.probas[0].tolist() == [0.0, 1.0]
 
 
 def test_votes_alone_have_labels_too() -> None:
-    crowd = Annotations.from_votes([[2, 1], [0, 3]])
-    features = np.array([[0.2, 0.8], [0.5, 0.5]], dtype=np.float32)
+    crowd = Annotations.from_votes(array_of("2 1; 0 3"))
+    features = array_of("0.2 0.8; 0.5 0.5", np.float32)
     split = Split(features[:1], np.array([1]), np.array(["x"], dtype=object))
     inferred = infer_labels(CrowdDataset("table", features, crowd, split), Model(), features)
     assert inferred.labels.tolist() == [0, 1] and inferred.probas[1, 1] > inferred.probas[0, 0]
@@ -171,13 +196,13 @@ def test_soft_scores_of_test_rows_with_several_labels() -> None:
     """
     train = Annotations.from_dense([[0, 1]], annotator_names=["a", "b"], num_classes=2)
     test = Annotations.from_dense(
-        [[0, -1, 1], [1, 1, -1], [-1, 0, -1]],
+        array_of("0 -1 1; 1 1 -1; -1 0 -1"),
         annotator_names=["a", "b", "c"],
         num_classes=2,
         instance_names=["x", "y", "z"],
     )
     features = np.full((3, 2), 0.5, dtype=np.float32)
-    split = Split(features, np.array([0, 1, 0]), test.instance_names, test)
+    split = Split(features, array_of("0 1 0"), test.instance_names, test)
     dataset = CrowdDataset("table", features[:1], train, split, test_is_truth=True)
     _, scores = score_test(dataset, features, Head())
     assert scores["test"]["soft_manhattan"] == pytest.approx(0.5)

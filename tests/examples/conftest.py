@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.training.representation import EmbeddingData
@@ -15,7 +16,7 @@ from neucrowd_tf.training.representation import EmbeddingData
 @pytest.fixture(scope="session")
 def voted() -> tuple[EmbeddingData, Any]:
     """What an embedding is trained on, and the numbers of positive votes."""
-    rng = np.random.default_rng(5)
+    rng = default_rng(5)
     positive = rng.integers(0, 8, size=60)
     labels = (positive > 3).astype(np.int64)
     x = (rng.normal(size=(60, 8)) + labels[:, None]).astype(np.float32)

@@ -9,6 +9,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.random import default_rng
 
 from examples import crowding
 from neucrowd_tf.annotations import Annotations
@@ -48,7 +49,7 @@ SEED = np.array([3, 4], np.int32)
 @pytest.fixture(scope="module")
 def table():
     """Labels of 60 instances by five annotators, a third of the cells."""
-    rng = np.random.default_rng(2)
+    rng = default_rng(2)
     return np.where(rng.random((N, R)) < 0.3, rng.integers(8, size=(N, R)), -1).astype("int32")
 
 
@@ -59,7 +60,7 @@ class Played:
     """
 
     def __init__(self, Y) -> None:
-        rng = np.random.default_rng(1)
+        rng = default_rng(1)
         self.x, self.e = rng.normal(size=(N, 6)).astype("float32"), np.eye(R, dtype="float32")
         self.classifier = crowding.make_classifier(6)
         settings = CrowdInG(passes=1, batch_size=N)
@@ -105,7 +106,7 @@ class Played:
         """Labels as if drawn, by the package and by the example."""
         rewards = crowding.rewards(self.D, self.Q, self.x[:, None], self.e, self.y, self.z[:, None])
         L_G, delta = (values.numpy() for values in rewards)
-        G_0 = np.random.default_rng(5).uniform(1e-4, 0.5, size=(N, R)).astype("float32")
+        G_0 = default_rng(5).uniform(1e-4, 0.5, size=(N, R)).astype("float32")
         theirs = Logged(np.arange(N, dtype=np.int32), self.z, self.y, G_0, L_G, delta)
         return theirs, (self.x, self.noise, self.z, self.y, G_0)
 
@@ -152,7 +153,7 @@ def test_graph_and_networks(played: Played, table, alike: Compare) -> None:
 
 
 def test_selection(table) -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     log_g = np.log(rng.dirichlet(np.full(8, 0.3), size=(N, R)) + 1e-9)
     counts, drawn = np.zeros((N, R)), 2_000
     for _ in range(drawn):
@@ -205,7 +206,7 @@ def test_the_steps_of_the_generative_module(played: Played, alike: Compare, equa
 
 
 def test_the_split_by_entropy() -> None:
-    z = np.random.default_rng(0).dirichlet(np.ones(8), size=N)
+    z = default_rng(0).dirichlet(np.ones(8), size=N)
     order = np.argsort(-np.sum(z * np.log(z), axis=1), kind="stable")
     entropies = tf.constant(-np.sum(z * np.log(z), axis=1))
     sure, unsure = split_by_entropy(entropies, crowding.t)

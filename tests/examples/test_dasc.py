@@ -9,6 +9,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.random import default_rng
 
 from examples import dasc
 from neucrowd_tf.annotations import Annotations
@@ -26,7 +27,7 @@ Compare = Callable[[Any, Any], None]
 @pytest.fixture(scope="module")
 def table():
     """Labels of 60 instances by seven annotators, a fifth of the cells."""
-    rng = np.random.default_rng(2)
+    rng = default_rng(2)
     return np.where(rng.random((60, 7)) < 0.2, rng.integers(dasc.C, size=(60, 7)), -1)
 
 
@@ -40,7 +41,7 @@ def test_its_defaults_are_the_packages() -> None:
 
 
 def test_a_step_has_the_packages_loss_and_gradients(table, alike: Compare) -> None:
-    x = np.random.default_rng(1).normal(size=(60, 9)).astype(np.float32)
+    x = default_rng(1).normal(size=(60, 9)).astype(np.float32)
     (f, W), (network, start) = (
         (keras.utils.set_random_seed(3), dasc.make_model(9, 7))[1] for _ in range(2)
     )
@@ -65,7 +66,7 @@ def test_a_step_has_the_packages_loss_and_gradients(table, alike: Compare) -> No
 
 
 def test_numbers(alike: Compare) -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     for M in (1, 10, 100, 5_000):
         generated = rng.integers(0, 300, size=dasc.C)
         available = rng.integers(0, generated + 1)
@@ -75,7 +76,7 @@ def test_numbers(alike: Compare) -> None:
 
 
 def test_a_selection_is_the_packages(table, alike: Compare) -> None:
-    rng = np.random.default_rng(5)
+    rng = default_rng(5)
     p = rng.dirichlet(np.linspace(0.2, 2, dasc.C), size=table.shape)
     p[::3] = np.eye(dasc.C)[p[::3].argmax(axis=-1)]  # many of entropy 0
     alike([dasc.entropy(p)], [entropy(p)])
@@ -84,8 +85,8 @@ def test_a_selection_is_the_packages(table, alike: Compare) -> None:
     labels, free = p.argmax(axis=-1), np.flatnonzero(~taken)
     generated = generated_counts(labels, observed, dasc.C)
     candidates = Candidates(free, labels.ravel()[free], entropy(p).ravel()[free], generated)
-    cells = free[select_dasc(candidates, 80, np.random.default_rng(9))]
-    n, k, chosen = dasc.select(np.random.default_rng(9), p, observed, taken, 80)
+    cells = free[select_dasc(candidates, 80, default_rng(9))]
+    n, k, chosen = dasc.select(default_rng(9), p, observed, taken, 80)
     assert (n * 7 + k).tolist() == cells.tolist() and len(n) == 80
     assert (chosen == labels[n, k]).all()
 

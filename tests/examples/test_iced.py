@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.random import default_rng
 
 from examples import iced
 from neucrowd_tf.annotations import Annotations
@@ -23,6 +24,7 @@ from neucrowd_tf.methods.iced.synthesis import (
     nearest,
     synthesise,
 )
+from tests.crowds import array_of, noisy_labels
 
 Compare = Callable[[Any, Any], None]
 
@@ -30,9 +32,9 @@ Compare = Callable[[Any, Any], None]
 @pytest.fixture(scope="module")
 def answers():
     """Nine annotators' labels of 60 samples, a third of them in class 1."""
-    rng = np.random.default_rng(3)
+    rng = default_rng(3)
     truth = (np.arange(60) % 3 == 0).astype(int)
-    return np.where(rng.random((60, 9)) < 0.8, truth[:, None], 1 - truth[:, None])
+    return noisy_labels(rng, truth, 9, 0.8)
 
 
 def crowd_of(answers) -> Annotations:
@@ -52,7 +54,7 @@ def test_its_defaults_are_the_packages() -> None:
 
 
 def test_certainty_and_delta(answers, alike: Compare) -> None:
-    crowd, rng = crowd_of(answers), np.random.default_rng(0)
+    crowd, rng = crowd_of(answers), default_rng(0)
     S = iced.certainty(answers)
     alike([S], [label_certainty(crowd.vote_counts(), iced.epsilon)])
     S_r, eta = rng.permutation(S), rng.uniform(-0.1, 0.1, size=60)
@@ -71,28 +73,28 @@ def test_inference(answers, alike: Compare) -> None:
 
 
 def test_synthesis(answers, alike: Compare) -> None:
-    rng = np.random.default_rng(4)
+    rng = default_rng(4)
     z = rng.normal(size=(60, 4)).astype(np.float32)
     candidates, S = np.flatnonzero(np.arange(60) % 3 == 0), iced.certainty(answers)
-    ours = iced.synthesize(np.random.default_rng(6), z, candidates, 50, S)
-    theirs = synthesise(z, candidates, 50, S, np.random.default_rng(6), k=iced.k, eta=iced.noise)
+    ours = iced.synthesize(default_rng(6), z, candidates, 50, S)
+    theirs = synthesise(z, candidates, 50, S, default_rng(6), k=iced.k, eta=iced.noise)
     alike(ours, [theirs.embeddings, theirs.candidates, theirs.neighbours])
-    copied = iced.copy_answers(np.random.default_rng(7), z, ours[0], answers)
+    copied = iced.copy_answers(default_rng(7), z, ours[0], answers)
     near = nearest(z, ours[0], iced.annotation_neighbours)
     labels = crowd_of(answers).to_sparse()
-    rows, annotators, codes = copy_annotations(labels, near, np.random.default_rng(7))
+    rows, annotators, codes = copy_annotations(labels, near, default_rng(7))
     assert (copied[rows, annotators] == codes).all() and len(codes) == copied.size
-    assert balancing_counts(np.array([0, 0, 0, 1, 1]), 2).tolist() == [0, 1]
+    assert balancing_counts(array_of("0 0 0 1 1"), 2).tolist() == [0, 1]
 
 
 def test_batches_are_whole() -> None:
-    rows = np.concatenate(list(iced.batches(np.random.default_rng(0), 70)))
-    assert len(rows) == 96 == len(epoch_order(np.arange(70), 32, np.random.default_rng(0)))
+    rows = np.concatenate(list(iced.batches(default_rng(0), 70)))
+    assert len(rows) == 96 == len(epoch_order(np.arange(70), 32, default_rng(0)))
     assert set(rows[:70]) == set(range(70))
 
 
 def test_the_losses_and_gradients_are_the_packages(answers, alike: Compare) -> None:
-    x = np.random.default_rng(1).random((60, 16)).astype(np.float32)
+    x = default_rng(1).random((60, 16)).astype(np.float32)
     G, head, Q = iced.make_networks(16, 3)
     copies = [keras.models.clone_model(network) for network in (G, head, Q)]
     for copy, network in zip(copies, (G, head, Q), strict=True):

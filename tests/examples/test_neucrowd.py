@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.random import default_rng
 
 from examples import neucrowd
 from neucrowd_tf.methods.neucrowd import NeuCrowd
@@ -30,7 +31,7 @@ def test_assurance_and_safe_examples(voted, alike: Compare) -> None:
     package.assurance_ = package._assurance(data.annotations.vote_counts())
     assurance = neucrowd.label_assurance(positive)
     alike([assurance], [package.assurance_])
-    z = np.random.default_rng(2).normal(size=(60, 4))
+    z = default_rng(2).normal(size=(60, 4))
     safe = neucrowd.safe_examples(z, data.labels, assurance)
     assert 0.2 < safe.mean() < 0.8
     assert (safe == package._safe_examples(z, data.labels, package.assurance_)).all()
@@ -48,7 +49,7 @@ def test_a_step_has_the_packages_losses_and_gradients(voted, alike: Compare, cho
     sampler.score.bias.assign([0.3])
     package.sampler.bias.assign(0.3)
 
-    rng, assurance = np.random.default_rng(0), neucrowd.label_assurance(positive)
+    rng, assurance = default_rng(0), neucrowd.label_assurance(positive)
     tuplets = tf.constant(neucrowd.draw_tuplets(rng, np.ones(60), data.labels, neucrowd.pool))
     loss, sampler_loss, first, second = neucrowd.losses_and_gradients(
         encoder, sampler, data.features, assurance, tuplets, choose
@@ -74,7 +75,7 @@ def test_a_step_has_the_packages_losses_and_gradients(voted, alike: Compare, cho
 def test_tuplets_are_drawn_by_weight_and_without_repetition(voted) -> None:
     labels = voted[0].labels
     weights = np.where(np.arange(60) % 2, 1.0, 0.3)
-    tuplets = neucrowd.draw_tuplets(np.random.default_rng(1), weights, labels, 20_000)
+    tuplets = neucrowd.draw_tuplets(default_rng(1), weights, labels, 20_000)
     assert (labels[tuplets] == [1, 1, 0, 0, 0]).all()
     assert (np.diff(np.sort(tuplets, axis=1), axis=1) > 0).all()
     for column, label in ((0, 1), (2, 0)):

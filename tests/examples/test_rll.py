@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.random import default_rng
 
 from examples import rll
 from neucrowd_tf.methods.rll import RLL
@@ -35,7 +36,7 @@ def test_a_step_has_the_packages_loss_and_gradients(voted, alike: Compare) -> No
     package, _ = RLL(seed=3)._model_and_batches(data)
     encoder = rll.make_encoder(8, 3)
     alike(encoder.get_weights()[::2], package.encoder.get_weights()[::2])  # biases begin at 0
-    groups = tf.constant(rll.draw_groups(np.random.default_rng(0), data.labels, rll.batch))
+    groups = tf.constant(rll.draw_groups(default_rng(0), data.labels, rll.batch))
     delta = tf.constant(rll.confidence(data.labels, positive))
     loss, gradients = rll.loss_and_gradients(encoder, data.features, delta, groups)
     with tf.GradientTape() as tape:
@@ -47,7 +48,7 @@ def test_a_step_has_the_packages_loss_and_gradients(voted, alike: Compare) -> No
 
 def test_groups_are_drawn_evenly_and_without_repetition(voted) -> None:
     labels = voted[0].labels
-    groups = rll.draw_groups(np.random.default_rng(1), labels, 20_000)
+    groups = rll.draw_groups(default_rng(1), labels, 20_000)
     assert (labels[groups] == [1, 1, 0, 0, 0]).all()
     assert (np.diff(np.sort(groups, axis=1), axis=1) > 0).all()
     for column, label in enumerate((1, 1, 0, 0, 0)):

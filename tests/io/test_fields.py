@@ -9,6 +9,7 @@ import pytest
 
 from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import TableOptions
+from tests.cases import cases
 from tests.io.reading import message, pasted, read
 
 # What ann, bob and cy say of each item.
@@ -160,15 +161,15 @@ CSV = "a CSV with the columns task, annotator and label."
 
 @pytest.mark.parametrize(
     ("content", "paths"),
-    [
-        ({"t0": ["y", "n"], "t1": ["n", "n"]}, ""),
-        ({"t0": "y", "t1": "n"}, ""),
-        ({"t0": {"ann": {"is": "y"}}, "t1": {"ann": {"is": "n"}}}, ""),
-        ({"data": []}, ""),
-        ({"t0": [{"by": "u", "is": "y"}], "t1": [{"by": "u", "is": "n"}]}, "*, *.by, *.is"),
-        ({"of": ["t0", "t1", "t2"], "is": ["y", "n", "n"]}, "of, is"),
-        ({"run": 1, "all": [{"by": "u", "is": "y"}]}, "run, all.by, all.is"),
-    ],
+    cases("""
+[{"t0": ["y", "n"], "t1": ["n", "n"]}, ""],
+[{"t0": "y", "t1": "n"}, ""],
+[{"t0": {"ann": {"is": "y"}}, "t1": {"ann": {"is": "n"}}}, ""],
+[{"data": []}, ""],
+[{"t0": [{"by": "u", "is": "y"}], "t1": [{"by": "u", "is": "n"}]}, "*, *.by, *.is"],
+[{"of": ["t0", "t1", "t2"], "is": ["y", "n", "n"]}, "of, is"],
+[{"run": 1, "all": [{"by": "u", "is": "y"}]}, "run, all.by, all.is"]
+"""),
 )
 def test_records_of_an_unknown_layout(content, paths, tmp_path) -> None:
     shown = message(tmp_path, content, "a.json").split("\n")

@@ -18,6 +18,8 @@ from neucrowd_tf.io.items import match_items
 from neucrowd_tf.io.labels import Reading, read_annotations, read_columns
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.values import binned
+from tests.cases import cases
+from tests.crowds import array_of
 from tests.io.reading import message, read, rows
 
 LONG = "task,worker,label\nt1,ann,yes\nt1,bob,no\nt2,ann,no\nt2,bob,no\n"
@@ -42,7 +44,12 @@ PACKED = {
     "UTF-16": LONG.encode("utf-16"),
     "gzip": gzip.compress(LONG.encode()),
 }
-LABELS = [("t1", "ann", "yes"), ("t1", "bob", "no"), ("t2", "ann", "no"), ("t2", "bob", "no")]
+LABELS = cases("""
+["t1", "ann", "yes"],
+["t1", "bob", "no"],
+["t2", "ann", "no"],
+["t2", "bob", "no"]
+""")
 
 
 @pytest.mark.parametrize("case", SAME)
@@ -150,7 +157,7 @@ def test_several_labels_become_questions(sign: str, tmp_path: Path) -> None:
 
 
 def test_matrices(tmp_path: Path) -> None:
-    codes = np.array([[0, 1, -1, 1, 0], [1, 1, 1, -1, 1], [0, -1, 0, 0, 0]])
+    codes = array_of("0 1 -1 1 0; 1 1 1 -1 1; 0 -1 0 0 0")
     np.save(tmp_path / "a.npy", codes)
     crowd = read_annotations(tmp_path / "a.npy", report=lambda line: None).annotations
     assert crowd.to_dense().tolist() == codes.tolist()

@@ -25,28 +25,31 @@ CHOSEN = {
     "odre_amt.csv": {"question": "Answer.Q1"},
 }
 # The id of the first message; "" if the file is read at once.
-FIRST = {
-    "trec_rf10.txt": "missing_role",
-    "duchenne.txt": "no_header",
-    "barzan.txt": "no_header",
-    "hitspam.txt": "no_header",
-    "german_hs.csv": "missing_role",
-    "amt_tweets.csv": "several_questions",
-    "cf_json.json": "several_questions",
-    "ct_multi.csv": "multi_label",
-    "odre_amt.csv": "several_questions",
-    "newsgroups.csv.zip": "missing_role",
-    "emotion_num.csv": "ratings",
-    "politeness.csv": "ratings",
-    "davidson.csv": "vote_counts",
-    "convabuse.csv": "missing_role",
-    "paraphrase_utf16.tsv": "missing_role",
-    "ls_leoka.json": "multi_label",
-    "zoo_wildcam.csv": "nothing_to_aggregate",
-    "toloka_vldb.csv": "free_text",
-    "prodigy_cats.jsonl": "nothing_to_aggregate",
-    "doccano_spans.jsonl": "nothing_to_aggregate",
-}
+FIRST = dict(
+    line.split()
+    for line in """
+trec_rf10.txt missing_role
+duchenne.txt no_header
+barzan.txt no_header
+hitspam.txt no_header
+german_hs.csv missing_role
+amt_tweets.csv several_questions
+cf_json.json several_questions
+ct_multi.csv multi_label
+odre_amt.csv several_questions
+newsgroups.csv.zip missing_role
+emotion_num.csv ratings
+politeness.csv ratings
+davidson.csv vote_counts
+convabuse.csv missing_role
+paraphrase_utf16.tsv missing_role
+ls_leoka.json multi_label
+zoo_wildcam.csv nothing_to_aggregate
+toloka_vldb.csv free_text
+prodigy_cats.jsonl nothing_to_aggregate
+doccano_spans.jsonl nothing_to_aggregate
+""".strip().splitlines()
+)
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +130,6 @@ def test_after_what_the_message_proposes(folder: Path) -> None:
 
 def test_ratings_become_classes(folder: Path) -> None:
     reading, _ = read(folder / "emotion_num.csv", {"bins": "5"})
-    assert reading is not None
     assert reading.annotations.num_classes == 5
     _, message = read(folder / "politeness.csv", {"classes": "all"})
     assert "24 cells, but the header has 14" in message

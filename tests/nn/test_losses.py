@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.nn.losses import (
@@ -21,6 +22,7 @@ from neucrowd_tf.nn.losses import (
     triplet_center_loss,
     triplet_loss,
 )
+from tests.crowds import array_of, corners
 
 BATCH_LOSSES = [semihard_triplet_loss, lifted_structured_loss]
 
@@ -28,7 +30,7 @@ each_loss = pytest.mark.parametrize("loss", BATCH_LOSSES)
 
 
 def batch(seed: int = 0, size: int = 12, classes: int = 3) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
+    rng = default_rng(seed)
     return rng.integers(0, classes, size), rng.normal(size=(size, 4)).astype(np.float32)
 
 
@@ -37,12 +39,14 @@ def batch(seed: int = 0, size: int = 12, classes: int = 3) -> tuple[np.ndarray, 
 
 def test_distances_by_hand() -> None:
     # (0, 0), (3, 4), (0, 1): 5, 1, sqrt(9 + 9).
-    points = np.array([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]], np.float32)
+    points = array_of("0.0 0.0; 3.0 4.0; 0.0 1.0", np.float32)
     assert_allclose(
         pairwise_distances(points), np.sqrt([[0, 25, 1], [25, 0, 18], [1, 18, 0]]), atol=2e-5
     )
     assert_allclose(
-        pairwise_distances(points, points[1:], squared=True), [[25, 1], [0, 18], [18, 0]], atol=2e-5
+        pairwise_distances(points, points[1:], squared=True),
+        array_of("25 1; 0 18; 18 0"),
+        atol=2e-5,
     )
 
 
@@ -71,8 +75,8 @@ def test_semihard_by_hand() -> None:
     # 3 -> 10 (49): none beyond, farthest 9: 49 - 9 + 6 = 46.
     # 10 -> 1 (81): negatives 100, 64: 0. 10 -> 3 (49): beyond 49 the nearest is 64: 0.
     # The mean of the eight: 143 / 8 = 17.875.
-    points = np.array([[0.0], [2.0], [1.0], [3.0], [10.0]], np.float32)
-    result = semihard_triplet_loss(np.array([0, 0, 1, 1, 1]), points, margin=6.0)
+    points = array_of("0.0; 2.0; 1.0; 3.0; 10.0", np.float32)
+    result = semihard_triplet_loss(array_of("0 0 1 1 1"), points, margin=6.0)
     assert np.mean(result) == pytest.approx(17.875, rel=1e-4)
 
 
@@ -81,7 +85,7 @@ def test_lifted_by_hand() -> None:
     # log(e^-2 + e^-1) + 1.
     expected = 0.5 * (np.log(np.exp(-2) + np.exp(-1)) + 1) ** 2
     result = lifted_structured_loss(
-        np.array([0, 0, 1]), np.array([[0.0], [1.0], [3.0]], np.float32), margin=1.0
+        array_of("0 0 1"), array_of("0.0; 1.0; 3.0", np.float32), margin=1.0
     )
     assert np.mean(result) == pytest.approx(expected, rel=1e-4)
 
@@ -96,9 +100,9 @@ def test_triplet_center_by_hand() -> None:
 def test_centers_give_half_squared_distances() -> None:
     layer = ClassCenters(2)
     layer.build((None, 2))
-    layer.set_weights([np.array([[0.0, 0.0], [3.0, 4.0]], np.float32)])
+    layer.set_weights([array_of("0.0 0.0; 3.0 4.0", np.float32)])
     assert_allclose(
-        layer(np.array([[3.0, 4.0], [0.0, 2.0]], np.float32)), [[12.5, 0.0], [2.0, 6.5]], atol=1e-5
+        layer(array_of("3.0 4.0; 0.0 2.0", np.float32)), array_of("12.5 0.0; 2.0 6.5"), atol=1e-5
     )
 
 
@@ -133,15 +137,12 @@ def test_columns_of_labels_and_unknown_batch_sizes(loss) -> None:
 # ----------------------------------------------------------------- what breaks careless ones
 
 HARD = {
-    "one class": (np.zeros(4, int), np.random.default_rng(0).normal(size=(4, 3))),
-    "one of each class": (np.arange(4), np.random.default_rng(0).normal(size=(4, 3))),
+    "one class": (np.zeros(4, int), default_rng(0).normal(size=(4, 3))),
+    "one of each class": (np.arange(4), default_rng(0).normal(size=(4, 3))),
     "one example": (np.zeros(1, int), np.ones((1, 3))),
-    "all coincide": (np.array([0, 0, 1, 1]), np.ones((4, 3))),
-    "positives coincide": (
-        np.array([0, 0, 1, 1]),
-        np.array([[1.0, 1, 1], [1, 1, 1], [5, 5, 5], [6, 6, 6]]),
-    ),
-    "far apart": (np.array([0, 0, 1, 1]), 1e6 * np.eye(4, 3)),
+    "all coincide": (array_of("0 0 1 1"), np.ones((4, 3))),
+    "positives coincide": (array_of("0 0 1 1"), array_of("1.0 1 1; 1 1 1; 5 5 5; 6 6 6")),
+    "far apart": (array_of("0 0 1 1"), 1e6 * np.eye(4, 3)),
 }
 
 
@@ -179,9 +180,9 @@ def test_labels_that_would_broadcast_are_an_error() -> None:
 
 @pytest.mark.parametrize("name", ["center", "lifted"])
 def test_trains_and_reloads_in_a_plain_keras_model(name: str, tmp_path) -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     labels = np.arange(60) % 3
-    x = (np.eye(3, 5)[labels] * 2 + rng.normal(size=(60, 5))).astype(np.float32)
+    x = corners(rng, labels, 5, 2)
     layers: list[Any] = [
         keras.layers.Dense(4, kernel_initializer=keras.initializers.GlorotUniform(seed=1))
     ]

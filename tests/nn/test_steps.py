@@ -9,10 +9,11 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
+from numpy.random import default_rng
 
 from neucrowd_tf.nn.steps import take_step
 
-X = np.random.default_rng(0).normal(size=(16, 4)).astype(np.float32)
+X = default_rng(0).normal(size=(16, 4)).astype(np.float32)
 
 
 def trained(apply: Callable[[Any, Sequence[Any], Sequence[Any]], Any]) -> list[np.ndarray]:

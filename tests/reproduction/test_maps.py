@@ -7,11 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from neucrowd_tf.evaluation.intervals import crossed_interval
 from reproduction import catalogue, map_cells, map_pictures, map_sentences, maps
 from reproduction.map_cells import Cell
 from reproduction.suite import Case, Suite
+from tests.crowds import array_of
 from tests.runs import write_run
 
 SUITE = """
@@ -53,7 +55,7 @@ def test_a_grid_has_a_case_for_each_combination(suite: Suite) -> None:
 
 
 def test_the_interval_is_the_crossed_one_if_all_runs_share_their_instances() -> None:
-    generator = np.random.default_rng(0)
+    generator = default_rng(0)
     effects = generator.normal(size=(6, 1)) + generator.normal(size=(1, 40))
     table = effects + generator.normal(size=(6, 40))
     runs, instances = np.indices(table.shape).reshape(2, -1)
@@ -65,7 +67,7 @@ def test_the_interval_is_the_crossed_one_if_all_runs_share_their_instances() -> 
 
 
 def test_the_interval_covers_the_mean_of_cross_validated_runs() -> None:
-    generator = np.random.default_rng(1)
+    generator = default_rng(1)
     covered = 0
     for _ in range(200):
         instances = np.concatenate([generator.permutation(60) for _ in range(4)])
@@ -77,7 +79,7 @@ def test_the_interval_covers_the_mean_of_cross_validated_runs() -> None:
 
 
 def test_one_run_has_no_interval() -> None:
-    runs, values = np.zeros(4, dtype=int), np.array([1.0, 0, 0, 1])
+    runs, values = np.zeros(4, dtype=int), array_of("1.0 0 0 1")
     interval = map_cells.interval_of_runs(runs, np.arange(4), values)
     assert interval.estimate == 0.5 and math.isnan(interval.low)
 
@@ -86,7 +88,7 @@ def finish(root: Path, case: Case, method: str, share: float, runs: int) -> None
     """Writes runs whose share of right predictions is about `share`."""
     for seed in range(case.first_seed, case.first_seed + runs):
         folder = root / "runs" / case.folder / "d" / method / f"seed-{seed}"
-        right = np.random.default_rng([seed, 7]).random(200) < share
+        right = default_rng([seed, 7]).random(200) < share
         write_run(folder, right, "ab" * 100, test={"accuracy": right.mean()})
 
 

@@ -15,6 +15,7 @@ from reproduction import catalogue, run
 from reproduction.printed import Figure
 from reproduction.suite import Case, Suite
 from reproduction.table import Cell, markdown, write_seeds
+from tests.cases import cases
 
 SUITE = """
 [mine]
@@ -28,25 +29,27 @@ cases = [{ seeds = 2 }, { setting = "low", methods = "mean", shift = 0.1, seeds 
 
 
 @pytest.mark.parametrize(
-    ("values", "published", "verdict"),
+    ("values", "repeats", "published", "verdict"),
     # Ten values .80 and .82 by turns: mean .81, sd .0105, t(9) = 2.262; half-width of one run
-    # .0250, which is .1625 in log odds: [.784, .834]. Of five runs: .0131: [.797, .823].
-    [
-        ((0.80, 0.82) * 5, Figure(0.83), "within"),
-        ((0.80, 0.82) * 5, Figure(0.84), "below"),
-        ((0.80, 0.82) * 5, Figure(0.78), "above"),
-        ((0.80, 0.82) * 5, Figure(0.83, runs=5), "below"),
-        ((0.80, 0.83) * 5, Figure(0.81), "too wide"),  # .0374
-        ((0.80, 0.83) * 5, Figure(0.90), "below"),  # outside, however wide
-        ((0.81, 0.811, 0.809), Figure(0.81), "too few runs"),
-        ((0.81,) * 10, Figure(0.8104), "within"),
-        ((0.81,) * 10, None, ""),
-    ],
+    # .0250, which is .1625 in log odds: [.784, .834]. Of five runs: .0131: [.797, .823]. Values
+    # .80 and .83 have .0374; outside is outside, however wide.
+    cases("""
+[[0.80, 0.82], 5, [0.83], "within"],
+[[0.80, 0.82], 5, [0.84], "below"],
+[[0.80, 0.82], 5, [0.78], "above"],
+[[0.80, 0.82], 5, [0.83, null, 5], "below"],
+[[0.80, 0.83], 5, [0.81], "too wide"],
+[[0.80, 0.83], 5, [0.90], "below"],
+[[0.81, 0.811, 0.809], 1, [0.81], "too few runs"],
+[[0.81], 10, [0.8104], "within"],
+[[0.81], 10, [], ""]
+"""),
 )
-def test_verdict_by_hand(values: tuple[float, ...], published: Figure | None, verdict: str) -> None:
-    cell = Cell("d", "m", "accuracy", published, values)
+def test_verdict_by_hand(values, repeats: int, published, verdict: str) -> None:
+    figure = Figure(*published) if published else None
+    cell = Cell("d", "m", "accuracy", figure, tuple(values * repeats))
     assert cell.verdict == verdict and cell.worst == min(values)
-    if published == Figure(0.83) and len(set(values)) == 2:
+    if published == [0.83]:
         assert cell.row()["predicted_low"] == "0.783725"
         shown = markdown(Suite("s", "S", ()), [cell.row()], "x")
         assert f"| 0.810 [0.784, 0.834] (10) | {verdict} |" in shown
@@ -100,14 +103,8 @@ def test_a_suite_of_a_file(
     table = (out / "results" / "mine.md").read_text()
     assert f"`python mine.py --suite={file} --data_dir=DATA" in table
     with (out / "results" / "mine_seeds.csv").open() as lines:
-        rows = [(row["method"], row["seed"]) for row in csv.DictReader(lines)]
-    assert rows == [
-        ("mean", "3"),
-        ("mean", "4"),
-        ("oracle", "3"),
-        ("oracle", "4"),
-        ("low/mean", "3"),
-    ]
+        rows = [f"{row['method']} {row['seed']}" for row in csv.DictReader(lines)]
+    assert rows == ["mean 3", "mean 4", "oracle 3", "oracle 4", "low/mean 3"]
     assert command(*base, "--rows=tiny/nothing") == 1
     assert "no such row" in capsys.readouterr().err
     file.write_text(SUITE.replace("mean oracle", "mean absent"))

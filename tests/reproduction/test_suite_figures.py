@@ -110,15 +110,14 @@ def test_gain_over_seeds_and_instances_and_of_other_settings(tmp_path: Path) -> 
     table = {cell.method: cell for cell in cells(suite, tmp_path)}
     ours = table["ours"]
     # One instance of ten differs, in both seeds: standard error sqrt(.1 / 10), t(9) = 2.262.
-    assert ours.gain is not None and ours.gain.low == pytest.approx(0.1)
-    assert ours.gain_instances is not None
+    assert ours.gain.low == pytest.approx(0.1)
     assert ours.gain_instances.low == pytest.approx(0.1 - 2.262157 * 0.1)
     text = markdown(suite, [cell.row() for cell in table.values()], "command")
     assert "+0.100 [-0.126, +0.326]" in text, "the wider of the two intervals"
     assert ours.row()["gain_instances_low"] == "-0.126216"
     # The baseline with other settings is measured over itself, but not on other data.
     k, rate = table["k=3/base"].gain, table["rate=1/base"].gain
-    assert k is not None and k.estimate == pytest.approx(0.2) and rate is None
+    assert k.estimate == pytest.approx(0.2) and rate is None
 
 
 def test_folds_are_the_runs_of_a_cross_validated_row(tmp_path: Path) -> None:

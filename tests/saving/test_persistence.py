@@ -8,19 +8,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import neucrowd_tf
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.saving.loading import present_name
+from tests.cases import cases
+from tests.crowds import array_of
 
 Change = Callable[[dict[str, Any]], object]
 
 
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
-    crowd = neucrowd_tf.Annotations.from_dense(np.array([[0, 0, 1], [1, 1, 1], [1, 0, 0]]))
+    crowd = neucrowd_tf.Annotations.from_dense(array_of("0 0 1; 1 1 1; 1 0 0"))
     neucrowd_tf.MajorityVote().fit(crowd).save(tmp_path / "saved")
     return tmp_path / "saved"
 
@@ -61,13 +62,13 @@ def test_another_folder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("earlier", "present"),
-    [
-        ("methods.conal:CoNAL", "methods.crowd_layers.conal:CoNAL"),
-        ("dasc.estimator:DASC", "methods.dasc.estimator:DASC"),
-        ("choice.auto:Auto", "methods.auto.estimator:Auto"),
-        ("training.linear:LinearHead", "training.logistic_head:LinearHead"),
-        ("texts:TextClassifier", "methods.texts:TextClassifier"),
-    ],
+    cases("""
+["methods.conal:CoNAL", "methods.crowd_layers.conal:CoNAL"],
+["dasc.estimator:DASC", "methods.dasc.estimator:DASC"],
+["choice.auto:Auto", "methods.auto.estimator:Auto"],
+["training.linear:LinearHead", "training.logistic_head:LinearHead"],
+["texts:TextClassifier", "methods.texts:TextClassifier"]
+"""),
 )
 def test_folders_of_an_earlier_version_name_classes_elsewhere(earlier, present):
     assert present_name(f"neucrowd_tf.{earlier}") == f"neucrowd_tf.{present}"

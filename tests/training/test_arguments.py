@@ -16,10 +16,11 @@ from neucrowd_tf.training import Run
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.networks import ENCODERS, configuration
 from neucrowd_tf.training.representation import RepresentationEstimator
+from tests.crowds import array_of
 
 
 def _reject(estimator: RepresentationEstimator, name: str, expected: str) -> None:
-    crowd = Annotations.from_dense([[0], [1], [0], [1]])
+    crowd = Annotations.from_dense(array_of("0; 1; 0; 1"))
     with pytest.raises(UsageError) as caught:
         estimator.fit(np.eye(4), crowd)
     assert str(caught.value) == f"{name}: expected {expected}"
@@ -56,7 +57,7 @@ def test_arguments_of_other_types_that_mean_the_same_pass() -> None:
     }
     with pytest.raises(Reached):
         Stops(**options, learning_rate=1).fit(
-            np.eye(4), Annotations.from_dense([[0], [1], [0], [1]])
+            np.eye(4), Annotations.from_dense(array_of("0; 1; 0; 1"))
         )
 
 

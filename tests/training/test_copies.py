@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.annotations import Annotations
@@ -15,8 +16,9 @@ from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
 from neucrowd_tf.methods.neucrowd import NeuCrowd
 from neucrowd_tf.methods.rll import RLL
 from neucrowd_tf.training.state import copy_network, user_network
+from tests.crowds import array_of, noisy_labels
 
-FEATURES = np.random.default_rng(0).normal(5.0, 100.0, size=(40, 3)).astype(np.float32)
+FEATURES = default_rng(0).normal(5.0, 100.0, size=(40, 3)).astype(np.float32)
 WORDS = np.array([["b"], ["a"], ["b"]])
 
 
@@ -32,8 +34,8 @@ STATEFUL: dict[str, tuple[Any, Any]] = {
         FEATURES,
     ),
     "integer_lookup": (
-        lambda: _adapted(keras.layers.IntegerLookup(output_mode="one_hot"), np.array([[7], [9]])),
-        np.array([[9], [7], [1]]),
+        lambda: _adapted(keras.layers.IntegerLookup(output_mode="one_hot"), array_of("7; 9")),
+        array_of("9; 7; 1"),
     ),
     "string_lookup": (lambda: _adapted(keras.layers.StringLookup(), WORDS), WORDS),
     "tf_idf": (lambda: _adapted(keras.layers.StringLookup(output_mode="tf_idf"), WORDS), WORDS),
@@ -139,10 +141,10 @@ def test_a_model_without_configuration_is_an_error() -> None:
 
 def _crowd() -> tuple[np.ndarray, np.ndarray, Annotations]:
     """Returns features that only a normalisation makes useful, truth and annotations."""
-    rng = np.random.default_rng(1)
+    rng = default_rng(1)
     truth = rng.integers(2, size=120)
     x = np.stack([rng.normal(size=120) * 1e4, truth * 1e-2 + rng.normal(size=120) * 1e-3], axis=1)
-    answers = np.where(rng.random((120, 3)) < 0.9, truth[:, None], 1 - truth[:, None])
+    answers = noisy_labels(rng, truth, 3, 0.9)
     return x.astype(np.float32), truth, Annotations.from_dense(answers, num_classes=2)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf import DASC, CrowdLayer, Run
@@ -15,7 +16,7 @@ from neucrowd_tf.methods.crowd_layers.doctor_net import WeightedDoctorNet
 from neucrowd_tf.methods.two_stage.deep_labels import DeepLabels
 from neucrowd_tf.training.dataset_features import DatasetFeatures
 from neucrowd_tf.training.features import in_blocks, standardise
-from tests.crowds import blobs
+from tests.crowds import array_of, blobs
 
 QUICK = {
     "base": {"hidden_units": (), "dropout": 0.0},
@@ -30,7 +31,7 @@ def crowd():
     """Features, labels of four annotators, the truth, and the features as a shuffled dataset."""
     x, dense, truth = blobs(90, 3, apart=4.0, annotators=4)
     x += 2.0
-    order = np.random.default_rng(1).permutation(90)
+    order = default_rng(1).permutation(90)
     return x, dense, truth, tf.data.Dataset.from_tensor_slices((x[order], order))
 
 
@@ -40,7 +41,7 @@ def test_each_pass_gives_what_arrays_give(crowd):
     assert lazy.shape == x.shape
     assert_array_equal(in_blocks(lambda block: 2 * block, lazy, 16), 2 * x)
     assert_allclose(standardise(lazy), standardise(x), rtol=1e-12)
-    rows = np.array([3, 50, 8])
+    rows = array_of("3 50 8")
     assert_array_equal(in_blocks(np.asarray, lazy[rows]), x[rows])
     batches = lazy.batches(32)
     steps = batches.steps
@@ -120,7 +121,7 @@ def test_a_folder_of_images(tmp_path):
     assert lazy.shape == (4, 4, 4, 3)
     means = in_blocks(np.asarray, lazy).mean(axis=(1, 2, 3))
     assert_allclose(means, values[[5, 2, 0, 1]] / 255, atol=0.01)
-    crowd = Annotations.from_dense([[0, 0], [1, 1], [1, 1], [1, 0]])
+    crowd = Annotations.from_dense(array_of("0 0; 1 1; 1 1; 1 0"))
     model = CrowdLayer(base="small_cnn", epochs=1, batch_size=2).fit(
         image_folder(tmp_path, names, 8), crowd
     )

@@ -7,11 +7,13 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 from neucrowd_tf.nn.embedding_networks import build_encoder
 from neucrowd_tf.training.encoder_model import EncoderModel
 from neucrowd_tf.training.networks import DenseEncoder
+from tests.crowds import array_of
 
 
 class Pull(EncoderModel):
@@ -26,10 +28,10 @@ class Pull(EncoderModel):
 
 
 def test_rows_embedded_once_or_all_give_the_same() -> None:
-    x = np.random.default_rng(0).normal(size=(9, 4)).astype(np.float32)
+    x = default_rng(0).normal(size=(9, 4)).astype(np.float32)
     model = Pull(build_encoder(DenseEncoder(hidden_units=(3,), dropout=0.0, l2=0.0), 4, seed=1), x)
     for rows in (
-        np.array([[2, 2], [5, 0]]),
+        array_of("2 2; 5 0"),
         np.arange(18).reshape(6, 3) % 9,
     ):  # fewer than all instances, and more
         expected = np.asarray(model.encoder(x))[rows]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
@@ -21,6 +22,7 @@ import neucrowd_tf.saving.loading as persistence
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.training import CrowdEstimator, Run, TrainingData, hold_out
+from tests.crowds import array_of
 
 
 class Centroids(CrowdEstimator):
@@ -48,7 +50,7 @@ class Centroids(CrowdEstimator):
 
 
 def crowd(names: tuple[Any, ...] = ("cat", "dog")) -> tuple[np.ndarray, Annotations, np.ndarray]:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     y = rng.integers(0, len(names), 60)
     x = rng.normal(size=(60, 3)) + 4 * y[:, None]
     labels = np.where(
@@ -189,7 +191,7 @@ def test_held_out_rows_are_the_others_with_their_own_labels_and_other_seeds_hold
     votes = data.annotations.vote_counts().argmax(axis=1)
     piece, remaining = hold_out(data, 1, fraction=0.3, labels=votes)
     held = np.setdiff1d(np.arange(50), remaining)
-    assert piece.validation is not None and len(held) == 15
+    assert len(held) == 15
     assert_array_equal(piece.validation[0], data.features[held])
     assert_array_equal(piece.validation[1], votes[held])
     assert_array_equal(piece.rows, remaining + 10)  # positions in what fit was given
@@ -198,7 +200,7 @@ def test_held_out_rows_are_the_others_with_their_own_labels_and_other_seeds_hold
 
 
 def test_hold_out_needs_instances_to_train_on() -> None:
-    data = Centroids()._check([[0.0, 1.0]], np.array([[0, 1]]), None)
+    data = Centroids()._check([[0.0, 1.0]], array_of("0 1;"), None)
     with pytest.raises(
         DataError,
         match=(

@@ -9,6 +9,7 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
@@ -20,7 +21,7 @@ from neucrowd_tf.training.logistic_head import fit_logistic
 
 
 def blobs(classes: int, rows: int = 60, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
+    rng = default_rng(seed)
     codes = np.arange(rows) % classes
     return (
         rng.normal(size=(rows, 4)) * [1, 10, 0.1, 1]
@@ -68,7 +69,7 @@ def test_classes_that_never_occur_get_no_probability() -> None:
 def test_validation_chooses_the_strength() -> None:
     # One informative column in 40 and few rows: the validation rows prefer strong regularisation to
     # none.
-    rng = np.random.default_rng(1)
+    rng = default_rng(1)
     codes = np.arange(400) % 2
     x = rng.normal(size=(400, 40))
     x[:, 0] += codes
@@ -92,7 +93,7 @@ def test_validation_chooses_the_strength() -> None:
 @pytest.mark.parametrize("grouped", [False, True])
 def test_strengths_are_scored_as_a_naive_cross_validation_scores_them(grouped: bool) -> None:
     x, codes = blobs(3, 48)
-    weight = np.random.default_rng(2).choice([0.5, 1.0, 4.0], 48)
+    weight = default_rng(2).choice([0.5, 1.0, 4.0], 48)
     strengths, groups = (1e-2, 0.1, 1.0), np.arange(48) // 6 if grouped else None
     if grouped:
         codes = np.repeat(np.arange(8) % 3, 6)
@@ -118,7 +119,7 @@ def test_strengths_are_scored_as_a_naive_cross_validation_scores_them(grouped: b
 
 def test_weak_strengths_are_left_out_once_two_are_worse_than_the_best() -> None:
     """Noise: every weaker regularisation overfits more, so the third and the rest are not tried."""
-    rng = np.random.default_rng([17, 3])
+    rng = default_rng([17, 3])
     x, codes = rng.normal(size=(60, 30)), rng.integers(0, 2, 60)
     strengths = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
     head = fit_logistic(x, codes, 2, strengths)
@@ -151,7 +152,7 @@ def test_saved_layers_keep_the_digits_of_features_far_from_zero(tmp_path: Path) 
 
 
 def test_folds_keep_no_copies_of_their_rows() -> None:
-    features = np.random.default_rng(0).normal(size=(2000, 100)).astype(np.float32)
+    features = default_rng(0).normal(size=(2000, 100)).astype(np.float32)
     codes = (features[:, 0] > 0).astype(int)
     fit_logistic(features, codes, 2, (0.01, 0.1))  # loads what it needs
     tracemalloc.start()

@@ -13,6 +13,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.random import default_rng
 from numpy.testing import assert_array_equal
 
 from neucrowd_tf.training.batches import step_numbers
@@ -29,7 +30,7 @@ from neucrowd_tf.training.state import (
     write_variables,
 )
 
-X = np.random.default_rng(0).normal(size=(64, 6)).astype(np.float32)
+X = default_rng(0).normal(size=(64, 6)).astype(np.float32)
 Y = (X[:, 0] > 0).astype(np.float32)[:, None]
 
 

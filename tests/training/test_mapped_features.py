@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression
 
@@ -15,7 +16,7 @@ from neucrowd_tf.methods.two_stage.deep_labels import DeepLabels
 from neucrowd_tf.training import logistic_blocks
 from neucrowd_tf.training.features import ArrayFeatures
 from neucrowd_tf.training.logistic_blocks import BlockwiseLogistic, StandardisedRows
-from tests.crowds import blobs
+from tests.crowds import blobs, corners
 
 NETWORK = {"base": {"hidden_units": (), "dropout": 0.1}, "epochs": 8, "batch_size": 16}
 NETWORK |= {"learning_rate": 0.05}
@@ -55,7 +56,7 @@ def test_a_file_gives_what_memory_gives(crowd, make):
         fitted = make().fit(mapped, dense)
     assert_allclose(fitted.predict_proba(mapped), expected, atol=1e-4)
     x[:, 0] -= 1e9
-    index = np.random.default_rng(1).permutation(90)
+    index = default_rng(1).permutation(90)
     dataset = tf.data.Dataset.from_tensor_slices((x[index].astype(np.float32), index)).batch(7)
     with pytest.warns(UserWarning, match="1 instances have no annotations"):
         assert make().fit(dataset, dense).score(dataset, dense) > 0.6
@@ -73,9 +74,9 @@ def test_other_methods_refuse_in_a_line(crowd):
 @pytest.mark.parametrize("classes", [2, 3])
 def test_blocks_give_scikit_learns_regression(classes, monkeypatch):
     monkeypatch.setattr(logistic_blocks, "_BLOCK", 40)
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     codes = rng.integers(classes, size=90)
-    x = (rng.normal(size=(90, 3)) + np.eye(classes, 3)[codes]).astype(np.float32)
+    x = corners(rng, codes, 3, 1)
     mean, scale, weight = x.mean(axis=0), x.std(axis=0), rng.random(90)
     rows = StandardisedRows(ArrayFeatures(x), mean, scale)
     model = BlockwiseLogistic(1000)

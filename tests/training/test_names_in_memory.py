@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.aggregation import Crowdlab, Mmsr
@@ -16,12 +17,13 @@ from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.methods.two_stage import TwoStageClassifier
 from neucrowd_tf.saving.keras_objects import AnnotationLoss
 from neucrowd_tf.training.run import Run
+from tests.crowds import noisy_labels
 
 N = 120
-rng = np.random.default_rng(7)
+rng = default_rng(7)
 TRUTH = rng.integers(2, size=N)
 X = rng.normal(size=(N, 4)) + 1.5 * (TRUTH[:, None] * 2 - 1) * [1, 1, 0, 0]
-LABELS = np.where(rng.random((N, 5)) < 0.85, TRUTH[:, None], 1 - TRUTH[:, None])
+LABELS = noisy_labels(rng, TRUTH, 5, 0.85)
 NAMES = [f"i{row}" for row in range(N)]
 
 
@@ -40,7 +42,7 @@ def test_score_knows_classes_by_name_and_weights_by_index() -> None:
     numbered = fitted(X, Annotations.from_dense(LABELS, class_names=[1, 2]))
     assert numbered.score(X, TRUTH[:, None] + 1) == numbered.score(X, TRUTH + 1) > 0.9
     frame, truth = pd.DataFrame(X, index=NAMES), pd.Series(texts, index=NAMES)
-    weights = pd.Series(np.random.default_rng(1).random(N), index=NAMES)
+    weights = pd.Series(default_rng(1).random(N), index=NAMES)
     score = fitted(frame, named).score(frame, truth, sample_weight=weights)
     shuffled = weights.sample(frac=1, random_state=2)
     assert fitted(frame, named).score(frame, truth, sample_weight=shuffled) == score

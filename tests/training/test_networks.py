@@ -8,6 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare import registry
@@ -17,8 +18,9 @@ from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
 from neucrowd_tf.nn.embedding_networks import make_optimizer
 from neucrowd_tf.training.networks import BASES, configuration
 from neucrowd_tf.training.run import Run
+from tests.cases import cases
 
-X = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
+X = default_rng(0).normal(size=(40, 3)).astype(np.float32)
 CROWD = Annotations.from_dense((X[:, :2] > 0).astype(int))
 COSINE = {"class_name": "CosineDecay", "config": {"initial_learning_rate": 0.1, "decay_steps": 9}}
 
@@ -43,12 +45,12 @@ def test_flags_stand_for_options_of_a_configuration() -> None:
 
 @pytest.mark.parametrize(
     ("base", "message"),
-    [
-        ({"name": "vgg"}, "base: expected the name 'dense' or 'small_cnn' or 'resnet18', rec"),
-        ({"name": "resnet18", "dropout": 0.1}, "base: 'resnet18' has no option 'dropout'"),
-        ({"units": 4}, "base: 'dense' has no option 'units'. It has hidden_units"),
-        ({"batch_norm": 1}, "batch_norm: expected True or False, received 1"),
-    ],
+    cases("""
+[{"name": "vgg"}, "base: expected the name 'dense' or 'small_cnn' or 'resnet18', rec"],
+[{"name": "resnet18", "dropout": 0.1}, "base: 'resnet18' has no option 'dropout'"],
+[{"units": 4}, "base: 'dense' has no option 'units'. It has hidden_units"],
+[{"batch_norm": 1}, "batch_norm: expected True or False, received 1"]
+"""),
 )
 def test_wrong_configurations(base: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):

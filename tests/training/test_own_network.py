@@ -8,6 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf import CrowdLayer, Ensemble, NeuCrowd, Run, load
@@ -20,11 +21,12 @@ from neucrowd_tf.methods.two_stage.deep_labels import DeepLabels
 from neucrowd_tf.nn.embedding_networks import make_optimizer
 from neucrowd_tf.training.networks import BASES, configuration
 from neucrowd_tf.training.validation import validation_figures
+from tests.crowds import array_of, noisy_labels
 
-RNG = np.random.default_rng(0)
+RNG = default_rng(0)
 TRUTH = RNG.integers(2, size=60)
 X = (RNG.normal(size=(60, 3)) + 2 * TRUTH[:, None]).astype(np.float32)
-ANSWERS = np.where(RNG.random((60, 4)) < 0.8, TRUTH[:, None], 1 - TRUTH[:, None])
+ANSWERS = noisy_labels(RNG, TRUTH, 4, 0.8)
 CROWD = Annotations.from_dense(ANSWERS, class_names=["cat", "dog"])
 QUICK: Any = {"base": {"hidden_units": (4,)}, "epochs": 2, "restarts": 0}
 
@@ -115,13 +117,13 @@ def test_annotators_rate_replaces_that_of_any_optimizer() -> None:
 
 
 def test_figures_by_hand() -> None:
-    p = np.array([[0.9, 0.1], [0.6, 0.4], [0.7, 0.3], [0.2, 0.8]])
-    figures = validation_figures(p, np.array([0, 0, 1, 1]))
+    p = array_of("0.9 0.1; 0.6 0.4; 0.7 0.3; 0.2 0.8")
+    figures = validation_figures(p, array_of("0 0 1 1"))
     # Of four pairs, .3 < .4 is the one in the wrong order.
     assert figures["auc"] == 0.75 and figures["accuracy"] == 0.75
     assert figures["log_loss"] == pytest.approx(-np.log([0.9, 0.6, 0.3, 0.8]).mean())
     assert np.isnan(validation_figures(p[:2], np.array([0, 0]))["auc"])
-    assert "auc" not in validation_figures(p, np.array([0, 0, 1, 1]), auc=False)
+    assert "auc" not in validation_figures(p, array_of("0 0 1 1"), auc=False)
 
 
 @pytest.mark.parametrize("monitor", ["accuracy", "auc", "loss"])
@@ -297,7 +299,7 @@ def test_a_layer_that_keras_does_not_know_is_named_before_anything_is_replaced(
 
 
 def test_images_have_their_channels_last_whatever_keras_says() -> None:
-    images = np.random.default_rng(0).random((40, 8, 8, 3)).astype(np.float32)
+    images = default_rng(0).random((40, 8, 8, 3)).astype(np.float32)
     crowd = ANSWERS[:40]
     fits = []
     for order in ("channels_last", "channels_first"):

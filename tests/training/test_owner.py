@@ -11,6 +11,7 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare import registry
@@ -19,10 +20,11 @@ from neucrowd_tf.methods.texts import TextClassifier
 from neucrowd_tf.methods.two_stage.labels_first import TwoStageClassifier
 from neucrowd_tf.training.owner import owner_of
 from neucrowd_tf.training.run import Run
+from tests.crowds import array_of
 from tests.processes import python
 from tests.test_common import crowd_data
 
-DENSE = np.array([[0, 1], [1, 1], [0, -1], [1, 0]])
+DENSE = array_of("0 1; 1 1; 0 -1; 1 0")
 X = np.arange(8, dtype=np.float32).reshape(4, 2)
 TEXTS = np.array([f"a text of {row}" for row in range(4)], dtype=object)
 
@@ -139,7 +141,7 @@ def layers_of(activation: str, units: int = 3) -> Any:
 
 def network(activation: str = "relu", seed: int = 0) -> keras.Model:
     model = layers_of(activation)((2,), 2)
-    rng = np.random.default_rng(seed)
+    rng = default_rng(seed)
     for variable in model.variables:
         variable.assign(rng.normal(size=variable.shape))
     return model
@@ -240,8 +242,7 @@ def test_a_fit_goes_on_from_its_own_network_alone(pretrained: bool, tmp_path: Pa
 
     def fit(base: Any, run: Run | None = None) -> np.ndarray:
         model = CrowdLayer(base, epochs=2, pretrained=pretrained)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             return np.asarray(model.fit(X, crowd, run=run).predict_proba(X))
 
     bases = (network(), network(seed=1)) if pretrained else (layers_of("relu"), layers_of("tanh"))
@@ -258,12 +259,11 @@ def test_other_first_weights_of_an_encoder_are_another_fit(tmp_path: Path) -> No
     probabilities = []
     for seed in (0, 1):
         encoder = keras.Sequential([keras.Input((6,)), keras.layers.Dense(3)])
-        encoder.layers[0].kernel.assign(np.random.default_rng(seed).normal(size=(6, 3)))
+        encoder.layers[0].kernel.assign(default_rng(seed).normal(size=(6, 3)))
         model = registry.method("rll").make(
             encoder=encoder, pretrained=True, epochs=1, steps_per_epoch=1
         )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             model.fit(features, crowd, run=Run(checkpoints=tmp_path, progress=False))
         probabilities.append(model.predict_proba(features))
     assert np.abs(probabilities[0] - probabilities[1]).max() > 0

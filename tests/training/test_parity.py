@@ -13,6 +13,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf import CrowdLayer, NeuCrowd
@@ -25,7 +26,7 @@ from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.state import model_variables, read_variables, reinitialise
 
 opt, cb = keras.optimizers, keras.callbacks
-RNG = np.random.default_rng(0)
+RNG = default_rng(0)
 X = RNG.normal(size=(24, 3)).astype(np.float32)
 Y = (X[:, :1] > 0).astype(np.float32)
 CROWD = np.where(RNG.random((24, 3)) < 0.8, Y > 0, Y == 0).astype(int)
@@ -73,6 +74,11 @@ def ours(model: Any, run: Run | None = None) -> list[np.ndarray]:
     epoch = in_batches(model, batches, STEPS, run)
     train(model, epoch, epochs=EPOCHS, steps_per_epoch=STEPS, run=run)
     return read_variables(model.variables)
+
+
+def assert_same(ones: list[np.ndarray], others: list[np.ndarray]) -> None:
+    for one, other in zip(ones, others, strict=True):
+        assert_array_equal(one, other)
 
 
 OPTIMIZERS: dict[str, Any] = {
@@ -130,17 +136,14 @@ def test_an_optimizer_does_what_it_does_in_fit(name: str, tmp_path: Path) -> Non
         assert not np.array_equal(a, c), "nothing is trained"
     state = read_variables(model_variables(model))
     reinitialise(model, 5)
-    for a, b in zip(first, ours(model), strict=True):
-        assert_array_equal(a, b)
-    for a, b in zip(state, read_variables(model_variables(model)), strict=True):
-        assert_array_equal(a, b)
+    assert_same(ours(model), first)
+    assert_same(read_variables(model_variables(model)), state)
     reinitialise(model, 5)
     run = Run(tmp_path, checkpoint_seconds=0, callbacks=[cb.LambdaCallback(on_epoch_begin=kill)])
     with pytest.raises(Killed):
         ours(model, run)
     reinitialise(model, 5)
-    for a, b in zip(first, ours(model, Run(tmp_path, checkpoint_seconds=0)), strict=True):
-        assert_array_equal(a, b)
+    assert_same(ours(model, Run(tmp_path, checkpoint_seconds=0)), first)
 
 
 def test_what_an_optimizer_excludes_stays_excluded() -> None:

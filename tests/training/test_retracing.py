@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 import numpy as np
+from numpy.random import default_rng
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.methods.neucrowd import NeuCrowd
@@ -12,7 +13,7 @@ from neucrowd_tf.training.estimator import retracing_expected
 
 
 def test_many_fits_and_predictions_say_nothing(caplog):
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     for seed in range(6):
         size = 20 + seed
         labels = np.tile(np.arange(size)[:, None] % 2, (1, 3))

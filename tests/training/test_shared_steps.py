@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.annotations import Annotations
@@ -15,6 +16,7 @@ from neucrowd_tf.methods.auto.evidence import weighed_consensus
 from neucrowd_tf.training.early_stopping import History
 from neucrowd_tf.training.features import CONSTANT, in_blocks, standardise
 from neucrowd_tf.training.validation import consensus_labels
+from tests.crowds import array_of
 
 
 class TestStandardise:
@@ -22,7 +24,7 @@ class TestStandardise:
         """1 and 5: mean 3, deviation 2. The constant 7 keeps scale 1. Weights 3 and 1 give mean 2
         and variance (3 * 1 + 1 * 9) / 4 = 3.
         """
-        x = np.array([[1.0, 7.0], [5.0, 7.0]], np.float32)
+        x = array_of("1.0 7.0; 5.0 7.0", np.float32)
         mean, scale = standardise(x)
         assert mean.tolist() == [3, 7] and scale.tolist() == [2, 1]
         mean, scale = standardise(x, weights=np.array([3.0, 1.0]))
@@ -32,7 +34,7 @@ class TestStandardise:
         assert mean.tolist() == [0, 0] and scale.tolist() == [1, 1]
 
     def test_channels_of_images_and_a_transform(self) -> None:
-        x = np.random.default_rng(2).uniform(1, 9, size=(4, 3, 3, 2))
+        x = default_rng(2).uniform(1, 9, size=(4, 3, 3, 2))
         mean, scale = standardise(x, "square_root")
         for channel in range(2):
             values = np.sqrt(x[..., channel])
@@ -82,7 +84,7 @@ class TestConsensus:
         """Two annotators who always agree and three who guess: the pair is believed where the three
         outvote it; vote counts alone cannot tell them apart.
         """
-        rng = np.random.default_rng(3)
+        rng = default_rng(3)
         truth = rng.integers(2, size=300)
         dense = np.concatenate([np.tile(truth[:, None], 2), rng.integers(2, size=(300, 3))], axis=1)
         crowd = Annotations.from_dense(dense)

@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import tensorflow as tf
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
@@ -25,16 +26,18 @@ from neucrowd_tf.methods import iced, rll  # noqa: F401  (they register methods)
 from neucrowd_tf.methods.crowd_layers import crowd_layer  # noqa: F401
 from neucrowd_tf.methods.texts import TextClassifier
 from neucrowd_tf.methods.two_stage import TwoStageClassifier
+from tests.cases import cases
+from tests.crowds import noisy_labels
 
 ROWS = 60
 
 
 def tables(seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame, np.ndarray]:
     """Returns features with the tasks as index, a label in each row, and the truth."""
-    rng = np.random.default_rng(seed)
+    rng = default_rng(seed)
     truth = rng.permutation(np.arange(ROWS) % 2)
     x = rng.normal(size=(ROWS, 3)) + 3 * truth[:, None] * [1, -1, 0]
-    labels = np.where(rng.random((ROWS, 4)) < 0.85, truth[:, None], 1 - truth[:, None])
+    labels = noisy_labels(rng, truth, 4, 0.85)
     tasks = rng.permutation(ROWS) + 100
     features = pd.DataFrame(x, index=pd.Index(tasks, name="task"), columns=list("abc"))
     wide = pd.DataFrame(labels, index=tasks, columns=[f"w{i}" for i in range(4)])
@@ -153,8 +156,7 @@ def test_where_names_cannot_decide_a_warning_says_what_to_do() -> None:
         ):
             make_pipeline(StandardScaler(), model()).fit(X, crowd)
     kept = make_pipeline(StandardScaler(), model()).set_output(transform="pandas")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         assert kept.fit(X, WIDE).score(X, Y) == model().fit(X, LONG).score(X, Y)
 
 
@@ -230,7 +232,14 @@ def test_a_column_may_have_the_name_of_an_attribute() -> None:
 
 @pytest.mark.parametrize("name", ["mv_lr", "softprob"])
 @pytest.mark.parametrize(
-    ("scale", "shift"), [(1e-8, 0), (1e-30, 0), (1e300, 0), (86400.0, 1.7e9), (1e-6, 5)]
+    ("scale", "shift"),
+    cases("""
+[1e-08, 0],
+[1e-30, 0],
+[1e+300, 0],
+[86400.0, 1700000000.0],
+[1e-06, 5]
+"""),
 )
 def test_units_of_features_do_not_matter(name: str, scale: float, shift: float) -> None:
     model = registry.method(name).make(Cs=(1.0,))

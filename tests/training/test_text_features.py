@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import issparse
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -125,7 +126,7 @@ def test_what_is_no_text() -> None:
 
 
 def crowd_of_texts(size: int = 60) -> tuple[list[str], Annotations, np.ndarray]:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     truth = rng.integers(0, 2, size)
     words = np.array([["awful", "broken", "Rude"], ["lovely", "Great", "kind"]])
     texts = [

@@ -146,8 +146,7 @@ def test_a_fit_that_fails_changes_nothing(
 @pytest.mark.parametrize("name", sorted(AGGREGATORS))
 def test_an_aggregator_that_fails_changes_nothing(name: str) -> None:
     _, crowd, *_ = crowd_data(2)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         model = AGGREGATORS[name]().fit(crowd)
         expected = public(model)
         with broken_at(np.inf) as calls:

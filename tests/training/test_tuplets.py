@@ -7,13 +7,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.training.batches import step_numbers, uniform_batches
 from neucrowd_tf.training.tuplet_index import TupletIndex
 from reproduction.controls.rll import all_pairs
-from tests.crowds import graphs
+from tests.cases import cases
+from tests.crowds import array_of, graphs
 
 
 def draw(
@@ -50,8 +52,8 @@ def test_by_hand() -> None:
     # Classes 0, 0, 1, 1, 0 -> order by class: 0, 1, 4 | 2, 3. Positive class 1: anchor .0 ->
     # instance 2; positive: only 3 is left. Negatives among (0, 1, 4): .5 * 3 = 1.5 -> instance 1;
     # then among (0, 4): .9 * 2 = 1.8 -> instance 4.
-    index = TupletIndex(np.array([0, 0, 1, 1, 0]), negatives=2)
-    tuplets, classes = draw(index, np.array([[0.0, 0.3, 0.5, 0.9]]))
+    index = TupletIndex(array_of("0 0 1 1 0"), negatives=2)
+    tuplets, classes = draw(index, array_of("0.0 0.3 0.5 0.9;"))
     assert tuplets.tolist() == [[2, 3, 1, 4]]
     assert index.classes[classes].tolist() == [1]
 
@@ -60,7 +62,7 @@ def test_numbers_at_the_ends_of_the_line() -> None:
     # Order by class: 0, 1, 2 | 3, 4 | 5, 6, 7; one tuplet for each positive class. Zeros take the
     # first instance that is left, never one that was taken; numbers that the product rounds up to
     # the end take the last one, never the next class's.
-    index = TupletIndex(np.array([0, 0, 0, 1, 1, 2, 2, 2]), negatives=2)
+    index = TupletIndex(array_of("0 0 0 1 1 2 2 2"), negatives=2)
     tuplets, _ = draw(index, np.zeros((3, 4)))
     assert tuplets.tolist() == [[0, 1, 3, 4], [3, 4, 0, 1], [5, 6, 0, 1]]
     tuplets, _ = draw(index, np.full((3, 4), np.nextafter(1.0, 0.0)))
@@ -69,7 +71,7 @@ def test_numbers_at_the_ends_of_the_line() -> None:
 
 @pytest.mark.parametrize("num_classes", [2, 4])
 def test_against_naive_loop(num_classes: int) -> None:
-    rng = np.random.default_rng(3)
+    rng = default_rng(3)
     labels = rng.integers(0, num_classes, 30)
     weights = rng.uniform(0.1, 1.0, 30)
     index = TupletIndex(labels, negatives=3)
@@ -79,7 +81,7 @@ def test_against_naive_loop(num_classes: int) -> None:
 
 
 def test_no_instance_twice_and_weights_are_frequencies() -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     labels = rng.integers(0, 3, 40)
     weights = rng.uniform(0.1, 1.0, 40)
     weights[3] = 0.0
@@ -104,17 +106,20 @@ def test_batches_are_functions_of_seed_and_step() -> None:
 
 
 def test_weights_that_leave_too_few_are_evened_out() -> None:
-    index = TupletIndex(np.array([0, 0, 0, 1, 1]), negatives=2)
-    weights = np.array([1.0, 0.0, 0.0, 0.0, 1.0])
+    index = TupletIndex(array_of("0 0 0 1 1"), negatives=2)
+    weights = array_of("1.0 0.0 0.0 0.0 1.0")
     running = index.cumulative(weights)
     assert (np.diff(running) > 0).sum() == 5
-    tuplets, _ = draw(index, np.random.default_rng(0).uniform(size=(50, 4)), weights)
+    tuplets, _ = draw(index, default_rng(0).uniform(size=(50, 4)), weights)
     assert (np.diff(np.sort(tuplets, axis=1), axis=1) > 0).all()
 
 
 @pytest.mark.parametrize(
     ("labels", "negatives", "message"),
-    [([0, 0, 0, 1], 2, "class 1.*two instances"), ([1, 1, 1, 0], 2, "at least 2 instances")],
+    cases("""
+[[0, 0, 0, 1], 2, "class 1.*two instances"],
+[[1, 1, 1, 0], 2, "at least 2 instances"]
+"""),
 )
 def test_too_few_instances(labels: list[int], negatives: int, message: str) -> None:
     with pytest.raises(DataError, match=message):
@@ -131,7 +136,7 @@ def test_a_pipeline_leaves_no_graph() -> None:
 
 def test_a_pass_has_all_pairs_once_and_the_next_one_the_same_groups() -> None:
     # Five positives make 20 pairs, five batches of four; negatives are rows of class 0.
-    labels = np.array([1, 0, 1, 1, 0, 0, 1, 0, 1])
+    labels = array_of("1 0 1 1 0 0 1 0 1")
     index = TupletIndex(labels, negatives=2)
     cumulative = tf.constant(index.cumulative(None))
     batches = list(all_pairs(3, 5, 4, 4)(0).take(10))

@@ -6,12 +6,17 @@ the item's class.
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import entr
 
 from neucrowd_tf.declare.types import Floats, Indices
+
+# Of bounds of gains: steps of a grid, and from more classes on bounds take longer than they save.
+STEPS = 64
+MOST_CLASSES = 10
 
 
 class Answers(NamedTuple):
@@ -63,3 +68,30 @@ class Answers(NamedTuple):
             noise += share * entropy
         gain = np.maximum(after.sum(axis=0) - by_class.max(axis=0), 0.0)
         return gain, np.maximum(entr(label).sum(axis=0) - noise, 0.0)
+
+
+def most_gain(probas: Floats, errors: Floats) -> Floats:
+    """Returns `[N]` bounds of the gain of any annotator's label of a task, see `Answers.values`.
+
+    Let s be the most probable class. The gain is sum_l max_c (P(c) E(c, l) - P(s) E(s, l)), at most
+    P(s) times the sum over the other classes of sum_l max(0, q E(c, l) - E(s, l)), q = P(c) / P(s).
+    The largest of these sums of any annotator rises with q, so the next q of a grid bounds it.
+
+    Args:
+        probas: `[N, C]` of each task's class.
+        errors: `[R, C true, C observed]`.
+    """
+    top = probas.max(axis=1)
+    size = probas.shape[1]
+    if size > MOST_CLASSES:
+        return 1.0 - top
+    best = probas.argmax(axis=1)
+    grid = np.linspace(0.0, 1.0, STEPS + 1)
+    bounds = np.zeros(len(probas))
+    for likely, other in itertools.permutations(range(size), 2):
+        rows = np.flatnonzero(best == likely)
+        steps = np.ceil(probas[rows, other] / top[rows] * STEPS).astype(np.intp)
+        against = grid[:, None, None] * errors[:, other] - errors[:, likely]
+        gains = np.maximum(against, 0.0).sum(axis=2).max(axis=1, initial=0.0)
+        bounds[rows] += top[rows] * gains[steps]
+    return np.minimum(bounds, 1.0 - top)

@@ -13,8 +13,8 @@ from scipy.special import entr
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.labelling.belief import Belief
-from neucrowd_tf.certainty.labelling.gain import Answers
-from neucrowd_tf.declare.types import Floats, Integers, Mask
+from neucrowd_tf.certainty.labelling.gain import Answers, most_gain
+from neucrowd_tf.declare.types import Floats, Indices, Integers, Mask
 
 # What information counts for beside gain: it orders the requests whose gain is nothing.
 TIES = 1e-3
@@ -26,6 +26,9 @@ PER_TASK = 2
 REACHED = (0.50, 0.0, 1.08)
 BLOCK = 1 << 18  # numbers that are computed at once
 SLACK = 1e-8  # of bounds, for rounding
+RUNNERS_UP = (
+    128  # annotators of a task that may follow its best one, until all are worked out again
+)
 
 
 # An entry of the heap: -worth / cost, task, annotator, gain. Equal worths, but for the last digits,
@@ -99,10 +102,11 @@ def make_plan(
         affordable = budget / float(costs[free].mean()) if free.any() else 0.0
         most_each = math.ceil(EVEN_SHARES * affordable / max(free.sum(), 1))
     offers = _Offers(crowd, belief, costs)
-    # No label makes a consensus righter than right, or says more of a task than its class would:
-    # tasks whose bound is below the best bid need none yet.
+    # No label says more of a task than its class would. Tasks whose bound is below the best bid
+    # need none yet.
     tasks = np.flatnonzero(crowd.annotated & (offers.open_to & free).any(axis=1))
-    bounds = 1.0 - belief.probas.max(axis=1) + TIES * entr(belief.probas).sum(axis=1) + SLACK
+    bounds = most_gain(belief.probas, belief.errors[free])
+    bounds += TIES * entr(belief.probas).sum(axis=1) + SLACK
     bounds /= costs[free].min(initial=np.inf)
     waiting = tasks[np.argsort(-bounds[tasks], kind="stable")].tolist()
     step = max(1, BLOCK // (size * crowd.num_classes))
@@ -121,7 +125,7 @@ def make_plan(
             waiting = waiting[step:]
         while heap and not usable[heap[0][2]] and len(again) < step:
             _, task, annotator, gain = heapq.heappop(heap)
-            if gain >= least_gain * costs[annotator]:
+            if gain >= least_gain * costs[annotator] and not offers.add_next(task, usable):
                 again.append(task)
         if again:
             offers.add(again, usable)
@@ -163,6 +167,8 @@ class _Offers:
         self._answers = Answers.of(belief.errors)
         self._errors = belief.errors
         self._weights = list(belief.probas[:, None])  # of each task, see `worths`
+        # Annotators of the bids that may come next, worth and gains, the best first, by task.
+        self._next: dict[int, tuple[Indices, Floats, Floats]] = {}
 
     def add(self, tasks: list[int], usable: Mask) -> None:
         """Adds the bid of the best usable annotator of each task, if one is worth it."""
@@ -170,11 +176,32 @@ class _Offers:
         worth, gains = worths([self._weights[task] for task in tasks], self._answers.at(codes))
         worth /= self._costs[codes]
         worth[~self.open_to[tasks][:, codes]] = -1.0
-        for row, (task, best) in enumerate(zip(tasks, worth.argmax(axis=1).tolist(), strict=True)):
-            if worth[row, best] > LEAST_WORTH:
-                order = -round(float(worth[row, best]), 9)
-                bid = (order, task, int(codes[best]), float(gains[row, best]))
-                heapq.heappush(self.heap, bid)
+        place = -min(RUNNERS_UP, len(codes))
+        least = np.maximum(np.partition(worth, place, axis=1)[:, place], LEAST_WORTH)
+        for task, of_task, gain, limit in zip(tasks, worth, gains, least, strict=True):
+            # Of several that are as good as the last one, only the first of all would come next.
+            ranked = np.flatnonzero(of_task > limit)
+            if not len(ranked) and of_task.max() > LEAST_WORTH:
+                ranked = of_task.argmax(keepdims=True)
+            ranked = ranked[np.argsort(-of_task[ranked], kind="stable")]
+            self._next[task] = codes[ranked], of_task[ranked], gain[ranked]
+            self.add_next(task, usable)
+
+    def add_next(self, task: int, usable: Mask) -> bool:
+        """Adds the bid of a task's next usable annotator; returns whether one is known."""
+        annotators, worth, gains = self._next[task]
+        for place in np.flatnonzero(usable[annotators])[:1].tolist():
+            bid = (
+                -round(float(worth[place]), 9),
+                task,
+                int(annotators[place]),
+                float(gains[place]),
+            )
+            heapq.heappush(self.heap, bid)
+            rest = slice(place + 1, None)
+            self._next[task] = annotators[rest], worth[rest], gains[rest]
+            return True
+        return False
 
     def ask(self, task: int, annotator: int) -> None:
         """Makes later bids for a task depend on the outcomes of a label."""

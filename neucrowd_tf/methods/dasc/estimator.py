@@ -360,8 +360,8 @@ class DASC(CrowdEstimator):
                 `recall_minority`, `concentration`, the number of `exhausted` classes and the number
                 of labels `selected` of each class;
             `best_round`; `start_accuracy` and `last_round_accuracy`, on the test split;
-            `last_round_right`, the bits of the right predictions of labelled test instances in the
-            last round; the figures of the last selection again.
+            `start_right` and `last_round_right`, the bits of the right predictions of labelled test
+            instances in these rounds; the figures of the last selection again.
         """
         crowd = dataset.annotations
         truth = dataset.truth
@@ -396,16 +396,16 @@ def accuracy_by_round(model: DASC, test: Split) -> tuple[list[float], Fields]:
     labelled = np.flatnonzero(test.labels >= 0)
     if not len(labelled):
         return [], {}
-    accuracies = []
+    by_round = []
     for probabilities in model.staged_predict_proba(test.features[labelled]):
-        right = probabilities.argmax(axis=1) == test.labels[labelled]
-        accuracies.append(float(right.mean()))
-    return accuracies, {
-        "start_accuracy": accuracies[0],
-        "last_round_accuracy": accuracies[-1],
+        by_round.append(probabilities.argmax(axis=1) == test.labels[labelled])
+    accuracies = [float(right.mean()) for right in by_round]
+    figures: Fields = {}
+    for name, place in (("start", 0), ("last_round", -1)):
+        figures[f"{name}_accuracy"] = accuracies[place]
         # As hexadecimal digits, since other rounds' predictions are not in predictions.csv.
-        "last_round_right": np.packbits(right).tobytes().hex(),
-    }
+        figures[f"{name}_right"] = np.packbits(by_round[place]).tobytes().hex()
+    return accuracies, figures
 
 
 def latest_good(accuracies: list[float], size: int) -> int:

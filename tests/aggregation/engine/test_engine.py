@@ -22,6 +22,7 @@ from neucrowd_tf.cli.commands import call
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.files.json import read_json
 from neucrowd_tf.io.schema import TableOptions
+from tests.cases import cases
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -186,7 +187,12 @@ def test_files_that_cannot_be_used(tmp_path: Path, local: Local) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "first"), [("all", [1, 1, 1, 0]), ("last", [0, 1, 1, 0]), ("first", [1, 0, 1, 0])]
+    ("rule", "first"),
+    cases("""
+["all", [1, 1, 1, 0]],
+["last", [0, 1, 1, 0]],
+["first", [1, 0, 1, 0]]
+"""),
 )
 def test_duplicates(rule, first: list[int], tmp_path: Path) -> None:
     table = {"task": [1, 2, 1, 1], "worker": ["a", "a", "a", "b"], "label": [0, 1, 1, 0]}
@@ -341,21 +347,20 @@ def test_the_command_reads_parquet_and_says_how_far_it_is(file: Path, tmp_path: 
     assert "finished before" in cli("aggregate", [*flags, "--resume"]).err
 
 
-LOCAL = ("--annotations=a.parquet", "--output=o", "--engine=local")
+WRONG_FLAGS = """
+--engine=local --gold=g.csv => --gold: not available
+--engine=local --method=kos => 'kos' cannot read by parts
+--output=o => a.parquet: no such file
+--workers=0 => --workers=0: must be
+--engine=local --scheduler=tcp://x:1 => --scheduler: only with --engine=dask
+"""
 
 
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        ([*LOCAL, "--gold=g.csv"], "--gold: not available"),
-        ([*LOCAL, "--method=kos"], "'kos' cannot read by parts"),
-        (["--annotations=a.parquet", "--output=o"], "a.parquet: no such file"),
-        (["--annotations=a.parquet", "--output=o", "--workers=0"], "--workers=0: must be"),
-        ([*LOCAL, "--scheduler=tcp://x:1"], "--scheduler: only with --engine=dask"),
-    ],
-)
-def test_flags_that_do_not_go_together(flags: list[str], message: str, cli) -> None:
-    assert message in cli("aggregate", flags, 2).err
+@pytest.mark.parametrize("line", WRONG_FLAGS.strip().splitlines())
+def test_flags_that_do_not_go_together(line: str, cli) -> None:
+    flags, message = line.split(" => ")
+    given = ["--annotations=a.parquet", "--output=o", *flags.split()]
+    assert message in cli("aggregate", given, 2).err
 
 
 # ---------------------------------------------------------------------------- Dask

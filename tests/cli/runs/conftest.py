@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.cli.runs import plugins, process, run_command
@@ -18,15 +19,16 @@ from neucrowd_tf.declare import dataset_registration, registration, registry
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
+from tests.crowds import noisy_labels
 
 CLASSES = np.array(["no", "-yes"], dtype=object)
 
 
 def tiny_dataset(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
-    rng = np.random.default_rng([seed, 5])
+    rng = default_rng([seed, 5])
     truth = np.arange(60) % 2
     features = (rng.normal(size=(60, 3)) + truth[:, None]).astype(np.float32)
-    dense = np.where(rng.random((60, 4)) < 0.8, truth[:, None], 1 - truth[:, None])
+    dense = noisy_labels(rng, truth, 4, 0.8)
     dense[:, 3] = -1  # an annotator without labels
     dense[:, 0] = truth
     names = np.array([f"t{i}" for i in range(60)], dtype=object)

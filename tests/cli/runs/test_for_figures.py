@@ -12,18 +12,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.random import default_rng
 
 from neucrowd_tf.cli.runs.curves import CurveRecorder, RecordedRun
 from neucrowd_tf.evaluation.scoring import accuracy_of_surest, evaluate
 from tests.cli.runs.conftest import Mean, tiny_dataset
+from tests.crowds import array_of
 
 
 def test_accuracy_of_the_surest_by_hand() -> None:
     # Ten instances, ever less sure of class 0, which is right for the first five and the last: 10 %
     # .. 50 % are all right, 60 % has 5 of 6, 70 % 5 of 7, 80 % 5 of 8, 90 % 5 of 9, all 6 of 10.
     sure = np.linspace(0.99, 0.55, 10)
-    truth = np.array([0, 0, 0, 0, 0, 1, 1, 1, 1, 0])
-    order = np.random.default_rng(0).permutation(10)
+    truth = array_of("0 0 0 0 0 1 1 1 1 0")
+    order = default_rng(0).permutation(10)
     result = accuracy_of_surest(np.stack([sure, 1 - sure], axis=1)[order], truth[order])
     assert result == pytest.approx([1, 1, 1, 1, 1, 5 / 6, 5 / 7, 5 / 8, 5 / 9, 0.6])
 

@@ -12,8 +12,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.random import default_rng
 
 import neucrowd_tf.methods.two_stage.labels_first  # noqa: F401 - registers ds_lr
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.io.labels import read_annotations
 
 NAMES = (
     "<script>alert(1)</script>",
@@ -51,7 +54,7 @@ def _write(path: Path, rows: list[list[str]]) -> None:
 @pytest.fixture
 def table(tmp_path: Path) -> tuple[list[str], list[str]]:
     """Writes the pair of files and returns the flags that name them, and the tasks."""
-    rng = np.random.default_rng([22, 1])
+    rng = default_rng([22, 1])
     tasks = [*SAFE, *(f"t{i}" for i in range(60))]
     truth = np.arange(len(tasks)) % len(CLASSES)
     features = np.eye(len(CLASSES))[truth] + 0.3 * rng.normal(size=(len(tasks), len(CLASSES)))
@@ -127,3 +130,11 @@ def test_what_goes_out_is_safe(
     assert "<img src=x" not in page
     assert "<b>bold" not in page
     assert "\u202e" not in page and "x" * 1000 not in page and "{{ 7*7 }}" in page
+
+
+def test_annotations_are_read_back_as_they_were(tmp_path: Path) -> None:
+    """No apostrophes here: this file is for reading again."""
+    annotators = [f"=annotator+{i}" for i in range(len(SAFE))]
+    crowd = Annotations.from_arrays(SAFE, annotators, [CLASSES[i % 3] for i in range(len(SAFE))])
+    crowd.to_frame().to_csv(tmp_path / "a.csv", index=False, quoting=csv.QUOTE_ALL)
+    assert read_annotations(tmp_path / "a.csv").annotations == crowd

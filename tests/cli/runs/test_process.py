@@ -10,6 +10,7 @@ from neucrowd_tf.cli.runs import process
 from neucrowd_tf.cli.runs.options import Options
 from neucrowd_tf.cli.runs.work import RunKey, Work
 from neucrowd_tf.errors import UsageError
+from tests.cases import cases
 
 
 def test_a_device_that_is_not_there() -> None:
@@ -19,26 +20,18 @@ def test_a_device_that_is_not_there() -> None:
         process._choose_device(tf, Options(device="gpu:63"))
 
 
-CLUSTER = {"worker": ["a:1", "b:1"]}
-
-
 @pytest.mark.parametrize(
-    ("cluster", "task", "count", "first"),
-    [
-        (CLUSTER, {"type": "worker", "index": 0}, 2, True),
-        (CLUSTER, {"type": "worker", "index": "0"}, 2, True),
-        (CLUSTER, {"type": "worker", "index": 1}, 2, False),
-        ({"chief": ["c:1"], **CLUSTER}, {"type": "worker", "index": 0}, 3, False),
-        ({"chief": ["c:1"], **CLUSTER}, {"type": "chief", "index": 0}, 3, True),
-    ],
+    ("chief", "kind", "index", "count", "first"),
+    cases("""
+["", "worker", 0, 2, true], ["", "worker", "0", 2, true], ["", "worker", 1, 2, false],
+["c:1", "worker", 0, 3, false], ["c:1", "chief", 0, 3, true]
+"""),
 )
 def test_the_chief_or_else_the_first_worker_writes(
-    cluster: dict[str, list[str]],
-    task: dict[str, object],
-    count: int,
-    first: bool,
-    monkeypatch: pytest.MonkeyPatch,
+    chief: str, kind: str, index, count: int, first: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    task = {"type": kind, "index": index}
+    cluster = {"worker": ["a:1", "b:1"]} | ({"chief": [chief]} if chief else {})
     options = Options(distribute="multi_worker")
     monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": task}))
     assert (process.workers(), process.first_worker(options)) == (count, first)
@@ -66,17 +59,16 @@ def test_what_tf_config_has_to_be(text: str, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize(
     ("dataset", "method", "options", "needed"),
-    [
-        ("breast_cancer", "mv_lr", Options(), False),
-        ("breast_cancer", "softprob", Options(), False),
-        ("table", "glad_lr", Options(), False),
-        ("breast_cancer", "rll", Options(), True),
-        ("breast_cancer", "mv_lr", Options(export=True), True),
-        ("breast_cancer", "mv_lr", Options(device="cpu"), True),
-        ("breast_cancer", "mv_lr", Options(distribute="mirrored"), True),
-    ],
+    cases("""
+["breast_cancer", "mv_lr", {}, false], ["breast_cancer", "softprob", {}, false],
+["table", "glad_lr", {}, false], ["breast_cancer", "rll", {}, true],
+["breast_cancer", "mv_lr", {"export": true}, true],
+["breast_cancer", "mv_lr", {"device": "cpu"}, true],
+["breast_cancer", "mv_lr", {"distribute": "mirrored"}, true]
+"""),
 )
 def test_runs_without_networks_do_not_wait_for_tensorflow(
-    dataset: str, method: str, options: Options, needed: bool
+    dataset: str, method: str, options, needed: bool
 ) -> None:
-    assert Work(RunKey(dataset, method, 0), {}, options).needs_tensorflow() == needed
+    work = Work(RunKey(dataset, method, 0), {}, Options(**options))
+    assert work.needs_tensorflow() == needed

@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
+from tests.cases import cases
 from tests.processes import python
 
 KILLED = -signal.SIGKILL
@@ -25,17 +27,17 @@ SMALL = (
 )
 # From the first file to the last: a file's second checkpoint, each result, the SavedModel, the row
 # of results.csv.
-MOMENTS = (
-    ("config.json", 1),
-    ("train.npz", 1),
-    ("train.npz", 2),
-    ("predictions.csv", 1),
-    ("annotators.csv", 1),
-    ("saved_model", 1),
-    ("metrics.json", 1),
-    ("results.csv", 1),
-    ("summary.csv", 1),
-)
+MOMENTS = cases("""
+["config.json", 1],
+["train.npz", 1],
+["train.npz", 2],
+["predictions.csv", 1],
+["annotators.csv", 1],
+["saved_model", 1],
+["metrics.json", 1],
+["results.csv", 1],
+["summary.csv", 1]
+""")
 
 
 def drive(repository: Path, moments: list[tuple[str, int]], *flags: str) -> list[int]:
@@ -64,7 +66,7 @@ def rows(folder: Path) -> list[list[Any]]:
 def same_export(first: Path, second: Path) -> None:
     import tensorflow as tf
 
-    x = np.random.default_rng(0).normal(size=(5, 30)).astype(np.float32)
+    x = default_rng(0).normal(size=(5, 30)).astype(np.float32)
     one, two = (
         tf.saved_model.load(str(folder / "saved_model")).signatures["serving_default"](features=x)
         for folder in (first, second)

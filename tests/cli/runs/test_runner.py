@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from neucrowd_tf.declare import registration, registry
+from tests.cases import cases
 
 Printed = pytest.CaptureFixture[str]
 
@@ -71,11 +72,11 @@ def test_tree_and_columns(whole_command: Command, tmp_path: Path) -> None:
 def test_a_finished_run_is_untouched(run: Command, tmp_path: Path, capsys: Printed) -> None:
     assert run() == 0
     before = files(tmp_path)
-    for items, message in (
-        (["--method=needs_ids,mean"], "contains a finished run. Choose another folder"),
-        (["--hparam=shift=0.1", "--resume"], "the run began with hparams: {}, now it is"),
-        (["--keep_annotations=0.5", "--resume"], "keep_annotations: None, now it is 0.5"),
-    ):
+    for items, message in cases("""
+[["--method=needs_ids,mean"], "contains a finished run. Choose another folder"],
+[["--hparam=shift=0.1", "--resume"], "the run began with hparams: {}, now it is"],
+[["--keep_annotations=0.5", "--resume"], "keep_annotations: None, now it is 0.5"]
+"""):
         assert run(*items) == 2 and files(tmp_path) == before
         assert message in capsys.readouterr().err.splitlines()[-1]
 

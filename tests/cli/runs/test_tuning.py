@@ -14,6 +14,7 @@ from sklearn.metrics import roc_auc_score
 
 from neucrowd_tf.cli.runs.tuning import Search, candidates, score
 from neucrowd_tf.declare import registration, registry
+from tests.crowds import array_of
 
 pytestmark = pytest.mark.usefixtures("without_tensorflow")
 SPACE = {"a": (1, 2, 3), "b": ("x", "y")}
@@ -31,8 +32,8 @@ def test_candidates_are_different_seeded_and_begin_with_the_defaults() -> None:
 
 
 def test_score_is_auc_or_minus_log_loss() -> None:
-    p = np.array([0.2, 0.6, 0.4, 0.9])
-    codes = np.array([0, 0, 1, 1])
+    p = array_of("0.2 0.6 0.4 0.9")
+    codes = array_of("0 0 1 1")
     assert score(codes, np.stack([1 - p, p], axis=1)) == ("auc", roc_auc_score(codes, p))
     # One class only: minus the mean of -ln .8 and -ln .4.
     name, value = score(codes[:2], np.stack([1 - p, p], axis=1)[:2])

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.random import default_rng
 
 from neucrowd_tf.cli.commands import call
 from neucrowd_tf.cli.runs import process, run_command
@@ -22,7 +23,7 @@ RIGHT = 0.85
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """90 texts of two kinds, three labels each by five people, and all by a model."""
-    folder, rng = tmp_path_factory.mktemp("tables"), np.random.default_rng(0)
+    folder, rng = tmp_path_factory.mktemp("tables"), default_rng(0)
     truth = rng.integers(0, 2, 90)
     words = [["awful", "broken", "Rude"], ["lovely", "Great", "kind"]]
     texts = [f"The {words[c][rng.integers(3)]}, {words[c][rng.integers(3)]} place" for c in truth]

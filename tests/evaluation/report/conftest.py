@@ -7,9 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.datasets import CrowdDataset, Split
+from tests.crowds import corners
 
 HOSTILE = (
     "<script>document.title='taken'</script>",
@@ -44,7 +46,7 @@ def crowd() -> tuple[Annotations, np.ndarray]:
     """300 instances of three classes, eight annotators who are good, two who guess, one who is
     mistaken on purpose; the truth.
     """
-    rng = np.random.default_rng([7, 1])
+    rng = default_rng([7, 1])
     truth = rng.integers(0, 3, 300)
     good = simulation.confusion_annotators(8, 3, 1, accuracy=0.85)
     matrices = np.concatenate([good, simulation.spammers(2, 3, 2), simulation.adversaries(1, 3, 3)])
@@ -57,7 +59,7 @@ def crowd() -> tuple[Annotations, np.ndarray]:
 @pytest.fixture(scope="session")
 def hostile() -> Annotations:
     """A crowd whose tasks, annotators and classes are named to do harm."""
-    rng = np.random.default_rng([7, 2])
+    rng = default_rng([7, 2])
     size = len(HOSTILE)
     tasks, workers = np.repeat(np.arange(size), size), np.tile(np.arange(size), size)
     labels = np.where(rng.random(size * size) < 0.7, tasks % 4, rng.integers(0, 4, size * size))
@@ -69,8 +71,8 @@ def hostile() -> Annotations:
 def dataset(crowd: tuple[Annotations, np.ndarray]) -> CrowdDataset:
     """The crowd with features that tell its classes apart, and a test split."""
     annotations, truth = crowd
-    rng = np.random.default_rng([7, 3])
-    features = (np.eye(3)[truth] * 2 + rng.normal(size=(300, 3))).astype(np.float32)
+    rng = default_rng([7, 3])
+    features = corners(rng, truth, 3, 2)
     test = Split(features[:90], truth[:90].astype(np.int64), annotations.instance_names[:90])
     return CrowdDataset("table", features, annotations, test, truth=truth.astype(np.int64))
 
@@ -78,7 +80,7 @@ def dataset(crowd: tuple[Annotations, np.ndarray]) -> CrowdDataset:
 @pytest.fixture
 def run_folder(tmp_path: Path, dataset: CrowdDataset) -> Path:
     """A finished run's folder with its files, beside that of another method."""
-    rng = np.random.default_rng([7, 4])
+    rng = default_rng([7, 4])
     probabilities = (
         rng.dirichlet([1, 1, 1], len(dataset.test)) * 0.5 + 0.5 * np.eye(3)[dataset.test.labels]
     )

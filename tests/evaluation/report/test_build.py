@@ -9,11 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.report.build import build_report, write_report
+from tests.crowds import array_of
 
 pytestmark = pytest.mark.usefixtures("inferred_once")
 
@@ -97,7 +99,7 @@ def test_few_items_with_two_labels_are_said_first() -> None:
 
 
 def test_vote_counts_have_no_annotators_to_rank() -> None:
-    page = build_report(Annotations.from_votes([[3, 1], [0, 4], [2, 2]]))
+    page = build_report(Annotations.from_votes(array_of("3 1; 0 4; 2 2")))
     text = " ".join(_check_harmless(page).text)
     assert "Annotator reliability" not in text and "vote counts without annotators" in text
     assert "labels per annotator" not in text and "sparsity" not in text
@@ -116,7 +118,7 @@ def test_who_shares_no_instance_with_anybody_is_not_accused() -> None:
 
 
 def test_gold_labels_are_kept_and_scales_have_weights() -> None:
-    rng = np.random.default_rng(3)
+    rng = default_rng(3)
     truth = rng.integers(0, 3, 80)
     dense = np.clip(truth[:, None] + rng.choice([-1, 0, 0, 0, 1], (80, 4)), 0, 2)
     crowd = Annotations.from_dense(dense, class_names=[1, 2, 4])
@@ -151,7 +153,7 @@ def test_hostile_names(hostile: Annotations) -> None:
 
 
 def test_many_annotators_and_classes_stay_small() -> None:
-    rng = np.random.default_rng([7, 5])
+    rng = default_rng([7, 5])
     size, annotators, classes = 2000, 600, 40
     instances = np.repeat(np.arange(size), 5)
     workers = np.concatenate([rng.choice(annotators, 5, replace=False) for _ in range(size)])

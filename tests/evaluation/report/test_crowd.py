@@ -6,12 +6,14 @@ import re
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from neucrowd_tf.aggregation.families import Sources
 from neucrowd_tf.annotations import Annotations, agreement
 from neucrowd_tf.certainty.inference import shown as interval
 from neucrowd_tf.evaluation.cached_consensus import inferred
 from neucrowd_tf.evaluation.report.crowd import _items, crowd_sections
+from tests.crowds import array_of
 
 
 def test_doubtful_instances_are_wrong_more_often(crowd: tuple[Annotations, np.ndarray]) -> None:
@@ -29,12 +31,12 @@ def test_doubtful_instances_are_wrong_more_often(crowd: tuple[Annotations, np.nd
 
 def test_items_without_labels_and_with_gold_labels_are_not_doubtful() -> None:
     annotations = Annotations([0, 0, 2, 3], [0, 1, 0, 1], [0, 1, 1, 0], num_instances=4)
-    doubts = _items(inferred(annotations, np.array([-1, -1, -1, 1])))
+    doubts = _items(inferred(annotations, array_of("-1 -1 -1 1")))
     assert {row["task"] for row in doubts["rows"]} == {0, 2} and doubts["total"] == 2
 
 
 def test_a_models_labels_are_left_out_of_agreement() -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     people = rng.integers(0, 2, (60, 1)) ^ (rng.random((60, 3)) < 0.1)
     model = np.zeros((60, 1), dtype=int)  # says 0 throughout, which agrees with nobody
     crowd = Annotations.from_dense(
@@ -54,7 +56,7 @@ def test_a_models_labels_are_left_out_of_agreement() -> None:
 
 def test_it_is_said_for_how_many_annotators_random_labels_would_show() -> None:
     """Random labels show for annotators of 200 labels, not for those of nine."""
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     truth = rng.integers(0, 2, (200, 1))
     dense = np.where(rng.random((200, 8)) < 0.9, truth, 1 - truth)
     dense[9:, 5:] = -1
@@ -65,9 +67,9 @@ def test_it_is_said_for_how_many_annotators_random_labels_would_show() -> None:
 
 
 def test_the_plot_has_each_annotator_with_labels_from_the_highest_skill() -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     truth = rng.integers(0, 2, (120, 1))
-    rates = np.array([0.9, 0.7, 0.95, 0.8, 0.85])
+    rates = array_of("0.9 0.7 0.95 0.8 0.85")
     dense = np.where(rng.random((120, 5)) < rates, truth, 1 - truth)
     crowd = Annotations.from_dense(dense, annotator_names=["a", "b", "llm", "d", "e"])
     plot = crowd_sections(crowd, Sources(["llm"]))["annotators"]["plot"]
@@ -79,7 +81,7 @@ def test_the_plot_has_each_annotator_with_labels_from_the_highest_skill() -> Non
 
 
 def test_a_model_is_compared_with_what_people_are_likely_to_mean() -> None:
-    rng = np.random.default_rng(1)
+    rng = default_rng(1)
     truth = (rng.random(400) < 0.2).astype(int)
     right = rng.random((400, 4)) < [0.9, 0.9, 0.9, 0.85]
     labels = np.where(right, truth[:, None], 1 - truth[:, None])
@@ -92,7 +94,7 @@ def test_a_model_is_compared_with_what_people_are_likely_to_mean() -> None:
 
 
 def test_labels_to_collect_count_each_label_and_accuracies_the_labels_at_hand() -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     source = rng.integers(0, 2, (60, 1))
     labels = np.hstack([source] * 4 + [rng.integers(0, 2, (60, 2))])
     labels[rng.random(labels.shape) < 0.2] = -1

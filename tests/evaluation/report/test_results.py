@@ -8,6 +8,7 @@ import pytest
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.predictions import read_predictions
+from tests.cases import cases
 
 
 def test_predictions_are_read_with_formulas_and_unknown_labels(tmp_path: Path) -> None:
@@ -23,18 +24,18 @@ def test_predictions_are_read_with_formulas_and_unknown_labels(tmp_path: Path) -
 
 @pytest.mark.parametrize(
     ("rows", "message"),
-    [
-        ("", "not the predictions of a run"),
-        ("t,c,a,1,0", "not the predictions of a run"),
-        ("t,a,a,one,0", "not the predictions of a run"),
-        ("t,a,a,1,0,0", "not the predictions of a run"),
-        ("t,a,a,1,0\nu,a,a,1", "not the predictions of a run"),
-        ("t,a,a,1,0\nu,a,a,1,1", "row 2: the probabilities are not"),
-        ("t,a,a,2,-1", "row 1: the probabilities are not"),
-        ("t,a,a,1,nan", "row 1: the probabilities are not"),
-        ("t,a,c,1,0", "row 1: the predicted class"),
-        ("t,a,a,1,0\nt,b,a,1,0", "row 2: the task has occurred before"),
-    ],
+    cases(r"""
+["", "not the predictions of a run"],
+["t,c,a,1,0", "not the predictions of a run"],
+["t,a,a,one,0", "not the predictions of a run"],
+["t,a,a,1,0,0", "not the predictions of a run"],
+["t,a,a,1,0\nu,a,a,1", "not the predictions of a run"],
+["t,a,a,1,0\nu,a,a,1,1", "row 2: the probabilities are not"],
+["t,a,a,2,-1", "row 1: the probabilities are not"],
+["t,a,a,1,nan", "row 1: the probabilities are not"],
+["t,a,c,1,0", "row 1: the predicted class"],
+["t,a,a,1,0\nt,b,a,1,0", "row 2: the task has occurred before"]
+"""),
 )
 def test_other_files_are_one_clear_error(tmp_path: Path, rows: str, message: str) -> None:
     path = tmp_path / "predictions.csv"

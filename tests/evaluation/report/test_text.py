@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.evaluation.report.text import number, percent, printable, shown
+from tests.cases import cases
 
 
 def test_names_are_printable_short_and_never_empty() -> None:
@@ -22,14 +23,13 @@ def test_names_are_printable_short_and_never_empty() -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [
-        *((1234, "1,234"), (0.12345, "0.123"), (-0.5, "−0.500"), (-0.0004, "0.000")),
-        *((-1234.5, "−1,234.5"), (374.35, "374.4"), (float("nan"), "–"), (True, "yes")),
-        (np.float32(1), "1.000"),
-    ],
+    cases("""
+[1234, "1,234"], [0.12345, "0.123"], [-0.5, "−0.500"], [-0.0004, "0.000"], [-1234.5, "−1,234.5"],
+[374.35, "374.4"], [NaN, "–"], [true, "yes"]
+"""),
 )
 def test_numbers(value, text: str) -> None:
-    assert number(value) == text
+    assert number(value) == text and number(np.float32(1)) == "1.000"
 
 
 def test_percent() -> None:

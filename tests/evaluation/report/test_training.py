@@ -11,7 +11,6 @@ from neucrowd_tf.evaluation.report.training import HEIGHT, WIDTH, by_step, chart
 def test_a_chart_spans_its_values_and_leaves_out_what_is_no_number() -> None:
     values = {"val_accuracy": [0.5, None, 0.7, float("nan"), 0.9], "val_auc": [0.8]}
     drawn = chart("Validation data", values, ("val_accuracy", "val_auc"), "epoch")
-    assert drawn is not None
     (line,) = drawn["lines"]
     middle = f"{WIDTH / 2:.1f},{HEIGHT / 2:.1f}"
     assert line["points"] == f"0.0,{HEIGHT:.1f} {middle} {WIDTH:.1f},0.0"
@@ -19,7 +18,7 @@ def test_a_chart_spans_its_values_and_leaves_out_what_is_no_number() -> None:
     assert line["label"] == "accuracy on validation data" and line["last"] == "0.900"
     assert chart("Loss", values, ("loss",), "epoch") is None
     level = chart("Loss", {"loss": [1.0, 1.0]}, ("loss",), "epoch")
-    assert level is not None and level["lines"][0]["points"] == f"0.0,{HEIGHT:.1f} 400.0,150.0"
+    assert level["lines"][0]["points"] == f"0.0,{HEIGHT:.1f} 400.0,150.0"
 
 
 def test_a_run_has_its_curves_and_what_its_method_adds(tmp_path: Path) -> None:

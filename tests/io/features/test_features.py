@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_array_equal
 
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.features import FeatureTable, read_features, read_texts
 from neucrowd_tf.io.schema import TableOptions
+from tests.crowds import array_of
 
 FRAME = pd.DataFrame(
     {"task": ["a", "b", "007"], "x": [1.5, -2.0, 0.25], "n": [1, 2, 3], "new": [True, False, True]}
@@ -108,7 +110,7 @@ def test_npy_has_a_row_per_item(tmp_path: Path) -> None:
     for array, message in (
         (np.zeros(3), "numbers with a row per item"),
         (np.array([["a"]]), "numbers with a row per item"),
-        (np.array([[0.0, 1.0], [2.0, np.nan]]), "row 1: column 1: 'nan' is not"),
+        (array_of("0.0 1.0; 2.0 nan"), "row 1: column 1: 'nan' is not"),
         (np.array([[{}]], dtype=object), "NumPy array"),
     ):
         np.save(tmp_path / "f.npy", array, allow_pickle=True)
@@ -118,7 +120,7 @@ def test_npy_has_a_row_per_item(tmp_path: Path) -> None:
 
 def test_large_tables_are_read_by_pandas(tmp_path: Path) -> None:
     """The reader of rows, which reads columns of numbers and words, gives the same numbers."""
-    rows = np.random.default_rng(0).normal(size=(2_000, 50)).round(6)
+    rows = default_rng(0).normal(size=(2_000, 50)).round(6)
     frame = pd.DataFrame(rows, columns=[f"x{i}" for i in range(50)])
     frame.insert(0, "task", np.arange(len(frame)))
     frame.to_csv(tmp_path / "f.csv", index=False)

@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose
 from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.images import read_images
+from tests.crowds import array_of
 
 image = pytest.importorskip("PIL.Image", reason="the extra `images` is not installed")
 
@@ -29,7 +30,7 @@ def test_images_in_the_order_of_their_names(tmp_path: Path) -> None:
     (folder / "notes.txt").write_text("text")
     items, rows = read_images(folder)
     assert items.tolist() == ["a", "b"] and rows.shape == (2, 3, 4, 3) and rows.dtype == np.float32
-    assert_allclose(rows[:, 0, 0], [[0.2, 0, 1], [0, 0, 1]], atol=1e-6)
+    assert_allclose(rows[:, 0, 0], array_of("0.2 0 1; 0 0 1"), atol=1e-6)
     assert read_images(folder, 8)[1].shape == (2, 8, 8, 3)
 
 

@@ -12,6 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tests.cases import cases
+
 TEXTS = {"1": "A joy.", "2": "Dull, and long", "3": "Fine = fine", "4": "Never again!"}
 WORKERS = ("ann", "bob", "cy")
 BY_ITEM = {"1": "pos pos pos", "2": "neg neg neg", "3": "pos neg pos", "4": "neg neg neg"}
@@ -41,17 +43,17 @@ def label_studio_result(label: str, question: str = "sentiment") -> list[dict[st
 
 
 # The importer, the example, how the tool spells item 3, annotator bob and the label neg.
-SPELLINGS = (
-    ("label_studio", "label_studio", "3", "bob", "neg"),
-    ("label_studio", "label_studio_min", "3", "2", "neg"),
-    ("prodigy", "prodigy", "-1000003", "reviews-bob", "neg"),
-    ("doccano", "doccano", "3", "bob", "neg"),
-    ("argilla", "argilla", "record-3", "00000000-bob", "neg"),
-    ("labelbox", "labelbox", "review-3", "bob@example.org", "neg"),
-    ("toloka", "toloka", "t3", "bob", "neg"),
-    ("mturk", "mturk", "3HIT3", "BOB", "neg"),
-    ("sagemaker", "sagemaker", "3", "private.us-east-1.bob", "neg"),
-)
+SPELLINGS = cases("""
+["label_studio", "label_studio", "3", "bob", "neg"],
+["label_studio", "label_studio_min", "3", "2", "neg"],
+["prodigy", "prodigy", "-1000003", "reviews-bob", "neg"],
+["doccano", "doccano", "3", "bob", "neg"],
+["argilla", "argilla", "record-3", "00000000-bob", "neg"],
+["labelbox", "labelbox", "review-3", "bob@example.org", "neg"],
+["toloka", "toloka", "t3", "bob", "neg"],
+["mturk", "mturk", "3HIT3", "BOB", "neg"],
+["sagemaker", "sagemaker", "3", "private.us-east-1.bob", "neg"]
+""")
 IDS = [name for _, name, *_ in SPELLINGS]
 WRITERS: dict[str, Callable[[Path], Path]] = {name: partial(write, name) for name in IDS}
 EXPORTS = [(tool, WRITERS[name], *rest) for tool, name, *rest in SPELLINGS]

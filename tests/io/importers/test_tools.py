@@ -17,6 +17,7 @@ from neucrowd_tf.io.importers import IMPORTERS, find
 from neucrowd_tf.io.importers.answers import choices_of
 from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import TableOptions
+from tests.cases import cases
 from tests.io.importers.exports import (
     EXPORTS,
     IDS,
@@ -161,14 +162,14 @@ def test_what_is_rejected(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "content"),
-    [
-        ("long.csv", "task,worker,label\n1,ann,pos\n"),
-        ("dense.csv", "1,-1\n0,1\n"),
-        ("coco.json", {"images": [], "annotations": [{"id": 1, "category_id": 3}]}),
-        ("frame.json", {"task": {"0": "a"}, "worker": {"0": "u"}, "label": {"0": "x"}}),
-        ("records.jsonl", [{"task": "a", "worker": "u", "label": "x"}]),
-        ("lists.json", {"t1": [{"who": "ann", "what": "yes"}]}),
-    ],
+    cases(r"""
+["long.csv", "task,worker,label\n1,ann,pos\n"],
+["dense.csv", "1,-1\n0,1\n"],
+["coco.json", {"images": [], "annotations": [{"id": 1, "category_id": 3}]}],
+["frame.json", {"task": {"0": "a"}, "worker": {"0": "u"}, "label": {"0": "x"}}],
+["records.jsonl", [{"task": "a", "worker": "u", "label": "x"}]],
+["lists.json", {"t1": [{"who": "ann", "what": "yes"}]}]
+"""),
 )
 def test_files_of_no_tool(name: str, content, tmp_path: Path) -> None:
     assert name_of(write(tmp_path, name, content)) is None
@@ -181,18 +182,18 @@ def test_every_importer_is_tested() -> None:
 
 @pytest.mark.parametrize(
     ("value", "choices"),
-    [
-        (None, []),
-        ("a", ["a"]),
-        (3, [3]),
-        (["a", "b"], ["a", "b"]),
-        ({"label": "a"}, ["a"]),
-        ({"labels": ["a"]}, ["a"]),
-        ({"choices": ["a", "b"]}, ["a", "b"]),
-        ({"a": True, "b": False}, ["a"]),
-        ([{"left": 1}], None),
-        ({"boundingBoxes": []}, None),
-    ],
+    cases("""
+[null, []],
+["a", ["a"]],
+[3, [3]],
+[["a", "b"], ["a", "b"]],
+[{"label": "a"}, ["a"]],
+[{"labels": ["a"]}, ["a"]],
+[{"choices": ["a", "b"]}, ["a", "b"]],
+[{"a": true, "b": false}, ["a"]],
+[[{"left": 1}], null],
+[{"boundingBoxes": []}, null]
+"""),
 )
 def test_choices_of_a_form(value, choices: list[Any] | None) -> None:
     assert choices_of(value) == choices

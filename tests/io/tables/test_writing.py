@@ -7,6 +7,7 @@ import io
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from neucrowd_tf.io.tables.writing import name_of, number_cell, text_cell, to_csv
 
@@ -51,7 +52,7 @@ def test_half_a_surrogate_pair_can_be_written() -> None:
 
 def test_numbers_survive_float32() -> None:
     """Nine significant digits are enough for every float32."""
-    values = np.random.default_rng(0).random(1000).astype(np.float32)
+    values = default_rng(0).random(1000).astype(np.float32)
     assert [np.float32(number_cell(float(value))) for value in values] == values.tolist()
     assert number_cell(None) == number_cell(float("nan")) == number_cell(np.inf) == ""
     assert number_cell(np.int32(7)) == "7"

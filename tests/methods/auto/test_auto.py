@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import threadpoolctl
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.aggregation.ordinal import OrdinalConsensus
@@ -27,6 +28,7 @@ from neucrowd_tf.methods.auto.search import Task, side_by_side
 from neucrowd_tf.saving.loading import load
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
+from tests.crowds import array_of, corners
 
 FAST = ("mv_lr", "ds_lr")
 
@@ -44,9 +46,9 @@ def _crowd(
     """Three good annotators and `spam` who always give class 1, so that the majority vote leans to
     it.
     """
-    rng = np.random.default_rng([21, seed])
+    rng = default_rng([21, seed])
     truth = rng.integers(0, 2, size)
-    features = (np.eye(2)[truth] * 1.5 + rng.normal(size=(size, 2))).astype(np.float32)
+    features = corners(rng, truth, 2, 1.5)
     good = simulation.from_skills(np.full((3, 2), 0.95))
     bad = np.repeat(np.array([[[0.0, 1.0], [0.1, 0.9]]]), spam, axis=0)
     crowd = simulation.simulate(truth, np.concatenate([good, bad]), seed, class_names=["no", "yes"])
@@ -167,7 +169,7 @@ def test_who_stops_listening_ends_the_threads() -> None:
     def work(task: Task) -> str:
         all_have_begun.wait(10)
         if task.candidate is not cheap:
-            assert task.stop is not None and task.stop.wait(10)
+            assert task.stop.wait(10)
             with pytest.raises(KeyboardInterrupt):
                 Run(stop=task.stop).stage("round-1").raise_if_stopped()
         ended.append(task.candidate.name)
@@ -249,7 +251,7 @@ def test_small_and_odd_data() -> None:
 def test_a_model_that_learns_nothing_is_not_to_be_used() -> None:
     """Features of noise: no better than the most frequent class, and the text says so."""
     _, crowd, _ = _crowd(spam=0)
-    features = np.random.default_rng(5).normal(size=(160, 2)).astype(np.float32)
+    features = default_rng(5).normal(size=(160, 2)).astype(np.float32)
     recommended = Auto(("mv_lr",)).fit(features, crowd).recommendation_
     assert recommended["better_than_commonest_class"] is False
     assert "do not use this model" in recommended["text"]
@@ -353,9 +355,9 @@ def test_texts_are_sparse_for_regressions_and_reduced_for_networks(tmp_path: Pat
 
 
 def test_ordered_classes_are_inferred_and_judged_as_such() -> None:
-    rng = np.random.default_rng(5)
+    rng = default_rng(5)
     truth = rng.integers(0, 4, 160)
-    seen = truth[:, None] + rng.normal(0, 0.8, (160, 5)) + np.array([0.8, -0.8, 0, 0, 0])
+    seen = truth[:, None] + rng.normal(0, 0.8, (160, 5)) + array_of("0.8 -0.8 0 0 0")
     crowd = Annotations.from_dense(np.clip(np.rint(seen), 0, 3).astype(int))
     features = truth[:, None] + rng.normal(0, 0.5, (160, 2))
     result = Auto(FAST, scale="ordinal").fit(features, crowd)

@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.methods.auto import candidate_selection, search
@@ -26,7 +27,7 @@ def test_the_interval_by_hand() -> None:
         (0.25, -1.1281, 1.6281), abs=1e-4
     )
     # Two methods that are right with the same probability: 0 is outside in at most 5 % of trials.
-    rng = np.random.default_rng([21, 5])
+    rng = default_rng([21, 5])
     missed = 0
     for _ in range(400):
         first, second = rng.random((2, 200)) < 0.8
@@ -101,7 +102,7 @@ def test_few_labels_of_a_class_tell_little_of_a_balanced_target(case) -> None:
 
 
 def test_a_regression_s_strength_is_chosen_in_the_first_fold_and_kept() -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     truth = np.arange(60) % 2
     x = rng.normal(size=(60, 3)).astype(np.float32) + truth[:, None]
     crowd = Annotations(np.arange(60), np.zeros(60, int), truth, num_classes=2)

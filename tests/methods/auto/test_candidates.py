@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
+from numpy.testing import assert_allclose
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.methods.auto import Auto, pooling, search
@@ -19,6 +21,7 @@ from neucrowd_tf.methods.auto.candidates import (
     self_trained,
 )
 from neucrowd_tf.methods.auto.evidence import Evidence
+from tests.crowds import array_of
 
 
 def crowd(each: int, annotators: int, rare: int = 20) -> Annotations:
@@ -30,7 +33,7 @@ def crowd(each: int, annotators: int, rare: int = 20) -> Annotations:
 
 
 def test_the_data_decide_what_comes_early() -> None:
-    x = np.random.default_rng(0).normal(size=(60, 5)).astype(np.float32)
+    x = default_rng(0).normal(size=(60, 5)).astype(np.float32)
     few = {"sparse": crowd(2, 30), "dense": crowd(2, 3), "rare": crowd(2, 3, rare=10)}
     third = {
         name: affordable(x, each, None, balanced=False, methods=None)[0][2].name
@@ -67,14 +70,14 @@ def test_the_heaviest_networks_are_fitted_again(monkeypatch: pytest.MonkeyPatch)
         )
         for name, cost in seconds.items()
     }
-    again = np.array([[0.9, 0.1], [0.5, 0.5]])
+    again = array_of("0.9 0.1; 0.5 0.5")
 
     def outcomes(function, tasks, jobs, action):
         assert function is search.held_out
         return {one.name: search.Outcome(one.name, 0.0, again) for one in tasks}
 
     monkeypatch.setattr(search, "outcomes", outcomes)
-    first = np.array([[0.1, 0.9], [0.5, 0.5]])
+    first = array_of("0.1 0.9; 0.5 0.5")
     predicted = dict.fromkeys(tasks, first)
     fits = Auto()._repeat(tasks, list(tasks), 17.0, predicted, slice(None))
     # 17 s: two of 6 for a, none of 9 for b, one of 3 for c.
@@ -85,8 +88,8 @@ def test_the_heaviest_networks_are_fitted_again(monkeypatch: pytest.MonkeyPatch)
         "c": ["c", "c-2"],
     }
     cube = 9.0 ** (1 / 3)  # the geometric mean's odds of .1 once and .9 twice
-    np.testing.assert_allclose(predicted["a"][0], [cube / (1 + cube), 1 / (1 + cube)])
-    np.testing.assert_allclose(predicted["c"], 0.5)
+    assert_allclose(predicted["a"][0], [cube / (1 + cube), 1 / (1 + cube)])
+    assert_allclose(predicted["c"], 0.5)
     assert predicted["b"] is first
 
 
@@ -98,11 +101,11 @@ def test_members_that_make_other_mistakes_have_half_of_the_even_weight() -> None
     weights = pooling.weigh(held, selected, Evidence.of(each, labels, 0))
     # Members alike have the same fitted weight, 1/4; even parts are 1/6 and 1/2.
     expected = [0.25 / 4 + 0.75 / 6] * 3 + [0.25 / 4 + 0.75 / 2]
-    np.testing.assert_allclose(weights, expected, atol=1e-3)
+    assert_allclose(weights, expected, atol=1e-3)
 
 
 def test_networks_for_images_are_convolutional() -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     images = rng.random((300, 8, 8, 3), dtype=np.float32)
     labels = Annotations(np.arange(300), np.arange(300) % 4, rng.integers(0, 2, 300))
     by_name = {one.name: one for one in candidates(images, labels)}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 from neucrowd_tf.methods.crowd_layers.anno_reg import AnnoReg, ConfusionHead
 from tests.crowds import SMALL_LAYER as SMALL
-from tests.crowds import softmax
+from tests.crowds import array_of, softmax
 
 
 def test_trace_weight_is_in_the_loss(crowd):
@@ -24,7 +25,7 @@ def test_trace_weight_is_in_the_loss(crowd):
 
 
 def test_anno_reg_rows_are_distributions():
-    rng = np.random.default_rng(2)
+    rng = default_rng(2)
     p = softmax(rng.normal(size=(6, 3))).astype(np.float32)
     head = ConfusionHead(2, trace_weight=0.5)
     head(p)
@@ -40,4 +41,4 @@ def test_anno_reg_rows_are_distributions():
 def test_anno_reg_column_is_eq_10():
     head = ConfusionHead(1, "column", trace_weight=0.0, initial=0.0)
     # W = 0: each column is uniform over the 2 true classes, so p W = (.5, .5) whatever p is.
-    assert_allclose(head(np.array([[0.9, 0.1]], np.float32)), [[[0.5, 0.5]]], atol=1e-6)
+    assert_allclose(head(array_of("0.9 0.1;", np.float32)), [[[0.5, 0.5]]], atol=1e-6)

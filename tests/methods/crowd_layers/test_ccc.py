@@ -5,18 +5,18 @@ against finite differences.
 from __future__ import annotations
 
 import numpy as np
-import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.methods.crowd_layers.ccc import CoupledHead, distilled, expertise_groups
 from neucrowd_tf.methods.crowd_layers.common.meta_correction import CoupledModel, correction
-from tests.crowds import softmax
+from tests.crowds import array_of, softmax
 
 
 def test_meta_set_by_hand():
-    crowd = Annotations.from_dense([[0, 0], [0, 1], [1, -1], [1, 1], [0, -1]], num_classes=3)
-    p = np.array([[0.9, 0.1, 0], [0.8, 0.2, 0], [0.5, 0.5, 0], [0.1, 0.9, 0], [0.6, 0.4, 0]])
+    crowd = Annotations.from_dense(array_of("0 0; 0 1; 1 -1; 1 1; 0 -1"), num_classes=3)
+    p = array_of("0.9 0.1 0; 0.8 0.2 0; 0.5 0.5 0; 0.1 0.9 0; 0.6 0.4 0")
     # Somebody said 0 of instances 0, 1 and 4: 0 and 1 are the surest (once each); 1 of 1, 2 and 3:
     # 3 and 2. Nobody said 2.
     rows, labels = distilled(p, crowd, 6)
@@ -42,29 +42,23 @@ def test_correction_by_hand():
     assert_array_equal(correction(0 * gain, matrices, 0.5), 0 * gain)
 
 
-def meta_loss(weights, matrices, added, groups, x, dense, meta, rate):
-    """A plain step of one linear classifier on the corrected matrices, then its loss on the meta
-    set; the gradient is worked out by the chain rule, label by label.
+def meta_loss(weights, matrices, x, dense, meta, rate):
+    """A plain step of one linear classifier on the annotators' matrices, then its loss on the meta
+    set; the gradient is worked out by the chain rule.
     """
-    p, gradient, count = softmax(x @ weights), np.zeros_like(weights), (dense >= 0).sum()
-    for n in range(len(x)):
-        for k in range(dense.shape[1]):
-            if dense[n, k] < 0:
-                continue
-            matrix = matrices[k] + added[groups[k]]
-            answers = softmax(p[n] @ matrix)
-            by_p = matrix @ (answers - np.eye(2)[dense[n, k]])
-            by_logits = (np.diag(p[n]) - np.outer(p[n], p[n])) @ by_p
-            gradient += np.outer(x[n], by_logits) / count
-    chosen = softmax(x[meta[0]] @ (weights - rate * gradient))[np.arange(len(meta[0])), meta[1]]
-    return -np.log(chosen).mean()
+    p, seen = softmax(x @ weights), dense >= 0
+    wrong = softmax(np.einsum("nc,kcl->nkl", p, matrices)) - np.eye(2)[dense]
+    by_p = np.einsum("kcl,nkl,nk->nc", matrices, wrong, seen)
+    by_logits = p * (by_p - (p * by_p).sum(axis=1, keepdims=True))
+    chosen = softmax(x[meta[0]] @ (weights - rate * x.T @ by_logits / seen.sum()))
+    return -np.log(chosen[np.arange(len(meta[0])), meta[1]]).mean()
 
 
 def test_corrections_against_finite_differences():
     import keras
     import tensorflow as tf
 
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     x = rng.normal(size=(6, 2)).astype(np.float32)
     dense = rng.integers(-1, 2, size=(6, 3))
     dense[:, 0] = rng.integers(2, size=6)
@@ -82,8 +76,8 @@ def test_corrections_against_finite_differences():
     model.set_features(x, lambda block: block, rows=6)
     model.compile(optimizer=keras.optimizers.SGD(0.7))
     model.set_annotations(Annotations.from_dense(dense, num_classes=2), np.ones((dense >= 0).sum()))
-    meta = [(np.array([0, 3]), np.array([0, 1])), (np.array([5, 1, 2]), np.array([1, 0, 0]))]
-    groups = [np.array([0, 1, 0]), np.array([1, 1, 0])]
+    meta = [(np.array([0, 3]), np.array([0, 1])), (array_of("5 1 2"), array_of("1 0 0"))]
+    groups = [array_of("0 1 0"), array_of("1 1 0")]
     model.start_correcting(meta, groups)
     model._step_seed = tf.constant([0, 0])
     result = model.corrections(tf.constant(x), model.gathered(tf.range(6))[1:]).numpy()
@@ -96,16 +90,16 @@ def test_corrections_against_finite_differences():
                 added = np.zeros((2, 2, 2))
                 added[place] = step
                 weights = np.asarray(member.get_weights()[0], np.float64)
-                passed = (weights, matrices, added, groups[index], x, dense, meta[index], 0.7)
-                values.append(meta_loss(*passed))
+                corrected = matrices + added[groups[index]]
+                values.append(meta_loss(weights, corrected, x, dense, meta[index], 0.7))
             slope[place] = (values[0] - values[1]) / 2e-5
         # Downhill, the largest entry half of the largest of the matrices'; alike in a group.
         expected = -slope * 0.5 * matrices.max() / np.abs(slope).max()
         assert_allclose(result[index], expected[groups[index]], rtol=1e-3, atol=1e-4)
 
 
-def test_head_against_loop():
-    rng = np.random.default_rng(1)
+def test_head_is_the_mean_of_both():
+    rng = default_rng(1)
     p, q = (softmax(rng.normal(size=(4, 3))).astype(np.float32) for _ in range(2))
     head = CoupledHead(2)
     result = np.exp(head([p, q]))
@@ -115,10 +109,7 @@ def test_head_against_loop():
         weight.assign(rng.normal(size=(2, 3, 3)))
     first, second = (np.asarray(weight) for weight in head.weights)
     result = np.exp(head([p, q]))
-    for b in range(4):
-        for r in range(2):
-            expected = (softmax(p[b] @ first[r]) + softmax(q[b] @ second[r])) / 2
-            assert_allclose(result[b, r], expected, rtol=1e-5)
-    assert result.sum(axis=-1) == pytest.approx(np.ones((4, 2)), abs=1e-5)
+    both = (np.einsum("bc,rcl->brl", *pair) for pair in ((p, first), (q, second)))
+    assert_allclose(result, sum(map(softmax, both)) / 2, rtol=1e-5)
     rows, who = np.array([3, 0], np.int32), np.array([1, 0], np.int32)
     assert_allclose(np.exp(head([p, q], (rows, who))), result[rows, who], rtol=1e-5)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.random import default_rng
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.methods.crowd_layers.coinnet import COINNet
+from tests.crowds import corners
 
-RNG = np.random.default_rng(0)
+RNG = default_rng(0)
 
 
 def test_a_fit_with_more_annotations_has_a_shift_for_each():
@@ -22,9 +24,9 @@ def test_a_fit_with_more_annotations_has_a_shift_for_each():
 
 
 def test_outliers_have_the_shifts():
-    rng = np.random.default_rng(2)
+    rng = default_rng(2)
     truth = np.repeat([0, 1], 60)
-    features = (rng.normal(size=(120, 2)) + 4.0 * np.eye(2)[truth]).astype(np.float32)
+    features = corners(rng, truth, 2, 4)
     dense = np.repeat(truth[:, None], 4, axis=1)
     outliers = np.arange(0, 120, 15)
     dense[outliers] = 1 - dense[outliers]

@@ -10,6 +10,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
+from tests.cases import cases
 from tests.crowds import SMALL_LAYER as SMALL
 
 
@@ -149,13 +150,13 @@ def test_wrong_width_is_one_error(crowd, width):
 
 def test_bad_arguments(crowd):
     features, _, annotations = crowd
-    for arguments, message in (
-        ({"base": "vgg"}, "base: expected 'dense' or 'small_cnn' or 'resnet18', a configuration"),
-        ({"imbalance": "smote"}, "imbalance: expected 'none', 'resampling'"),
-        ({"base": {"dropout": 1.0}}, "dropout: expected a number from 0 and below 1"),
-        ({"base": {"activation": "bump"}}, "activation: expected the name of a Keras activation"),
-        ({"patience": 2}, "patience: without monitor"),
-    ):
+    for arguments, message in cases("""
+[{"base": "vgg"}, "base: expected 'dense' or 'small_cnn' or 'resnet18', a configuration"],
+[{"imbalance": "smote"}, "imbalance: expected 'none', 'resampling'"],
+[{"base": {"dropout": 1.0}}, "dropout: expected a number from 0 and below 1"],
+[{"base": {"activation": "bump"}}, "activation: expected the name of a Keras activation"],
+[{"patience": 2}, "patience: without monitor"]
+"""):
         with pytest.raises(UsageError, match=message):
             CrowdLayer(**arguments).fit(features, annotations)
     with pytest.raises(DataError, match=r"small_cnn.*expected images"):

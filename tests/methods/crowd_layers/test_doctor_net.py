@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.methods.crowd_layers.common.head import HeadsUniform
 from neucrowd_tf.methods.crowd_layers.doctor_net import DoctorHeads, WeightedDoctorNet
-from tests.crowds import SMALL_LAYER
+from tests.crowds import SMALL_LAYER, array_of
 
 SMALL = {**SMALL_LAYER, "weight_learning_rate": 0.1}
 
@@ -18,7 +19,7 @@ SMALL = {**SMALL_LAYER, "weight_learning_rate": 0.1}
 @pytest.fixture(scope="module")
 def crowd():
     """Four annotators who are right, and one who answers at random."""
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     truth = rng.integers(3, size=120)
     features = rng.normal(size=(120, 5)).astype(np.float32)
     features[np.arange(120), truth] += 4.0
@@ -50,13 +51,10 @@ def test_prediction_is_the_weighted_average(fitted, crowd):
     assert_allclose(fitted.predict_proba(features), expected, atol=1e-5)
 
 
-def test_confusion_matrices_against_loop(fitted, crowd):
+def test_confusion_matrices_are_mean_answers(fitted, crowd):
     features, _, _ = crowd
     p, answers = fitted.predict_proba(features), fitted.predict_annotators(features)
-    expected = np.zeros((5, 3, 3))
-    for r in range(5):
-        for t in range(3):
-            expected[r, t] = sum(p[i, t] * answers[i, r] for i in range(len(p))) / p[:, t].sum()
+    expected = np.einsum("it,irl->rtl", p, answers) / p.sum(axis=0)[:, None]
     assert_allclose(fitted.confusion_matrices_, expected, atol=1e-4)
 
 
@@ -70,14 +68,14 @@ def test_second_loss_by_hand(crowd):
     answers = keras.Sequential([keras.Input((2,)), stack])
     average = AnnotatorAverage()
     average.build((None, 2, 2))
-    model = DoctorWeights(answers, average, np.array([[0.9, 0.1]], np.float32), 2)
-    model.set_targets(np.array([[3, 1]]))
-    total, size = model.batch_loss(np.array([0]), np.array([[0.9, 0.1]], np.float32))
+    model = DoctorWeights(answers, average, array_of("0.9 0.1;", np.float32), 2)
+    model.set_targets(array_of("3 1;"))
+    total, size = model.batch_loss(np.array([0]), array_of("0.9 0.1;", np.float32))
     # Equal weights average (.9, .1) and (.1, .9) to (.5, .5), which costs ln 2 against any target.
     assert float(total) == pytest.approx(np.log(2), rel=1e-5) and float(size) == 1.0
     average.weight.assign([np.log(3.0), 0.0])
     # Weights 3/4 and 1/4: (.7, .3) against (3/4, 1/4).
-    total, _ = model.batch_loss(np.array([0]), np.array([[0.9, 0.1]], np.float32))
+    total, _ = model.batch_loss(np.array([0]), array_of("0.9 0.1;", np.float32))
     assert float(total) == pytest.approx(-0.75 * np.log(0.7) - 0.25 * np.log(0.3), rel=1e-5)
 
 
@@ -119,7 +117,7 @@ def test_user_base_is_cut_before_its_last_layer(crowd, kind):
 
 
 def test_doctor_heads_against_loop():
-    rng = np.random.default_rng(3)
+    rng = default_rng(3)
     x = rng.normal(size=(4, 5)).astype(np.float32)
     doctors = DoctorHeads(3, 2, l2=0.1, seed=7)
     out = np.asarray(doctors(x))

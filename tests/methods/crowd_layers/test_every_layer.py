@@ -6,6 +6,7 @@ import functools
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from baselines.ds_mixup import DawidSkeneMixup
 from neucrowd_tf.annotations import Annotations
@@ -18,6 +19,7 @@ from neucrowd_tf.methods.crowd_layers.geocrowdnet import GeoCrowdNet
 from neucrowd_tf.methods.crowd_layers.madl import MaDL
 from neucrowd_tf.methods.crowd_layers.trace_reg import TraceRegularised
 from neucrowd_tf.methods.crowd_layers.unionnet import UnionNet
+from tests.crowds import corners, noisy_labels
 
 METHODS = (
     functools.partial(GeoCrowdNet, volume="F"),
@@ -37,10 +39,10 @@ METHODS = (
 @pytest.fixture(scope="module")
 def spammed():
     """Three fair annotators and one who answers at random."""
-    rng = np.random.default_rng(1)
+    rng = default_rng(1)
     truth = rng.integers(3, size=240)
-    features = (rng.normal(size=(240, 4)) + 3.0 * np.eye(3, 4)[truth]).astype(np.float32)
-    fair = np.where(rng.random((240, 3)) < 0.85, truth[:, None], rng.integers(3, size=(240, 3)))
+    features = corners(rng, truth, 4, 3)
+    fair = noisy_labels(rng, truth, 3, 0.85, 3)
     dense = np.concatenate([fair, rng.integers(3, size=(240, 1))], axis=1)
     dense[rng.random((240, 4)) < 0.2] = -1
     return features, Annotations.from_dense(dense, num_classes=3), truth

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.methods.crowd_layers.geocrowdnet import (
@@ -11,7 +12,7 @@ from neucrowd_tf.methods.crowd_layers.geocrowdnet import (
     GeoCrowdNetHead,
     negative_log_determinant,
 )
-from tests.crowds import randomised, softmax
+from tests.crowds import array_of, randomised, softmax
 
 
 def test_volume_without_a_direction_has_no_gradient():
@@ -28,7 +29,7 @@ def test_volume_without_a_direction_has_no_gradient():
 def test_volume_and_its_gradient_compile_with_xla():
     import tensorflow as tf
 
-    gram = np.array([[2.0, 0.5, 0.1], [0.5, 1.0, 0.2], [0.1, 0.2, 3.0]], np.float32)
+    gram = array_of("2.0 0.5 0.1; 0.5 1.0 0.2; 0.1 0.2 3.0", np.float32)
 
     @tf.function(jit_compile=True, autograph=False)
     def compiled(matrix):
@@ -45,7 +46,7 @@ def test_volume_and_its_gradient_compile_with_xla():
 
 
 def test_volume_of_matrices_against_loop_and_order():
-    p = softmax(np.random.default_rng(0).normal(size=(5, 3))).astype(np.float32)
+    p = softmax(default_rng(0).normal(size=(5, 3))).astype(np.float32)
     head = GeoCrowdNetHead(3, "W", weight=0.1)
     head(p)
     randomised(head)

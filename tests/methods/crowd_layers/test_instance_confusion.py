@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 from neucrowd_tf.methods.crowd_layers.annot_mix import AnnotMixHead
 from neucrowd_tf.methods.crowd_layers.madl import MaDLHead
 from tests.crowds import softmax
 
-RNG = np.random.default_rng(0)
+RNG = default_rng(0)
 HEADS = {"annot_mix": AnnotMixHead, "madl": MaDLHead}
 
 
@@ -32,7 +33,7 @@ def test_instance_confusion_against_loop(kind):
     h = RNG.normal(size=(3, 4)).astype(np.float32)
     head = HEADS[kind](2, 2, 3)
     head([p, h])
-    rng = np.random.default_rng(2)
+    rng = default_rng(2)
     for weight in head.trainable_weights:
         weight.assign(rng.normal(size=weight.shape) * 0.3)
     dense = lambda layer, x: x @ np.asarray(layer.kernel) + np.asarray(layer.bias)  # noqa: E731
@@ -42,20 +43,19 @@ def test_instance_confusion_against_loop(kind):
         return x / np.sqrt(1 + layer.epsilon) * np.asarray(layer.gamma) + np.asarray(layer.beta)
 
     result = np.asarray(head([p, h], training=False))
-    for b in range(3):
-        for r in range(2):
-            x, a = dense(head.instances, h[b]), np.asarray(head.annotator)[r, 0]
-            if kind == "annot_mix":
-                joined = norm(head.normalised, dense(head.hidden, np.concatenate([x, a])))
-                joined = np.maximum(joined, 0)
-            else:
-                # Of each slice the quadratic form of the sum.
-                product = [(x + a) @ matrix @ (x + a) for matrix in np.asarray(head.product)]
-                joined = dense(head.first, np.concatenate([a, x, product]))
-                joined = dense(head.second, np.maximum(norm(head.norms[0], joined), 0))
-                joined = np.maximum(norm(head.norms[1], joined) + a, 0)
-            matrix = softmax(dense(head.output_layer, joined).reshape(2, 2))
-            assert_allclose(np.exp(result[b, r]), p[b] @ matrix, rtol=1e-4)
+    skills = np.asarray(head.annotator)[:, 0]
+    x, a = np.broadcast_arrays(dense(head.instances, h)[:, None], skills)
+    if kind == "annot_mix":
+        joined = norm(head.normalised, dense(head.hidden, np.concatenate([x, a], axis=2)))
+        joined = np.maximum(joined, 0)
+    else:
+        # Of each slice the quadratic form of the sum.
+        product = np.einsum("bri,kij,brj->brk", x + a, head.product, x + a)
+        joined = dense(head.first, np.concatenate([a, x, product], axis=2))
+        joined = dense(head.second, np.maximum(norm(head.norms[0], joined), 0))
+        joined = np.maximum(norm(head.norms[1], joined) + a, 0)
+    matrices = softmax(dense(head.output_layer, joined).reshape(3, 2, 2, 2))
+    assert_allclose(np.exp(result), np.einsum("bc,brcl->brl", p, matrices), rtol=1e-4)
     assert_allclose(np.exp(result).sum(axis=-1), 1.0, rtol=1e-5)
     rows, who = np.array([2, 0], np.int32), np.array([1, 1], np.int32)
     assert_allclose(head([p, h], (rows, who)), result[rows, who], atol=1e-5)

@@ -6,8 +6,10 @@ import re
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
+from tests.crowds import array_of, corners
 from tests.methods.crowd_layers.heads import HEADS, model_with_head
 
 
@@ -18,7 +20,7 @@ def parts():
     return parts
 
 
-LABELS = np.array([[0, 1], [-1, 1]])
+LABELS = array_of("0 1; -1 1")
 LOGITS = np.log(np.array([[[0.5, 0.5], [0.25, 0.75]], [[0.9, 0.1], [0.2, 0.8]]], np.float32))
 # One head with a penalty and one without; all of them with the slow tests.
 OFTEN = ("MW", "geocrowdnet_w")
@@ -32,9 +34,9 @@ def test_anyones_model_trains_and_is_saved(parts, tmp_path, name):
     import tensorflow as tf
 
     keras.utils.set_random_seed(0)
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     truth = rng.integers(3, size=48)
-    x = (rng.normal(size=(48, 3)) + 3 * np.eye(3)[truth]).astype(np.float32)
+    x = corners(rng, truth, 3, 3)
     y = np.repeat(truth[:, None], 4, axis=1)
     y[rng.random((48, 4)) < 0.4] = -1
     model, head = model_with_head(name)
@@ -54,9 +56,7 @@ def test_loss_is_the_mean_of_what_there_is(parts):
     expected = [-np.log(0.5), -np.log(0.75), -np.log(0.8)]
     assert float(loss(LABELS, LOGITS)) == pytest.approx(np.mean(expected), rel=1e-5)
     weighted = (2 * (expected[0] + expected[1]) + expected[2]) / 5
-    assert float(loss(LABELS, LOGITS, np.array([[2.0], [1.0]]))) == pytest.approx(
-        weighted, rel=1e-5
-    )
+    assert float(loss(LABELS, LOGITS, array_of("2.0; 1.0"))) == pytest.approx(weighted, rel=1e-5)
     assert float(loss(np.full((2, 2), -1), LOGITS)) == 0.0
     assert parts.AnnotationLoss.from_config(loss.get_config()).get_config() == loss.get_config()
 
@@ -66,7 +66,7 @@ def test_reductions_of_the_loss(parts, reduction):
     loss = parts.AnnotationLoss(reduction=reduction)
     each = np.array([[-2 * np.log(0.5), -2 * np.log(0.75)], [0.0, -np.log(0.8)]])
     expected = {"sum": each.sum(), "none": each, None: each}.get(reduction, each.sum() / 5)
-    assert_allclose(loss(LABELS, LOGITS, np.array([[2.0], [1.0]])), expected, rtol=1e-5)
+    assert_allclose(loss(LABELS, LOGITS, array_of("2.0; 1.0")), expected, rtol=1e-5)
 
 
 def test_loss_of_two_replicas_is_shared_between_them(parts, monkeypatch):
@@ -92,7 +92,7 @@ def test_penalties_with_mixed_precision(parts, name):
     try:
         model, _ = model_with_head(name)
         model.compile(optimizer="sgd", loss=parts.AnnotationLoss(), run_eagerly=True)
-        rng = np.random.default_rng(0)
+        rng = default_rng(0)
         model.fit(rng.normal(size=(8, 3)), rng.integers(-1, 3, size=(8, 4)), verbose=0)
         assert model.losses and all(loss.dtype == "float32" for loss in model.losses)
     finally:
@@ -116,7 +116,7 @@ def test_standardise():
     layer.mean.assign([1.0, 0.0])
     layer.scale.assign([2.0, 1.0])
     # (sqrt(9) - 1) / 2 = 1; -sqrt(4) = -2
-    assert_allclose(layer(np.array([[9.0, -4.0]], np.float32)), [[1.0, -2.0]], atol=1e-6)
+    assert_allclose(layer(array_of("9.0 -4.0;", np.float32)), [[1.0, -2.0]], atol=1e-6)
 
 
 def test_keras_saves_the_arguments_of_heads():

@@ -6,12 +6,15 @@ import warnings
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
+from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.methods.crowd_layers.anno_reg import AnnoReg
 from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
 from neucrowd_tf.methods.crowd_layers.doctor_net import WeightedDoctorNet
+from tests.crowds import array_of, noisy_labels
 
 SMALL = {
     "base": {"hidden_units": (16,), "dropout": 0.0},
@@ -24,16 +27,15 @@ SMALL = {
 @pytest.fixture(scope="module")
 def skilled():
     """Features, annotations by twelve annotators, and how often each of them is right."""
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     truth = rng.integers(4, size=400)
     features = rng.normal(size=(400, 6)).astype(np.float32)
     features[np.arange(400), truth] += 4.0
-    right = rng.random((400, 12)) < np.linspace(0.3, 1.0, 12)
-    dense = np.where(right, truth[:, None], rng.integers(4, size=(400, 12)))
+    dense = noisy_labels(rng, truth, 12, np.linspace(0.3, 1.0, 12), 4)
     dense[rng.random((400, 12)) > 0.3] = -1
     dense[np.arange(400), rng.integers(12, size=400)] = truth
-    shares = [(dense[:, k] == truth)[dense[:, k] >= 0].mean() for k in range(12)]
-    return features, Annotations.from_dense(dense, num_classes=4), np.array(shares)
+    shares = (dense == truth[:, None]).sum(axis=0) / (dense >= 0).sum(axis=0)
+    return features, Annotations.from_dense(dense, num_classes=4), shares
 
 
 def diagonals(model):
@@ -56,7 +58,7 @@ def test_start_near_the_identity(skilled):
     features, annotations, _ = skilled
     model = CrowdLayer(**{**SMALL, "epochs": 2}, initial=4, annotator_learning_rate=0)
     # softmax of (4, 0, 0, 0): e^4 / (e^4 + 3) = .948.
-    np.testing.assert_allclose(diagonals(model.fit(features, annotations)), 0.948, atol=1e-3)
+    assert_allclose(diagonals(model.fit(features, annotations)), 0.948, atol=1e-3)
 
 
 class Forgets(CrowdLayer):
@@ -82,12 +84,11 @@ def test_a_fit_that_loses_a_class_starts_again(skilled):
     features, annotations, _ = skilled
     model = Forgets(**{**SMALL, "epochs": 20})
     with model.reused():
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
+        with warnings.catch_warnings(action="error"):
             first = model.fit(features, annotations).predict_proba(features)
         assert model.fits == 2 and (model.predict(features) == 3).any()
         again = model.fit(features, annotations).predict_proba(features)
-        np.testing.assert_array_equal(again, first)
+        assert_array_equal(again, first)
         message = "hardly predicts the class 3, or mistakes it for another"
         with pytest.warns(UserWarning, match=message):
             model.set_params(restarts=0).fit(features, annotations)
@@ -117,7 +118,7 @@ def test_lost_classes_by_hand():
     assert not lost_classes(agreed, right, 4).any()
     never = np.where(agreed == 3, [0, 1, 2, 0, 1] * 4, right)  # 3 is never predicted
     assert lost_classes(agreed, never, 4).tolist() == [False, False, False, True]
-    swapped = np.array([1, 0, 2, 3])[agreed]  # as often as they should be, but for each other
+    swapped = array_of("1 0 2 3")[agreed]  # as often as they should be, but for each other
     assert lost_classes(agreed, swapped, 4).tolist() == [True, True, False, False]
     # The labels of 0 are wrong: the fit spreads them over the others, or has all of them for 1,
     # which it knows. Nothing is lost.
@@ -144,7 +145,7 @@ def test_class_weights_count_observed_labels(skilled):
         model.fit(features, both)
         weights = np.asarray(model.network.model._strengths)
         labels = np.asarray(model.network.model._given)[:, 1]
-    np.testing.assert_allclose(weights, (counts.max() / counts)[labels], rtol=1e-5)
+    assert_allclose(weights, (counts.max() / counts)[labels], rtol=1e-5)
 
 
 def test_second_phase_predicts_observed_labels(skilled):
@@ -154,7 +155,7 @@ def test_second_phase_predicts_observed_labels(skilled):
         model.fit(features, with_pseudo(annotations))
         targets = np.asarray(model.network.second._targets)
     votes = annotations.vote_counts()
-    np.testing.assert_allclose(targets, votes / votes.sum(axis=1, keepdims=True), atol=1e-6)
+    assert_allclose(targets, votes / votes.sum(axis=1, keepdims=True), atol=1e-6)
 
 
 def test_a_crowd_layer_starts_again_nearer_to_the_identity(skilled):
@@ -164,7 +165,7 @@ def test_a_crowd_layer_starts_again_nearer_to_the_identity(skilled):
     for initial, expected in ((1.0, 0.9), (5.0, np.exp(5) / (np.exp(5) + 3))):
         model = Forgets(**still, initial=initial).fit(features, annotations)
         assert model.fits == 2
-        np.testing.assert_allclose(diagonals(model), expected, atol=1e-4)
+        assert_allclose(diagonals(model), expected, atol=1e-4)
 
 
 def test_a_cosine_schedule_ends_near_zero_and_each_fit_begins_anew(crowd):
@@ -186,6 +187,6 @@ def test_a_cosine_schedule_ends_near_zero_and_each_fit_begins_anew(crowd):
             model.fit(features, annotations, callbacks=[Rates()])
     shares = 0.5 * (1 + np.cos(np.pi * np.arange(4) / 4))
     expected = np.outer(shares, [SMALL["learning_rate"], 0.1])
-    np.testing.assert_allclose(rates, [*expected, *expected], rtol=1e-6)
+    assert_allclose(rates, [*expected, *expected], rtol=1e-6)
     with pytest.raises(UsageError, match="schedule: cosine needs an optimizer by name"):
         AnnoReg(optimizer=keras.optimizers.Adam(), schedule="cosine").fit(features, annotations)

@@ -8,6 +8,7 @@ import tensorflow as tf
 from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.methods.crowd_layers.common.mixing import mixed, mixing_draws
+from tests.crowds import array_of
 
 
 def test_mixing():
@@ -19,7 +20,7 @@ def test_mixing():
     again = mixing_draws(tf.constant([3, 4]), 1000, 2.0)
     assert_array_equal(shares, again[0])
     assert not np.array_equal(shares, mixing_draws(tf.constant([3, 5]), 1000, 2.0)[0])
-    values = np.array([[0.0, 4.0], [8.0, 0.0]], np.float32)
+    values = array_of("0.0 4.0; 8.0 0.0", np.float32)
     # .25 * (0, 4) + .75 * (8, 0), and the second with itself.
     result = mixed(values, tf.constant([0.25, 0.5]), tf.constant([1, 1]))
-    assert_allclose(result, [[6.0, 1.0], [8.0, 0.0]])
+    assert_allclose(result, array_of("6.0 1.0; 8.0 0.0"))

@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.random import default_rng
+from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.methods.crowd_layers.anno_reg import AnnoReg
 from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
 from neucrowd_tf.methods.crowd_layers.doctor_net import WeightedDoctorNet
+from tests.crowds import array_of, noisy_labels
 
 
 def test_positions_cover_each_epoch():
@@ -26,7 +29,7 @@ def test_positions_cover_each_epoch():
     assert second.tolist() == expected.numpy().tolist()
     draw_seeds, numbers = np.array([seeds for seeds, _ in elements]).T
     assert draw_seeds.tolist() == [5, 5, 5, 5] and numbers.tolist() == [4, 9, 14, 19]
-    np.testing.assert_array_equal(next(iter(batches.make(3, 5)))[1].numpy(), elements[3][1])
+    assert_array_equal(next(iter(batches.make(3, 5)))[1].numpy(), elements[3][1])
     assert batches.make(0, 5) is batches.make(0, 6), "one pipeline for all rounds"
     assert (
         np.concatenate([b.numpy() for _, b in batches.make(0, 6).take(2)]).tolist()
@@ -46,36 +49,31 @@ def test_uneven_batches_repeat_the_first_positions():
     assert next(iter(batches.make(0, 0)))[1].shape == (4,), "as on one device"
 
 
-def test_loss_against_loop(crowd):
+def test_loss_is_the_sum_of_weighted_logs(crowd):
     features, _, annotations = crowd
     model = CrowdLayer(
         {"hidden_units": (8,), "dropout": 0.0, "l2": 0.0}, epochs=1, imbalance="reweighting"
     )
     with model.reused():
         model.fit(features, annotations)
-        rows = np.array([3, 50, 7])
+        rows = array_of("3 50 7")
         trained = model.network.model
         taken = np.asarray(trained.features)[rows]  # standardised, which happens once a fit
         total, size = trained.batch_loss(rows, taken)
     mean, scale = features.mean(axis=0), features.std(axis=0)
-    np.testing.assert_allclose(taken, ((features - mean) / scale)[rows], rtol=1e-3, atol=1e-5)
+    assert_allclose(taken, ((features - mean) / scale)[rows], rtol=1e-3, atol=1e-5)
     counts = np.bincount(annotations.labels)
-    answers, dense = model.predict_annotators(features), annotations.to_dense()
-    expected, weights = 0.0, 0.0
-    for i in rows:
-        for r in range(6):
-            if dense[i, r] >= 0:
-                weight = counts.max() / counts[dense[i, r]]
-                expected -= weight * np.log(answers[i, r, dense[i, r]])
-                weights += weight
-    assert float(total) == pytest.approx(expected, rel=1e-4)
-    assert float(size) == pytest.approx(weights, rel=1e-5)
+    answers, dense = model.predict_annotators(features)[rows], annotations.to_dense()[rows]
+    weights = (counts.max() / counts)[dense] * (dense >= 0)
+    logs = np.log(np.take_along_axis(answers, dense[..., None], axis=2))[..., 0]
+    assert float(total) == pytest.approx(-(weights * logs).sum(), rel=1e-4)
+    assert float(size) == pytest.approx(weights.sum(), rel=1e-5)
 
 
 @pytest.fixture
 def wide():
     """Three labels an instance by 150 annotators: few of the cells, all in one class or another."""
-    rng = np.random.default_rng(3)
+    rng = default_rng(3)
     truth = rng.integers(2, size=60)
     features = rng.normal(size=(60, 3)).astype(np.float32)
     features[np.arange(60), truth] += 3.0
@@ -106,7 +104,7 @@ def test_single_annotations_train_as_the_matrix_does(wide, kind, imbalance, monk
     with model.reused():
         dense = model.fit(features, annotations).predict_annotators(features)
         assert not model.network.model.few_cells
-    np.testing.assert_allclose(sparse, dense, atol=1e-5)
+    assert_allclose(sparse, dense, atol=1e-5)
 
 
 def test_fits_of_other_numbers_of_annotations_and_instances_share_a_network(wide, monkeypatch):
@@ -127,16 +125,16 @@ def test_fits_of_other_numbers_of_annotations_and_instances_share_a_network(wide
         half = model.fit(features[piece], fewer[piece]).predict_proba(features)
         assert model.network is network and len(traced) == before
     afresh = model.fit(features[piece], fewer[piece]).predict_proba(features)
-    np.testing.assert_array_equal(half, afresh)
+    assert_array_equal(half, afresh)
 
 
 def test_augmentation_is_a_function_of_the_seed(monkeypatch):
     from neucrowd_tf.methods.crowd_layers.common import mixing
 
     crop_and_flip = mixing.crop_and_flip
-    images = np.random.default_rng(0).normal(size=(6, 8, 8, 3)).astype(np.float32)
+    images = default_rng(0).normal(size=(6, 8, 8, 3)).astype(np.float32)
     one, two = np.asarray(crop_and_flip(images, [1, 2])), np.asarray(crop_and_flip(images, [1, 3]))
-    np.testing.assert_array_equal(one, np.asarray(crop_and_flip(images, [1, 2])))
+    assert_array_equal(one, np.asarray(crop_and_flip(images, [1, 2])))
     assert one.shape == images.shape and not np.array_equal(one, two)
     # Without room to shift, each image is itself or its mirror image.
     monkeypatch.setattr(mixing, "PADDING", 0)
@@ -146,11 +144,11 @@ def test_augmentation_is_a_function_of_the_seed(monkeypatch):
 
 @pytest.fixture(scope="module")
 def images():
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     truth = rng.integers(2, size=24)
     pixels = rng.integers(0, 60, size=(24, 16, 16, 3)).astype(np.float32)
     pixels[truth == 1, 4:12] += 150
-    dense = np.where(rng.random((24, 3)) < 0.9, truth[:, None], 1 - truth[:, None])
+    dense = noisy_labels(rng, truth, 3, 0.9)
     return pixels, truth, Annotations.from_dense(dense, num_classes=2)
 
 
@@ -164,7 +162,7 @@ def test_small_cnn(images):
         assert model.predict_annotators(pixels).shape == (24, 3, 2)
         assert (model.predict(pixels) == truth).mean() >= 0.75
         again = model.fit(pixels, annotations)
-    np.testing.assert_array_equal(again.predict_proba(pixels), proba)
+    assert_array_equal(again.predict_proba(pixels), proba)
 
 
 def test_resnet18_has_its_sizes():

@@ -8,12 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 from neucrowd_tf import layers
+from tests.cases import cases
+from tests.crowds import array_of
 from tests.methods.crowd_layers.heads import HEADS, PAIRS, model_with_head
 
-RNG = np.random.default_rng(0)
+RNG = default_rng(0)
 X = RNG.normal(size=(8, 3, 3)).astype(np.float32)
 Y = RNG.integers(-1, 3, size=(8, 3, 4))
 FLAT_X = X.reshape(24, 3)
@@ -152,10 +155,10 @@ def test_a_model_is_exported_to_onnx(parts, name: str, tmp_path) -> None:
 
 
 BEYOND = [
-    (np.array([[0, 3]]), "int"),
-    (np.array([[0, -2]]), "int"),
-    (np.array([[0, np.nan]]), "float"),
-    (np.array([[0, 0.5]]), "float"),
+    (array_of("0 3;"), "int"),
+    (array_of("0 -2;"), "int"),
+    (array_of("0 nan;"), "float"),
+    (array_of("0 0.5;"), "float"),
     (np.array([[0, 2**32]]), "wide"),
 ]
 
@@ -235,7 +238,7 @@ def test_metrics_are_of_labels_that_are_there(parts) -> None:
 
 def test_class_weights_are_of_labels(parts) -> None:
     logits = RNG.normal(size=(2, 2, 3)).astype(np.float32)
-    labels = np.array([[0, 1], [2, -1]])
+    labels = array_of("0 1; 2 -1")
     each = np.asarray(parts.AnnotationLoss(reduction="none")(labels, logits))
     expected = (2 * each[0, 0] + each[0, 1] + 0.5 * each[1, 0]) / 3.5
     for weights in ([2.0, 1.0, 0.5], {0: 2, 2: 0.5}):
@@ -254,7 +257,17 @@ def test_class_weights_are_of_labels(parts) -> None:
         parts.AnnotationLoss(labels_per_item=0)
 
 
-@pytest.mark.parametrize("shape", [(2,), (2, 3), (3, 2), (2, 2, 1), (2, 2, 3), (4, 1)])
+@pytest.mark.parametrize(
+    "shape",
+    cases("""
+[2],
+[2, 3],
+[3, 2],
+[2, 2, 1],
+[2, 2, 3],
+[4, 1]
+"""),
+)
 def test_weights_of_another_shape_are_refused(parts, shape: tuple[int, ...]) -> None:
     logits = np.zeros((2, 2, 3), np.float32)
     with pytest.raises(ValueError, match="sample_weight has the shape"):

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.methods.crowding import CrowdInG
+from tests.crowds import corners, noisy_labels
 
 N, R, C, D = 48, 5, 3, 4
 
@@ -18,10 +20,10 @@ def make_crowd(seed: int = 0) -> tuple[np.ndarray, Annotations, np.ndarray]:
     """Three classes around three points; annotator 4 labels nearly everything, the others about a
     quarter, 80 % right.
     """
-    rng = np.random.default_rng(seed)
+    rng = default_rng(seed)
     truth = np.arange(N) % C
-    features = (2.5 * np.eye(C, D)[truth] + rng.normal(size=(N, D))).astype(np.float32)
-    dense = np.where(rng.random((N, R)) < 0.8, truth[:, None], rng.integers(0, C, (N, R)))
+    features = corners(rng, truth, D, 2.5)
+    dense = noisy_labels(rng, truth, R, 0.8, C)
     seen = rng.random((N, R)) < 0.25
     seen[:, 4] = rng.random(N) < 0.9
     seen[~seen.any(axis=1), 4] = True

@@ -10,6 +10,8 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.random import default_rng
+from numpy.testing import assert_allclose, assert_array_equal
 from tensorflow.python.framework import op_callbacks
 
 from neucrowd_tf.methods.crowding import CrowdInG
@@ -99,18 +101,18 @@ def test_the_discriminator_gets_all_authentic_and_as_many_generated_annotations(
     latent = game.classify_all()
     pairs, mean_entropy = game.select_pairs(tf.constant(2), latent)
     size = len(annotations.labels)
-    np.testing.assert_array_equal(pairs.authentic, np.arange(len(pairs.instances)) < size)
+    assert_array_equal(pairs.authentic, np.arange(len(pairs.instances)) < size)
     for column, expected in zip(
         pairs[:3], (annotations.instances, annotations.annotators, annotations.labels), strict=True
     ):
-        np.testing.assert_array_equal(column[:size], expected)
-    np.testing.assert_array_equal(pairs.latent, tf.gather(latent, pairs.instances))
+        assert_array_equal(column[:size], expected)
+    assert_array_equal(pairs.latent, tf.gather(latent, pairs.instances))
     rows, codes, labels = (np.asarray(column)[size:] for column in pairs[:3])
     observed = annotations.to_dense() >= 0
     assert not observed[rows, codes].any() and len(set(zip(rows, codes, strict=True))) == len(rows)
-    np.testing.assert_array_equal(np.bincount(codes, minlength=R), selection_counts(observed))
+    assert_array_equal(np.bincount(codes, minlength=R), selection_counts(observed))
     drawn = draw_all(game, latent, game.crowd.draw(2, Purpose.SURVEY))
-    np.testing.assert_array_equal(labels, np.asarray(drawn.labels)[rows, codes])
+    assert_array_equal(labels, np.asarray(drawn.labels)[rows, codes])
     assert float(mean_entropy) == pytest.approx(float(tf.reduce_mean(drawn.entropies)))
 
 
@@ -121,7 +123,7 @@ def draw_all(game: Game, latent: Any, seed: Any) -> Drawn:
 def test_a_survey_covers_every_pair_batch_by_batch() -> None:
     game = make_game()
     seed, latent = game.crowd.draw(4, Purpose.SURVEY), game.classify_all()
-    np.testing.assert_allclose(latent, game.classifier(game.crowd.features), rtol=1e-5)
+    assert_allclose(latent, game.classifier(game.crowd.features), rtol=1e-5)
     drawn = draw_all(game, latent, seed)
     for index, first in enumerate(range(0, N, BATCH)):
         rows = np.arange(first, min(first + BATCH, N))
@@ -130,11 +132,11 @@ def test_a_survey_covers_every_pair_batch_by_batch() -> None:
         hidden = game.generator.hidden(features, game.crowd.identities, noise)
         logits = game.generator.logits(hidden, tf.gather(latent, rows)[:, None])
         p = softmax(logits)
-        np.testing.assert_allclose(
+        assert_allclose(
             np.asarray(drawn.entropies)[rows], -(p * np.log(p)).sum(axis=2), rtol=1e-4, atol=1e-6
         )
         expected = draw_labels(logits, fold(fold(seed, index), 1))
-        np.testing.assert_array_equal(np.asarray(drawn.labels)[rows], expected)
+        assert_array_equal(np.asarray(drawn.labels)[rows], expected)
 
 
 # ----------------------------------------------------------------- generator and classifier
@@ -159,19 +161,19 @@ def test_logged_annotations_are_the_present_modules_draw() -> None:
     logged, seed = game.log_annotations(tf.constant(7), tf.range(N), latent, purposes)
     assert sorted(logged.instances.numpy()) == list(range(N))
     # A batch meets the noise of (seed, its number) again: ratios start at one.
-    np.testing.assert_allclose(ratios_of(game, logged, seed), 1.0, rtol=1e-4)
+    assert_allclose(ratios_of(game, logged, seed), 1.0, rtol=1e-4)
     features = tf.gather(game.crowd.features, logged.instances)
     z = tf.gather(latent, logged.instances)
     expected = game.reward((features, game.crowd.identities), z, logged.labels)
     for values, wanted in zip((logged.authenticity, logged.delta), expected, strict=True):
-        np.testing.assert_allclose(values, wanted, rtol=1e-4, atol=1e-5)
+        assert_allclose(values, wanted, rtol=1e-4, atol=1e-5)
     assert not np.allclose(logged.authenticity, logged.delta)
 
 
 @pytest.mark.parametrize("player", ["generator", "classifier"])
 def test_a_turn_changes_one_network_and_lowers_its_risk(player: str) -> None:
     game, epoch = make_game(), tf.constant(1)
-    chosen = tf.constant(np.random.default_rng(0).permutation(N)[:30].astype(np.int32))
+    chosen = tf.constant(default_rng(0).permutation(N)[:30].astype(np.int32))
     is_generator = player == "generator"
     latent = game.classify_all()
     logged, seed = game.log_annotations(epoch, chosen, latent, PURPOSES[player,])
@@ -203,7 +205,7 @@ def test_stored_inputs_change_nothing(players: tuple[str, ...]) -> None:
         assert changed(game, before) == set(players)
         ends.append([weight for player in players for weight in weights(game)[player]])
     for one, other in zip(*ends, strict=True):
-        np.testing.assert_array_equal(one, other)
+        assert_array_equal(one, other)
     losses = [float(logs[f"{player}_loss"]) for player in players]
     assert len(players) == 1 or losses[0] != pytest.approx(losses[1], rel=1e-3)
 
@@ -266,7 +268,7 @@ def test_an_epoch_gives_each_network_its_turn_and_averages_the_classifier(
     for average, now in zip(
         game.averaged.trainable_variables, game.classifier.trainable_variables, strict=True
     ):
-        np.testing.assert_allclose(average, np.asarray(now) + 0.8, rtol=1e-5)
+        assert_allclose(average, np.asarray(now) + 0.8, rtol=1e-5)
 
 
 # ----------------------------------------------------------------- before the game

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from sklearn.base import BaseEstimator
 
 from neucrowd_tf.annotations import Annotations
-from tests.crowds import softmax
+from tests.crowds import noisy_labels, softmax
 
 
 @pytest.fixture(scope="session")
@@ -15,11 +16,11 @@ def crowd():
     """Features `[90, 4]`, truth and annotations by 8 annotators: classes 0, 1, 2 with 60, 20 and 10
     instances.
     """
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     truth = np.repeat([0, 1, 2], [60, 20, 10])
     features = rng.normal(size=(90, 4)).astype(np.float32)
     features[np.arange(90), truth] += 4.0
-    dense = np.where(rng.random((90, 8)) < 0.85, truth[:, None], rng.integers(3, size=(90, 8)))
+    dense = noisy_labels(rng, truth, 8, 0.85, 3)
     dense[rng.random((90, 8)) > 0.3] = -1
     dense[np.arange(90), rng.integers(8, size=90)] = truth
     return features, truth, Annotations.from_dense(dense, num_classes=3)

@@ -11,6 +11,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.methods.dasc import majority_classes, selection_quality
 from neucrowd_tf.methods.dasc.estimator import DASC
+from tests.crowds import array_of
 
 
 def test_majority_is_the_larger_half():
@@ -19,10 +20,10 @@ def test_majority_is_the_larger_half():
 
 
 def test_by_hand():
-    truth = np.array([0, 0, 1, 1])
+    truth = array_of("0 0 1 1")
     # Class 0 is the majority. Said 0 three times, twice rightly; of the two pseudo-annotations on
     # class 1 one says 1.
-    chosen = np.array([[0, 0, 0], [1, 0, 0], [2, 0, 0], [3, 0, 1]])
+    chosen = array_of("0 0 0; 1 0 0; 2 0 0; 3 0 1")
     (result,) = selection_quality([chosen], truth, [10, 2])
     assert result["precision_majority"] == pytest.approx(2 / 3)
     assert result["recall_minority"] == pytest.approx(1 / 2)
@@ -30,7 +31,7 @@ def test_by_hand():
 
 
 def test_unknown_truth_does_not_count():
-    (result,) = selection_quality([np.array([[0, 0, 1], [1, 0, 1]])], [1, -1], [1, 2])
+    (result,) = selection_quality([array_of("0 0 1; 1 0 1")], [1, -1], [1, 2])
     assert result["precision_majority"] == 1.0 and np.isnan(result["recall_minority"])
 
 
@@ -41,14 +42,14 @@ def test_rounds_are_scored_after_the_fit():
         [0, 0, 2, 3], [0, 1, 0, 0], [0, 0, 0, 1], num_instances=4, num_annotators=2, num_classes=2
     )
     crowd = crowd.with_generated([1, 2, 3], [0, 1, 1], [1, 1, 1])
-    features, truth = np.zeros((4, 1), np.float32), np.array([0, 0, 1, 1])
+    features, truth = np.zeros((4, 1), np.float32), array_of("0 0 1 1")
     dataset = CrowdDataset(
-        "t", features, crowd, Split(features, np.array([0, 0, 1, -1]), np.arange(4)), truth=truth
+        "t", features, crowd, Split(features, array_of("0 0 1 -1"), np.arange(4)), truth=truth
     )
     # Selected for training rows 1 and 2, both of class 1: one said to be 0, one said to be 1.
     fitted = SimpleNamespace(
-        selections_=[np.array([[1, 1, 0], [2, 1, 1]])],
-        rows_=np.array([0, 2, 3]),
+        selections_=[array_of("1 1 0; 2 1 1")],
+        rows_=array_of("0 2 3"),
         history_={
             "round": [0, 1],
             "annotations": [4, 6],

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.methods.dasc.quotas import (
@@ -15,12 +16,13 @@ from neucrowd_tf.methods.dasc.quotas import (
     generated_counts,
     rounded,
 )
+from tests.crowds import array_of
 
 
 def test_rounding_by_hand():
     # .5, .25, .25 of 7 is 3.5, 1.75, 1.75: down to 3, 1, 1, and the two left go to the largest
     # remainders.
-    assert rounded(np.array([0.5, 0.25, 0.25]), 7).tolist() == [3, 2, 2]
+    assert rounded(array_of("0.5 0.25 0.25"), 7).tolist() == [3, 2, 2]
     # .995 of each of 200 classes: one of them gets none.
     assert sorted(rounded(np.full(200, 1 / 200), 199)) == [0] + [1] * 199
 
@@ -46,19 +48,19 @@ def test_rarer_classes_have_larger_fractions(counts):
 
 def test_several_labels_in_one_cell_are_no_generated_ones():
     crowd = Annotations([0, 0, 1], [0, 0, 1], [1, 0, 1], duplicates="all")
-    labels = np.array([[0, 0], [0, 1]], np.int8)
+    labels = array_of("0 0; 0 1", np.int8)
     # Empty cells: (0, 1) and (1, 0), both predicted as class 0.
-    np.testing.assert_array_equal(generated_counts(labels, crowd.cells(), 2), [2, 0])
+    assert_array_equal(generated_counts(labels, crowd.cells(), 2), [2, 0])
 
 
 def test_a_lost_class_is_filled_where_the_crowd_agrees_on_it():
     # Class 2 has two of two votes on instance 1, one of two on instance 2; class 3 has no vote.
-    dense = np.array([[0, 0, -1], [2, 2, -1], [2, 0, -1], [1, -1, -1]])
+    dense = array_of("0 0 -1; 2 2 -1; 2 0 -1; 1 -1 -1")
     crowd = Annotations.from_dense(dense, num_classes=4)
-    labels = np.array([[0, 0, 0], [1, 1, 1], [0, 0, 0], [1, 1, 1]], np.int8)
+    labels = array_of("0 0 0; 1 1 1; 0 0 0; 1 1 1", np.int8)
     entropies = np.full((4, 3), 0.1, np.float32)
     arguments = (labels, entropies, crowd.cells(), crowd.vote_counts())
     assert fill_lost_classes(*arguments) == [2]
-    np.testing.assert_array_equal(labels, [[0, 0, 0], [2, 2, 2], [0, 0, 0], [1, 1, 1]])
-    np.testing.assert_allclose(entropies[1], np.log(4), rtol=1e-6)
+    assert_array_equal(labels, array_of("0 0 0; 2 2 2; 0 0 0; 1 1 1"))
+    assert_allclose(entropies[1], np.log(4), rtol=1e-6)
     assert fill_lost_classes(*arguments) == []

@@ -6,11 +6,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from sklearn.exceptions import ConvergenceWarning
 
 from neucrowd_tf.aggregation import DawidSkene, majority_labels
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.methods.iced.inference import find_permutation, infer_labels
+from tests.cases import cases
+from tests.crowds import array_of, one_hot
 
 
 def crowd(seed: int = 0, sizes: tuple[int, ...] = (300, 30)) -> tuple[np.ndarray, Annotations]:
@@ -35,7 +38,7 @@ def test_it_is_dawid_and_skene(prior: str) -> None:
 
 
 def test_a_class_that_nobody_uses_gets_nothing() -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     dense = rng.integers(0, 2, (60, 5))
     annotations = Annotations.from_dense(dense, num_classes=4)
     result = infer_labels(annotations.one_hot(), 4)
@@ -48,7 +51,7 @@ def test_a_class_that_nobody_uses_gets_nothing() -> None:
 def test_permutations_by_hand() -> None:
     # EM calls 0 what people call 2, 1 what they call 0, 2 what they call 1.
     probas = np.eye(3)[[0, 0, 1, 1, 2]]
-    votes = np.array([[0, 1, 4], [0, 0, 5], [5, 0, 0], [4, 1, 0], [0, 3, 2]], dtype=float)
+    votes = array_of("0 1 4; 0 0 5; 5 0 0; 4 1 0; 0 3 2", float)
     assert find_permutation(probas, votes).tolist() == [2, 0, 1]
     # Half of a common class lost to a rare one is no permutation: rows (1, 0) and (.8, .2) match
     # best as they are.
@@ -57,7 +60,7 @@ def test_permutations_by_hand() -> None:
     assert find_permutation(probas, votes).tolist() == [0, 1]
     # A rare class weighs as much as a common one: shares (.6, .4) and (.9, .1) match best
     # crosswise, as votes they would not.
-    assert find_permutation(np.eye(2), np.array([[60.0, 40.0], [9.0, 1.0]])).tolist() == [1, 0]
+    assert find_permutation(np.eye(2), array_of("60.0 40.0; 9.0 1.0")).tolist() == [1, 0]
     # Equal evidence: nothing moves.
     assert find_permutation(np.full((4, 3), 1 / 3), np.ones((4, 3))).tolist() == [0, 1, 2]
     # A swap that is better by rounding alone: nothing moves either.
@@ -65,11 +68,17 @@ def test_permutations_by_hand() -> None:
     assert find_permutation(nearly, np.eye(2)).tolist() == [0, 1]
     # Nobody uses class 2: it stays, though the votes in EM's class 2 are all for class 1 (rows 1 0
     # 0 | .6 .4 0 | 0 1 0).
-    votes = np.array([[5, 0, 0], [3, 2, 0], [0, 5, 0]], dtype=float)
+    votes = array_of("5 0 0; 3 2 0; 0 5 0", float)
     assert find_permutation(np.eye(3), votes).tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize(("order", "permutation"), [([0, 2, 1], [0, 2, 1]), ([1, 2, 0], [2, 0, 1])])
+@pytest.mark.parametrize(
+    ("order", "permutation"),
+    cases("""
+[[0, 2, 1], [0, 2, 1]],
+[[1, 2, 0], [2, 0, 1]]
+"""),
+)
 @pytest.mark.parametrize("prior", ["uniform", "update"])
 def test_permuted_classes_are_mended(
     prior, order: list[int], permutation: list[int], monkeypatch: pytest.MonkeyPatch
@@ -99,18 +108,15 @@ def test_hard_em_counts_determinate_labels(kind: str) -> None:
     # "start" has an even Phi in the first step alone.
     annotations = crowd(3, (60, 12))[1]
     result = infer_labels(annotations.one_hot(), 2, prior=kind, em="hard", smoothing=0.0)
-    dense = annotations.to_dense()
+    said = one_hot(annotations.to_dense(), 2)
     labels = majority_labels(annotations.vote_counts(), "random", 0)
     for step in range(50):
         prior = np.bincount(labels, minlength=2) / len(labels)
         if kind == "start" and step == 0:
             prior = np.array([0.5, 0.5])
-        scores = np.log(np.tile(prior, (len(labels), 1)))
-        for annotator in range(dense.shape[1]):
-            for true in range(2):
-                fixed = dense[labels == true, annotator]
-                psi = np.bincount(fixed, minlength=2) / len(fixed)
-                scores[:, true] += np.log(np.maximum(psi[dense[:, annotator]], 1e-300))
+        true = np.eye(2)[labels]
+        psi = np.einsum("nt,nra->rta", true, said) / true.sum(axis=0)[:, None]
+        scores = np.log(prior) + np.einsum("nra,rta->nt", said, np.log(np.maximum(psi, 1e-300)))
         labels = scores.argmax(axis=1)
     assert np.array_equal(result.labels, labels)
     assert result.priors == pytest.approx(np.bincount(labels, minlength=2) / len(labels))

@@ -9,11 +9,13 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from neucrowd_tf.methods.iced.networks import ICEDModel
+from tests.crowds import array_of, softmax
 
 N, D, H, C, BATCH = 10, 4, 3, 2, 4
-RNG = np.random.default_rng(0)
+RNG = default_rng(0)
 X = RNG.normal(size=(N, D)).astype(np.float32)
 SYNTHETIC = RNG.normal(size=(3, D)).astype(np.float32)
 TARGETS = RNG.dirichlet(np.ones(C), size=N + 3).astype(np.float32)
@@ -53,23 +55,19 @@ def changed(model: ICEDModel, before: dict[str, list[np.ndarray]]) -> set[str]:
 
 
 def naive(model: ICEDModel) -> tuple[np.ndarray, np.ndarray]:
-    """Returns each row's cross-entropy `[N + S]` and each real row's mean squared error `[N]`, by
-    loops from the weights.
+    """Returns each row's cross-entropy `[N + S]` and each real row's mean squared error `[N]`, from
+    the weights.
     """
-    parts = [[np.asarray(w, np.float64) for w in block] for block in weights(model).values()]
-    (we, be), (wc, bc), (wd, bd) = parts
-    entropies, errors = [], []
-    for row, target in zip([*X, *SYNTHETIC], TARGETS, strict=True):
-        z = np.tanh(row @ we + be)
-        logits = z @ wc + bc
-        entropies.append(-(target * (logits - np.log(np.exp(logits).sum()))).sum())
-        errors.append(np.mean((z @ wd + bd - row) ** 2))
-    return np.array(entropies), np.array(errors[:N])
+    (we, be), (wc, bc), (wd, bd) = weights(model).values()
+    rows = np.concatenate([X, SYNTHETIC]).astype(float)
+    z = np.tanh(rows @ we + be)
+    entropies = -(TARGETS * np.log(softmax(z @ wc + bc))).sum(axis=1)
+    return entropies, np.square(z @ wd + bd - rows).mean(axis=1)[:N]
 
 
 def test_the_classifier_learns_real_and_synthetic_rows_by_their_own_targets() -> None:
     model = make()
-    order = np.array([0, 12, 9, 10, 3, 11, 12, 2])  # 10 to 12 are synthetic
+    order = array_of("0 12 9 10 3 11 12 2")  # 10 to 12 are synthetic
     model.set_epoch(classifier=order)
     logs = model.train_epoch(0)
     assert float(logs["loss"]) == pytest.approx(naive(model)[0][order].mean(), rel=1e-5)
@@ -79,7 +77,7 @@ def test_the_classifier_learns_real_and_synthetic_rows_by_their_own_targets() ->
 @pytest.mark.parametrize("which", ["autoencoder", "decoder"])
 def test_both_ways_to_train_the_decoder_reconstruct_real_rows(which: str) -> None:
     model = make()
-    order = np.array([1, 9, 0, 4])
+    order = array_of("1 9 0 4")
     model.set_epoch(**{which: order})  # type: ignore[arg-type]
     logs = model.train_epoch(0)
     assert float(logs["reconstruction"]) == pytest.approx(naive(model)[1][order].mean(), rel=1e-5)

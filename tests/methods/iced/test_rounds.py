@@ -6,27 +6,29 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_array_equal
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.methods.iced import ICED, estimator
 from neucrowd_tf.methods.iced.estimator import RoundHistory, settled
-from neucrowd_tf.methods.iced.inference import Inference, infer_labels
+from neucrowd_tf.methods.iced.inference import Inference
 from neucrowd_tf.methods.iced.networks import ICEDModel, epoch_order
 from neucrowd_tf.methods.iced.synthesis import Generated, Generator, choose_candidates
+from tests.crowds import array_of, noisy_labels
 
 SIZES, R = (20, 8, 5), 6
 TRUTH = np.repeat(np.arange(3), SIZES)
 N = len(TRUTH)
-NOISE = np.random.default_rng(0).normal(size=(N, 3))
+NOISE = default_rng(0).normal(size=(N, 3))
 EMBEDDINGS = (4 * np.eye(3)[TRUTH] + NOISE).astype(np.float32)
 # 18, 9 and 6 candidates: 0, 9 and 12 synthetic instances.
 CANDIDATES = np.concatenate([[2, 1], TRUTH[2:]])
 
 
 def annotations() -> Annotations:
-    rng = np.random.default_rng(1)
-    dense = np.where(rng.random((N, R)) < 0.75, TRUTH[:, None], rng.integers(0, 3, (N, R)))
+    rng = default_rng(1)
+    dense = noisy_labels(rng, TRUTH, R, 0.75, 3)
     return Annotations.from_dense(np.where(rng.random((N, R)) < 0.8, dense, -1), num_classes=3)
 
 
@@ -95,7 +97,7 @@ def test_history_by_hand_and_back_from_a_checkpoint() -> None:
     history = RoundHistory(inference([0, 0, 1, 0]))
     # The two last rows are synthetic; of the four real ones, one changes.
     changed = history.add(
-        np.array([0, 0, 0, 1]), np.array([0, 2]), inference([0, 1, 1, 0, 1, 1], (1, 0))
+        array_of("0 0 0 1"), np.array([0, 2]), inference([0, 1, 1, 0, 1, 1], (1, 0))
     )
     assert changed == 0.25
     assert history.labels.tolist() == [[0, 0, 1, 0], [0, 1, 1, 0]]
@@ -106,7 +108,7 @@ def test_history_by_hand_and_back_from_a_checkpoint() -> None:
     again = RoundHistory(inference([0, 0, 1, 0]))
     again.set_state({name: value.copy() for name, value in history.get_state().items()})
     for each in (history, again):
-        assert each.add(np.array([1, 1, 1, 1]), np.array([0, 0]), inference([1, 1, 1, 0])) == 0.25
+        assert each.add(array_of("1 1 1 1"), np.array([0, 0]), inference([1, 1, 1, 0])) == 0.25
     for name, value in history.get_state().items():
         assert_array_equal(again.get_state()[name], value)
         assert again.get_state()[name].dtype == value.dtype
@@ -119,64 +121,61 @@ def test_settled_after_a_round_of_few_changes_but_never_the_first() -> None:
 
 
 def test_epoch_order_by_hand() -> None:
-    rows = np.array([3, 5, 7, 9, 11])
-    order = epoch_order(rows, 4, np.random.default_rng(0))
+    rows = array_of("3 5 7 9 11")
+    order = epoch_order(rows, 4, default_rng(0))
     assert len(order) == 8 and sorted(order[:5]) == rows.tolist()
     assert len(set(order[5:].tolist())) == 3
     # 54 rows are 7 batches of 8: two passes are 112 rows, two of each begun anew.
-    twice = epoch_order(np.arange(54), 8, np.random.default_rng(0), passes=2)
+    twice = epoch_order(np.arange(54), 8, default_rng(0), passes=2)
     assert len(twice) == 112
     for block in np.split(twice, 2):
         assert set(block.tolist()) == set(range(54))
-    assert (epoch_order(np.arange(50), 50, np.random.default_rng(0)) != np.arange(50)).any()
+    assert (epoch_order(np.arange(50), 50, default_rng(0)) != np.arange(50)).any()
 
 
-def fit_and_record(monkeypatch: pytest.MonkeyPatch, **options: Any) -> tuple[ICED, list[Any]]:
-    """Returns a fitted ICED, and what passed between it, its networks and its inference."""
-    seen: list[Any] = []
+def noted(monkeypatch: pytest.MonkeyPatch, *places: tuple[Any, str]) -> list[Any]:
+    """Notes name, arguments, options and result of each call, without the object of a method."""
+    calls: list[Any] = []
 
-    def record(name: str) -> None:
-        real = getattr(ICEDModel, name)
+    def note(owner: Any, name: str) -> None:
+        real = getattr(owner, name)
 
-        def recorded(self: ICEDModel, *values: Any, **named: Any) -> Any:
-            result = real(self, *values, **named)
-            seen.append((name, values, named, result))
+        def called(*values: Any, **named: Any) -> Any:
+            result = real(*values, **named)
+            calls.append((name, values[isinstance(owner, type) :], named, result))
             return result
 
-        monkeypatch.setattr(ICEDModel, name, recorded)
+        monkeypatch.setattr(owner, name, called)
 
-    for name in ("outputs", "set_rows", "set_epoch"):
-        record(name)
+    for place in places:
+        note(*place)
+    return calls
 
-    def infer(one_hot: Any, size: int, **named: Any) -> Inference:
-        seen.append(
-            ("infer", (one_hot, size), named, result := infer_labels(one_hot, size, **named))
-        )
-        return result
 
-    monkeypatch.setattr(estimator, "infer_labels", infer)
-    shared: dict[str, Any] = {
-        "encoder": {"hidden_units": (6, 4)},
-        "rounds": 2,
-        "batch_size": 8,
-        "autoencoder_epochs": 0,
-        "warm_up_epochs": 1,
-        "smoothing": 0.5,
-        "em_iterations": 20,
-    }
-    return ICED(**shared, **options).fit(EMBEDDINGS, annotations()), seen
+SMALL: dict[str, Any] = {
+    "encoder": {"hidden_units": (6, 4)},
+    "batch_size": 8,
+    "autoencoder_epochs": 0,
+}
 
 
 @pytest.mark.parametrize("rule", [pytest.param("classifier", marks=pytest.mark.slow), "inferred"])
 def test_a_fit_goes_through_algorithm_1(monkeypatch: pytest.MonkeyPatch, rule: str) -> None:
-    model, seen = fit_and_record(
-        monkeypatch, candidates=rule, prior="update", epochs_per_round=2, seed=3
-    )
-    one_round = ["outputs", "infer", "set_rows", "set_epoch"]
-    assert [call[0] for call in seen] == ["set_rows", "set_epoch", "infer", *one_round, *one_round]
+    names = ("outputs", "set_rows", "set_epoch")
+    places = [(ICEDModel, name) for name in names]
+    seen = noted(monkeypatch, (estimator, "infer_labels"), *places)
+    options = {"prior": "update", "smoothing": 0.5, "seed": 3}
+    model = ICED(
+        **SMALL, **options, candidates=rule, rounds=2, epochs_per_round=2, em_iterations=20,
+        warm_up_epochs=1,
+    ).fit(EMBEDDINGS, annotations())  # fmt: skip
+    one_round = ["outputs", "infer_labels", "set_rows", "set_epoch"]
+    assert [call[0] for call in seen] == [
+        *("set_rows", "set_epoch", "infer_labels", *one_round, *one_round)
+    ]
     first = seen[2]
     assert_array_equal(first[1][0].toarray(), annotations().one_hot().toarray())
-    options = {"prior": "update", "smoothing": 0.5, "max_iter": 20, "em": "soft", "seed": 3}
+    options |= {"max_iter": 20, "em": "soft"}
     assert first[2] == options
     assert_array_equal(model.labels_history_[0], first[3].labels)
     for index, start in enumerate((3, 7)):

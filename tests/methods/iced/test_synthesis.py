@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from scipy import sparse
 
 from neucrowd_tf.methods.iced import synthesis
@@ -19,6 +20,8 @@ from neucrowd_tf.methods.iced.synthesis import (
     nearest,
     synthesise,
 )
+from tests.cases import cases
+from tests.crowds import array_of
 
 # ----------------------------------------------------------------- certainty (2.4)
 
@@ -26,13 +29,13 @@ from neucrowd_tf.methods.iced.synthesis import (
 def test_certainty_by_hand() -> None:
     # Votes 3:1 -> p = (.75, .25), 1 - (.5625 + .0625) = .375; 2:2 -> .5; 4:0 -> 0; no vote -> as
     # evenly spread, .5.
-    votes = np.array([[3, 1], [2, 2], [4, 0], [0, 0]])
+    votes = array_of("3 1; 2 2; 4 0; 0 0")
     expected = [1 / 0.5, 1 / 0.625, 1 / 0.125, 1 / 0.625]
     assert label_certainty(votes, 0.125) == pytest.approx(expected)
     # With two classes twice the scalar variance, so half of eps: .75 * .25 = .1875 and .0625.
     assert label_certainty(votes[:1], 0.125) == pytest.approx([0.5 / (0.1875 + 0.0625)])
     # Three classes, one vote each: 1 - 3 / 9 = 2/3.
-    assert label_certainty(np.array([[1, 1, 1]]), 1.0) == pytest.approx([1 / (2 / 3 + 1)])
+    assert label_certainty(array_of("1 1 1;"), 1.0) == pytest.approx([1 / (2 / 3 + 1)])
 
 
 # ----------------------------------------------------------------- interpolation (2.5)
@@ -58,20 +61,20 @@ def test_balancing_counts() -> None:
     # One candidate, or none, gets nothing.
     labels = np.array([0] * 5 + [1] * 2 + [2])
     assert balancing_counts(labels, 4).tolist() == [0, 3, 0, 0]
-    assert balancing_counts(np.array([0, 0, 1, 1]), 2).tolist() == [0, 0]
+    assert balancing_counts(array_of("0 0 1 1"), 2).tolist() == [0, 0]
 
 
 # ----------------------------------------------------------------- SMOTE (2.3)
 
-Z = np.random.default_rng(5).normal(size=(30, 3)).astype(np.float32)
-SURE = np.random.default_rng(6).uniform(1, 50, 30)
-ROWS = np.array([2, 5, 7, 11, 20])
+Z = default_rng(5).normal(size=(30, 3)).astype(np.float32)
+SURE = default_rng(6).uniform(1, 50, 30)
+ROWS = array_of("2 5 7 11 20")
 
 
 def drawn(
     z: np.ndarray = Z, rows: np.ndarray = ROWS, count: int = 23, seed: int = 0, **options: Any
 ) -> Synthetic:
-    return synthesise(z, rows, count, SURE, np.random.default_rng([seed, 1]), **options)
+    return synthesise(z, rows, count, SURE, default_rng([seed, 1]), **options)
 
 
 def test_synthetic_points_lie_where_equation_2_3_puts_them() -> None:
@@ -89,7 +92,7 @@ def test_synthetic_points_lie_where_equation_2_3_puts_them() -> None:
 
 
 def test_neighbours_are_drawn_alike_and_noise_goes_both_ways() -> None:
-    new = synthesise(Z[:6], np.arange(6), 3000, np.ones(6), np.random.default_rng(1), k=2, eta=0.1)
+    new = synthesise(Z[:6], np.arange(6), 3000, np.ones(6), default_rng(1), k=2, eta=0.1)
     for base in range(6):
         shares = np.bincount(new.neighbours[new.candidates == base], minlength=6) / 500
         # Five standard errors of 500 draws: .11.
@@ -101,7 +104,7 @@ def test_neighbours_are_drawn_alike_and_noise_goes_both_ways() -> None:
 
 
 def test_smote_shrinks_k() -> None:
-    z = np.array([[0.0, 0.0], [1.0, 1.0], [9.0, 9.0]], dtype=np.float32)
+    z = array_of("0.0 0.0; 1.0 1.0; 9.0 9.0", np.float32)
     new = drawn(z, np.array([0, 1]), 6, k=5)
     assert (new.embeddings <= 1).all() and (new.embeddings >= 0).all()
 
@@ -118,14 +121,14 @@ def test_identical_points_give_that_point(interpolation: str) -> None:
 def copies(dense: np.ndarray, neighbours: np.ndarray, seed: int = 0) -> np.ndarray:
     """The labels `[S, R]` that annotators copy, -1 where there is none."""
     labels = sparse.csr_matrix(dense + 1)
-    triples = copy_annotations(labels, neighbours, np.random.default_rng(seed))
+    triples = copy_annotations(labels, neighbours, default_rng(seed))
     new = np.full((len(neighbours), dense.shape[1]), -1)
     new[triples[0], triples[1]] = triples[2]
     return new
 
 
 def test_annotators_keep_their_rates_and_stay_independent() -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     dense = (rng.random((40, 3)) < [0.1, 0.5, 0.9]).astype(int)
     dense[rng.random((40, 3)) < 0.25] = -1
     dense[:, 0] = np.where((dense == -1).all(axis=1), 0, dense[:, 0])
@@ -142,7 +145,7 @@ def test_an_instance_that_would_stay_bare_gets_all_labels_of_its_nearest() -> No
     # Annotator 0 labelled row 0 alone, annotator 1 row 1 alone. Each draws a row: both labels have
     # probability 1/4, one alone 1/4 each, and none 1/4, for which the label of row 0, the nearest,
     # is copied.
-    new = copies(np.array([[0, -1], [-1, 1]]), np.tile([0, 1], (4000, 1)))
+    new = copies(array_of("0 -1; -1 1"), np.tile([0, 1], (4000, 1)))
     patterns = ([True, True], [True, False], [False, True])
     shares = [((new >= 0) == pattern).all(axis=1).mean() for pattern in patterns]
     assert shares == pytest.approx([0.25, 0.5, 0.25], abs=0.04)
@@ -150,9 +153,9 @@ def test_an_instance_that_would_stay_bare_gets_all_labels_of_its_nearest() -> No
 
 def test_blocks_are_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(synthesis, "_CELLS_AT_ONCE", 6)  # two instances at a time
-    dense = np.random.default_rng(3).integers(-1, 3, (8, 3))
+    dense = default_rng(3).integers(-1, 3, (8, 3))
     dense[:, 0] = 2
-    near = np.array([[4], [7], [0], [3], [3]])
+    near = array_of("4; 7; 0; 3; 3")
     assert copies(dense, near).tolist() == dense[near[:, 0]].tolist()
 
 
@@ -161,7 +164,7 @@ def test_neighbours_against_a_naive_loop_with_and_without_threads(
     small: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(synthesis, "_SMALL", small)
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     points, queries = (rng.normal(size=(n, 4)).astype(np.float32) for n in (30, 7))
     for i, row in enumerate(nearest(points, queries, 3)):
         order = np.linalg.norm(points - queries[i], axis=1).argsort()
@@ -175,7 +178,7 @@ def test_neighbours_against_a_naive_loop_with_and_without_threads(
 
 
 def test_too_many_neighbours_are_all_there_are() -> None:
-    z = np.array([[0], [1], [3], [7]], np.float32)
+    z = array_of("0; 1; 3; 7", np.float32)
     assert nearest(z, np.array([[5.5]], np.float32), 9).tolist() == [[3, 2, 1, 0]]
     assert nearest(z, None, 9).tolist() == [[1, 2, 3], [0, 2, 3], [1, 0, 3], [2, 1, 0]]
 
@@ -191,14 +194,15 @@ def test_groups_are_distinct_certainties() -> None:
 
 @pytest.mark.parametrize(
     ("strategy", "groups", "epochs", "expected"),
-    [
-        ("groups", [1, 4, 3, 2, 1], 6, [[2], [2], [3], [3], [0, 4], [0, 4]]),
-        ("groups", [1, 4, 3, 2, 1], 4, [[2], [2], [3], [0, 4]]),
-        ("top", [1, 4, 3, 2, 1], 1, [[0, 2, 3, 4]]),
-        ("all", [1, 4, 3, 2, 1], 2, [[0, 1, 2, 3, 4]] * 2),
-        ("none", [1, 4, 3, 2, 1], 2, []),
-        ("groups", [1, 1], 2, [[0, 1], [0, 1]]),  # unanimous annotators: one group
-    ],
+    # Unanimous annotators are one group.
+    cases("""
+["groups", [1, 4, 3, 2, 1], 6, [[2], [2], [3], [3], [0, 4], [0, 4]]],
+["groups", [1, 4, 3, 2, 1], 4, [[2], [2], [3], [0, 4]]],
+["top", [1, 4, 3, 2, 1], 1, [[0, 2, 3, 4]]],
+["all", [1, 4, 3, 2, 1], 2, [[0, 1, 2, 3, 4], [0, 1, 2, 3, 4]]],
+["none", [1, 4, 3, 2, 1], 2, []],
+["groups", [1, 1], 2, [[0, 1], [0, 1]]]
+"""),
 )
 def test_schedules(
     strategy: str, groups: list[int], epochs: int, expected: list[list[int]]
@@ -208,6 +212,6 @@ def test_schedules(
 
 
 def test_class_mix() -> None:
-    groups, labels = np.array([1, 1, 1, 3, 3]), np.array([0, 0, 1, 1, 1])
+    groups, labels = array_of("1 1 1 3 3"), array_of("0 0 1 1 1")
     assert class_mix(groups, labels, 2).tolist() == [[2, 1], [0, 0], [0, 2]]
     assert class_mix(groups[:0], labels[:0], 2).shape == (0, 2)

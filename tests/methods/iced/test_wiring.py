@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import types
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +16,7 @@ from neucrowd_tf.methods.iced import ICED
 from neucrowd_tf.methods.iced.estimator import certainty_groups, warm_up_schedule
 from neucrowd_tf.methods.iced.networks import ICEDModel
 from neucrowd_tf.methods.iced.synthesis import Generator
-from tests.methods.iced.test_rounds import EMBEDDINGS, annotations
+from tests.methods.iced.test_rounds import EMBEDDINGS, SMALL, annotations, noted
 
 
 def settings(**options: Any) -> Any:
@@ -49,36 +50,20 @@ def test_labels_are_copied_from_all_annotation_neighbours() -> None:
     assert ranks == set(range(6))
 
 
-def fit_and_calls(monkeypatch: Any, warm_up: str) -> tuple[ICED, Mapping[str, list[Any]]]:
+def fit_and_calls(monkeypatch: Any) -> tuple[ICED, Mapping[str, list[Any]]]:
     """Fits; returns the model and, by function, the arguments and result of each call."""
-    calls: dict[str, list[Any]] = {}
-
-    def record(owner: type, name: str) -> None:
-        real = getattr(owner, name)
-
-        def recorded(self: Any, *values: Any, **named: Any) -> Any:
-            result = real(self, *values, **named)
-            calls.setdefault(name, []).append((values, named, result))
-            return result
-
-        monkeypatch.setattr(owner, name, recorded)
-
-    record(Generator, "__call__")
-    for name in ("decode", "set_rows", "set_epoch"):
-        record(ICEDModel, name)
-    model = ICED(
-        encoder={"hidden_units": (6, 4)},
-        rounds=1,
-        batch_size=8,
-        autoencoder_epochs=0,
-        warm_up_epochs=3,
-        warm_up=warm_up,
-    )
-    return model.fit(EMBEDDINGS, annotations()), calls
+    names = ("decode", "set_rows", "set_epoch")
+    seen = noted(monkeypatch, (Generator, "__call__"), *((ICEDModel, name) for name in names))
+    model = ICED(**SMALL, rounds=1, warm_up_epochs=3, warm_up="groups")
+    model.fit(EMBEDDINGS, annotations())
+    calls = collections.defaultdict(list)
+    for name, *call in seen:
+        calls[name].append(call)
+    return model, calls
 
 
 def test_rows_are_the_points_that_their_labels_were_copied_for(monkeypatch) -> None:
-    _, calls = fit_and_calls(monkeypatch, "groups")
+    _, calls = fit_and_calls(monkeypatch)
     ((_, _, made),) = calls["__call__"]
     ((points, _, decoded),) = calls["decode"]
     assert len(made.points) > 3
@@ -88,7 +73,7 @@ def test_rows_are_the_points_that_their_labels_were_copied_for(monkeypatch) -> N
 
 
 def test_the_warm_up_takes_the_groups_in_the_schedules_order(monkeypatch) -> None:
-    model, calls = fit_and_calls(monkeypatch, "groups")
+    model, calls = fit_and_calls(monkeypatch)
     schedule = warm_up_schedule("groups", certainty_groups(model.certainty_), 3)
     for (_, named, _), members in zip(calls["set_epoch"][:3], schedule, strict=True):
         assert set(named["classifier"].tolist()) == set(members.tolist())

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from sklearn.datasets import make_blobs
 
 from neucrowd_tf.annotations import Annotations
@@ -24,7 +25,7 @@ TINY: dict[str, Any] = {
 
 def crowd() -> tuple[np.ndarray, Annotations, np.ndarray]:
     x, y = make_blobs(90, 6, centers=2, cluster_std=2.0, random_state=0)
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     labels = np.where(rng.uniform(size=(90, 5)) < 0.85, y[:, None], rng.integers(0, 2, (90, 5)))
     return x.astype(np.float32), Annotations.from_dense(labels), y
 

@@ -51,27 +51,23 @@ def test_loss_is_the_negative_log_posterior_of_the_positive(
     losses = model.tuplet_losses(tuplets, which, training=False).numpy()
     embedded, assurance = model.embed(np.asarray(model.instances)), method.assurance_
     rows = tuplets.numpy()
-    for t, members in enumerate(rows):
-        assert len(set(members)) == 4 and labels[members[0]] == labels[members[1]]
-        assert (labels[members[2:]] != labels[members[0]]).all()
-        mine = [other[0] for other in rows if labels[other[0]] == labels[members[0]]]
-        centre = sum(assurance[c] * embedded[c] for c in mine)
-        if anchor == "sum":  # definition 4 forms an example, which is then embedded
-            formed = sum(assurance[c] * model.instances[c] for c in mine)
-            centre = model.embed(np.asarray(formed)[None])[0]
-        if anchor == "mean":
-            centre = centre / sum(assurance[c] for c in mine)
-        elif anchor == "none":
-            centre = embedded[members[0]]
-        terms = []
-        for member in members[1:]:
-            relevance = 0.5 - np.linalg.norm(embedded[member] - centre)
-            terms.append(
-                np.exp(3.0 * assurance[member] * relevance)
-                if weight_inside
-                else assurance[member] * np.exp(3.0 * relevance)
-            )
-        assert losses[t] == pytest.approx(-np.log(terms[0] / sum(terms)), rel=1e-3, abs=1e-4)
+    first, others = rows[:, 0], rows[:, 1:]
+    assert all(len(set(members)) == 4 for members in rows.tolist())
+    assert ((labels[others] == labels[first, None]) == [True, False, False]).all()
+    shares = (labels[first] == labels[first, None]) * assurance[first]
+    centres = shares @ embedded[first]
+    if anchor == "sum":  # definition 4 forms an example, which is then embedded
+        centres = np.asarray(model.embed(shares @ np.asarray(model.instances)[first]))
+    elif anchor == "mean":
+        centres = centres / shares.sum(axis=1, keepdims=True)
+    elif anchor == "none":
+        centres = embedded[first]
+    relevance = 0.5 - np.linalg.norm(embedded[others] - centres[:, None], axis=2)
+    weights = assurance[others]
+    inside = np.exp(3.0 * weights * relevance)
+    terms = inside if weight_inside else weights * np.exp(3.0 * relevance)
+    expected = -np.log(terms[:, 0] / terms.sum(axis=1))
+    assert losses == pytest.approx(expected, rel=1e-3, abs=1e-4)
 
 
 def test_the_anchor_in_the_sum_is_one_more_term() -> None:

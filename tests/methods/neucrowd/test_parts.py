@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.random import default_rng
+from numpy.testing import assert_allclose
 
 from neucrowd_tf.methods.neucrowd.assurance import label_assurance
 from neucrowd_tf.methods.neucrowd.robust_anchor import robust_anchors
@@ -16,6 +18,7 @@ from neucrowd_tf.methods.neucrowd.safety import (
 from neucrowd_tf.methods.neucrowd.sampler import SamplingNetwork, keep_hardest
 from neucrowd_tf.nn.embedding_networks import build_encoder
 from neucrowd_tf.training.networks import DenseEncoder
+from tests.crowds import array_of
 
 # ----------------------------------------------------------------- definition 2
 
@@ -23,8 +26,8 @@ from neucrowd_tf.training.networks import DenseEncoder
 def test_assurance_by_hand() -> None:
     # Five annotators: (1,1,1,1,1) -> |1 - 2*5/5| = 1; (1,1,1,0,0) -> |1 - 6/5| = .2; four
     # annotators in a tie -> 0.
-    votes = np.array([[0, 5], [2, 3], [2, 2], [0, 0]])
-    np.testing.assert_allclose(label_assurance(votes), [1.0, 0.2, 0.0, 0.0], atol=1e-7)
+    votes = array_of("0 5; 2 3; 2 2; 0 0")
+    assert_allclose(label_assurance(votes), [1.0, 0.2, 0.0, 0.0], atol=1e-7)
 
 
 # ----------------------------------------------------------------- definition 3
@@ -36,16 +39,16 @@ def test_safe_examples_by_hand() -> None:
     # e2: neighbours 1 (+, .5) and 0 (+, .3): 0 > .8, unsafe.       e3: neighbours 4 (-, .9) and 2
     # (-, .4): safe. e4: neighbours 3 (-, .2) and 2 (-, .4): safe, but with margin .6 it is not: .6
     # > .6 fails.
-    points = np.array([[0.0], [1.0], [2.0], [10.0], [11.0]])
-    labels = np.array([1, 1, 0, 0, 0])
-    assurance = np.array([0.3, 0.5, 0.4, 0.2, 0.9])
+    points = array_of("0.0; 1.0; 2.0; 10.0; 11.0")
+    labels = array_of("1 1 0 0 0")
+    assurance = array_of("0.3 0.5 0.4 0.2 0.9")
     safe = safe_examples(points, labels, assurance, k=2)
     assert safe.tolist() == [True, False, False, True, True]
     assert not safe_examples(points, labels, assurance, k=2, margin=0.61)[4]
     # Definition 3 says "exceeds": equal sums are not safe. e1: neighbours 0 (+) and 2 (-) of .5
     # each; by a margin of 1/4: .75 - .5.
     assert not safe_examples(points, labels, np.full(5, 0.5), k=2)[1]
-    more = np.array([0.75, 0.5, 0.5, 0.5, 0.5])
+    more = array_of("0.75 0.5 0.5 0.5 0.5")
     assert not safe_examples(points, labels, more, k=2, margin=0.25)[1]
     assert safe_examples(points, labels, more, k=2, margin=0.125)[1]
 
@@ -68,7 +71,7 @@ def test_robust_anchor_by_hand() -> None:
     anchors, assurance, classes = batch
     for reduction, expected in (("sum", [0.2, 1.2]), ("mean", [0.25, 1.5])):
         result = robust_anchors(anchors, assurance, classes, 1, reduction=reduction)
-        np.testing.assert_allclose(result, [expected], rtol=1e-5)
+        assert_allclose(result, [expected], rtol=1e-5)
 
 
 # ----------------------------------------------------------------- section 3.3.4
@@ -78,8 +81,8 @@ def test_scores_are_a_linear_function_of_concatenated_embeddings() -> None:
     encoder = build_encoder(DenseEncoder(hidden_units=(4, 3), dropout=0.0, l2=0.0), 5, seed=2)
     sampler = SamplingNetwork(encoder, n=4, seed=1)
     sampler.bias.assign(0.7)
-    x = np.random.default_rng(0).normal(size=(10, 5)).astype(np.float32)
-    tuplets = np.random.default_rng(1).integers(0, 10, (6, 4)).astype(np.int32)
+    x = default_rng(0).normal(size=(10, 5)).astype(np.float32)
+    tuplets = default_rng(1).integers(0, 10, (6, 4)).astype(np.int32)
     scores = sampler.scores(sampler.score_table(x, training=False), tf.constant(tuplets)).numpy()
     embedded = encoder(x).numpy()
     kernel = sampler.slots.numpy()

@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.methods.neucrowd import NeuCrowd
 from neucrowd_tf.methods.neucrowd.joint_learning import NeuCrowdModel
 from neucrowd_tf.training.reuse import NetworkCache
+from tests.crowds import noisy_labels
 
 OPTIONS: dict[str, Any] = {"epochs": 2, "steps_per_epoch": 2, "batch_size": 16}
 OPTIONS |= {"encoder": {"hidden_units": (4,)}, "sampler_warmup": 0}
@@ -18,9 +20,9 @@ OPTIONS |= {"encoder": {"hidden_units": (4,)}, "sampler_warmup": 0}
 
 def data(seed: int) -> tuple[np.ndarray, Annotations]:
     """Returns features of 40 instances, and annotations of other classes for each seed."""
-    rng = np.random.default_rng(seed)
+    rng = default_rng(seed)
     truth = rng.permutation(40) % 2
-    labels = np.where(rng.random((40, 3)) < 0.8, truth[:, None], 1 - truth[:, None])
+    labels = noisy_labels(rng, truth, 3, 0.8)
     return rng.normal(truth[:, None], size=(40, 3)), Annotations.from_dense(labels)
 
 

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare import registry
@@ -19,7 +20,7 @@ from neucrowd_tf.methods.neucrowd.safety import (
 )
 from neucrowd_tf.nn.tuplet_loss import tuplet_log_likelihood
 from reproduction.controls.neucrowd import ReleasedNeuCrowd
-from tests.crowds import blobs
+from tests.crowds import array_of, blobs
 from tests.methods.neucrowd.test_estimator import TINY
 from tests.methods.neucrowd.test_objective import new
 
@@ -61,15 +62,15 @@ def test_outside_the_exponent_a_less_assured_positive_pulls_more() -> None:
 
 
 def test_share_of_votes() -> None:
-    votes = np.array([[0, 7], [3, 4], [2, 2]])
-    np.testing.assert_allclose(label_assurance(votes), [1.0, 1 / 7, 0.0], rtol=1e-6)
-    np.testing.assert_allclose(label_assurance(votes, "share"), [1.0, 4 / 7, 0.5], rtol=1e-6)
+    votes = array_of("0 7; 3 4; 2 2")
+    assert_allclose(label_assurance(votes), [1.0, 1 / 7, 0.0], rtol=1e-6)
+    assert_allclose(label_assurance(votes, "share"), [1.0, 4 / 7, 0.5], rtol=1e-6)
 
 
 def test_mislabels_among_unsafe_rows() -> None:
     # Five known rows, of which 1, 3 and 4 are unsafe and 1, 2 and 3 wrong: two of three each way.
     safe = np.array([True, False, True, False, False, True])
-    labels, truth = np.array([0, 0, 0, 1, 1, 1]), np.array([0, 1, 1, 0, 1, -1])
+    labels, truth = array_of("0 0 0 1 1 1"), array_of("0 1 1 0 1 -1")
     result = mislabel_detection(safe, labels, truth)
     assert result == {"mislabelled": 0.6, "unsafe_precision": 2 / 3, "unsafe_recall": 2 / 3}
 
@@ -78,11 +79,11 @@ def test_evaluation_looks_at_the_rows_trained_on() -> None:
     # Six annotated rows of seven, of which 1, 3 and 5 were trained on; the middle one is unsafe,
     # and its label is the only wrong one: precision and recall are 1.
     model = NeuCrowd()
-    model.rows_, model.kept_ = np.array([0, 1, 2, 4, 5, 6]), np.array([1, 3, 5])
-    model.train_labels_ = np.array([0, 1, 0, 0, 1, 1])
+    model.rows_, model.kept_ = array_of("0 1 2 4 5 6"), array_of("1 3 5")
+    model.train_labels_ = array_of("0 1 0 0 1 1")
     model.safe_ = np.array([True, False, True])
     model.history_ = {"safe_share": [0.5, 2 / 3], "hardness_correlation": [float("nan")]}
-    truth = np.array([1, 1, 1, 1, 1, 0, 1])
+    truth = array_of("1 1 1 1 1 0 1")
     model.classes_ = np.arange(3)
     figures = model.evaluation(SimpleNamespace(truth=truth))
     assert np.isnan(figures.pop("hardness_correlation"))
@@ -97,7 +98,7 @@ def test_evaluation_looks_at_the_rows_trained_on() -> None:
 def test_an_example_may_be_its_own_neighbour() -> None:
     # Two of one class and one of another on a line; of row 1's two nearest, itself among them, one
     # is its own, and the sums are equal: safe with itself, unsafe among others alone.
-    x, labels = np.array([[0.0], [1.0], [1.4]]), np.array([0, 0, 1])
+    x, labels = array_of("0.0; 1.0; 1.4"), array_of("0 0 1")
     ones = np.ones(3)
     released = ReleasedNeuCrowd()
     assert released._safe_examples(x, labels, ones)[1]
@@ -135,7 +136,7 @@ def test_the_released_sampling_network_predicts_probabilities() -> None:
     model = ReleasedNeuCrowd(**TINY, seed=1).fit(x, annotations)
     assert -1.0 < model.history_["predicted_hardness"][-1] < 0.0
     shares = annotations.vote_counts().max(axis=1) / 5
-    np.testing.assert_allclose(model.assurance_, shares[model.kept_], rtol=1e-6)
+    assert_allclose(model.assurance_, shares[model.kept_], rtol=1e-6)
 
 
 def test_the_released_code_keeps_the_least_probable_positives() -> None:
@@ -143,7 +144,7 @@ def test_the_released_code_keeps_the_least_probable_positives() -> None:
     probabilities = -model.hardness(model.sampler, pool, training=False).numpy()
     selected, _ = model.select(model.sampler, pool, which, tf.constant(0, tf.int64))
     hardest = np.argsort(probabilities, kind="stable")[: method.batch_size]
-    np.testing.assert_array_equal(selected, pool.numpy()[hardest])
+    assert_array_equal(selected, pool.numpy()[hardest])
 
 
 def test_named_presets() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.annotations import Annotations
@@ -14,9 +15,10 @@ from neucrowd_tf.methods.rll.confidence import (
     mle_confidence,
     subsample_annotations,
 )
+from tests.crowds import array_of
 
-VOTES = np.array([[0, 5], [2, 3], [4, 1], [0, 0]])
-LABELS = np.array([1, 1, 0, 1])
+VOTES = array_of("0 5; 2 3; 4 1; 0 0")
+LABELS = array_of("1 1 0 1")
 
 
 def test_mle_by_hand() -> None:
@@ -33,7 +35,7 @@ def test_bayesian_by_hand() -> None:
     parameters = beta_parameters([0.25, 0.75])
     assert_allclose(
         bayesian_confidence(VOTES, LABELS, parameters),
-        [5.75 / 6, 3.75 / 6, 4.25 / 6, 0.75],
+        array_of("5.75/6 3.75/6 4.25/6 0.75"),
         rtol=1e-6,
     )
     # Beta(3, 2) for the positive label: (3 + 5) / 10, (3 + 3) / 10, and for the negative one (2 +
@@ -56,7 +58,7 @@ def test_wrong_priors(arguments: dict[str, object]) -> None:
 
 
 def test_subsample_keeps_d_labels_of_each_instance() -> None:
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     dense = rng.integers(0, 3, size=(30, 7))
     dense[rng.random((30, 7)) < 0.4] = -1
     crowd = Annotations.from_dense(dense, num_classes=3)
@@ -79,6 +81,6 @@ def test_subsampled_votes_follow_the_hypergeometric_distribution() -> None:
         drawn = subsample_annotations(source, 3, 5).vote_counts()
         assert (drawn.sum(axis=1) == 3).all() and (drawn <= votes).all()
         # Standard error of each mean: sqrt(3 * p * (1 - p) * 4 / 6 / 4000) < .012.
-        assert_allclose(drawn.mean(axis=0), 3 * np.array([4, 2, 1]) / 7, atol=0.05)
+        assert_allclose(drawn.mean(axis=0), 3 * array_of("4 2 1") / 7, atol=0.05)
         # No 3 of 7 hold two of the third class, and (2, 1, 0) has probability 6 * 2 / 35.
         assert np.mean((drawn == [2, 1, 0]).all(axis=1)) == pytest.approx(12 / 35, abs=0.03)

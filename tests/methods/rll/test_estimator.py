@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import tensorflow as tf
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.annotations import Annotations
@@ -14,7 +15,7 @@ from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.methods.rll import RLL
 from reproduction.controls.rll import PrintedRLL, ReleasedRLL
-from tests.crowds import QUICK_EMBEDDING, blobs
+from tests.crowds import QUICK_EMBEDDING, array_of, blobs
 
 QUICK = {**QUICK_EMBEDDING, "batch_size": 32}
 
@@ -64,16 +65,16 @@ def test_wrong_arguments() -> None:
     x, crowd, _ = crowd_data(2)
     with pytest.raises(UsageError, match="alpha, beta: expected both"):
         RLL(**QUICK, alpha=1.0).fit(x, crowd)
-    few = Annotations.from_dense([[0], [1], [1], [1], [1], [1]])
+    few = Annotations.from_dense(array_of("0; 1; 1; 1; 1; 1"))
     with pytest.raises(DataError, match="instances of other classes"):
-        RLL(k=3, **QUICK).fit(x[:6], few, (x[:6], np.array([0, 1, 1, 0, 1, 1])))
+        RLL(k=3, **QUICK).fit(x[:6], few, (x[:6], array_of("0 1 1 0 1 1")))
 
 
 def test_the_released_code_by_hand() -> None:
     # Its prior Beta(3, 2) is that of every label: with v of d votes for it (3 + v) / (5 + d).
     model = ReleasedRLL()
-    votes, labels = np.array([[0, 5], [4, 1]]), np.array([1, 0])
-    assert_allclose(model._confidence(votes, labels), [8 / 10, 7 / 10], rtol=1e-6)
+    votes, labels = array_of("0 5; 4 1"), np.array([1, 0])
+    assert_allclose(model._confidence(votes, labels), array_of("8/10 7/10"), rtol=1e-6)
     # Forty-five positives make 1,980 pairs, 61 batches of 32 in each of ten passes.
     data = SimpleNamespace(labels=np.arange(90) % 2)
     assert ReleasedRLL(batch_size=32)._steps(data) == 610
@@ -90,7 +91,7 @@ def test_the_released_code_keeps_the_epoch_with_the_lowest_validation_loss() -> 
 
 
 def test_two_towers_embed_anchors_and_members() -> None:
-    x = np.random.default_rng(0).normal(size=(12, 6)).astype(np.float32)
+    x = default_rng(0).normal(size=(12, 6)).astype(np.float32)
     labels = np.arange(12) % 2
     model = ReleasedRLL(encoder={"hidden_units": (4, 3), "dropout": 0.5}, standardise=False)
     network = model._model(model._make_encoder((6,), 0), x, labels, np.ones(12, np.float32))
@@ -108,9 +109,9 @@ def test_two_towers_embed_anchors_and_members() -> None:
 
 def test_equations_1_and_2_as_printed_by_hand() -> None:
     # Shares of positive votes, whichever label the example has; sure negatives weigh nothing.
-    votes, labels = np.array([[0, 5], [5, 0], [2, 3], [4, 1]]), np.array([1, 0, 1, 0])
+    votes, labels = array_of("0 5; 5 0; 2 3; 4 1"), array_of("1 0 1 0")
     mle = PrintedRLL(confidence="mle")._confidence(votes, labels)
     assert_allclose(mle, [1.0, 0.0, 0.6, 0.2], rtol=1e-6)
     # The prior has a vote in all, of which the share of positive labels, a half, is positive.
     bayesian = PrintedRLL(confidence="bayesian")._confidence(votes, labels)
-    assert_allclose(bayesian, [5.5 / 6, 0.5 / 6, 3.5 / 6, 1.5 / 6], rtol=1e-6)
+    assert_allclose(bayesian, array_of("5.5/6 0.5/6 3.5/6 1.5/6"), rtol=1e-6)

@@ -11,7 +11,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.methods.two_stage.deep_labels import DeepLabels
-from tests.crowds import blobs
+from tests.crowds import array_of, blobs
 
 SMALL = {
     "base": {"hidden_units": (16,), "dropout": 0.0},
@@ -44,7 +44,7 @@ def test_loss_by_hand():
         [keras.Input((1,)), keras.layers.Dense(2, activation="softmax", kernel_initializer="zeros")]
     )
     model = TargetModel(classifier, np.ones((3, 1), np.float32), 2)
-    model.set_targets(np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]]))
+    model.set_targets(array_of("1.0 0.0; 0.5 0.5; 0.0 1.0"))
     total, size = model.batch_loss(np.array([0, 1]), np.ones((2, 1), np.float32))
     # Zero weights say (1/2, 1/2), so each instance costs ln 2 whatever its target.
     assert float(total) == pytest.approx(2 * np.log(2), rel=1e-6) and float(size) == 2.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
@@ -71,7 +72,7 @@ def test_exported_layers_agree_where_classes_are_separable() -> None:
     fitted = TwoStageClassifier(Cs=(1e4,)).fit(images, crowd)
     model = fitted.inference_model()
     assert {layer.compute_dtype for layer in model.layers} == {"float32"}
-    noise = np.random.default_rng(1).normal(size=images.shape).astype(np.float32)
+    noise = default_rng(1).normal(size=images.shape).astype(np.float32)
     for rows, tolerance in ((images, 1e-5), (images + noise, 1e-5), (images + 100 * noise, 1e-4)):
         served = np.asarray(model(rows)["probabilities"])
         assert_allclose(served, fitted.predict_proba(rows), atol=tolerance)

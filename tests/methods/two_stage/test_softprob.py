@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.methods.two_stage.softprob import SoftProb
 from neucrowd_tf.training.logistic_head import fit_logistic
-from tests.crowds import blobs
+from tests.crowds import array_of, blobs
 
 
 def crowd_data(classes: int, rows: int = 60) -> tuple[np.ndarray, np.ndarray]:
@@ -20,7 +20,7 @@ def crowd_data(classes: int, rows: int = 60) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_by_hand_on_one_constant_feature() -> None:
-    crowd, x = Annotations.from_votes([[1, 3], [0, 2], [2, 0]]), np.zeros((3, 1), np.float32)
+    crowd, x = Annotations.from_votes(array_of("1 3; 0 2; 2 0")), np.zeros((3, 1), np.float32)
     fitted = SoftProb(Cs=(1.0,)).fit(x, crowd)  # the share of positive votes
     assert fitted.predict_proba(x)[0, 1] == pytest.approx(5 / 8, abs=1e-3)
 
