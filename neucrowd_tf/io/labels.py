@@ -36,9 +36,9 @@ from neucrowd_tf.io.items import item_columns, matched, read_beside
 from neucrowd_tf.io.layouts import MOST_TRIED, columns_of, completed, of_annotators, of_matrix
 from neucrowd_tf.io.lines import class_line, lines_of
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.io.table import Table
+from neucrowd_tf.io.table import Table, encode
 from neucrowd_tf.io.values import check_ids, classes_of
-from neucrowd_tf.names import encode, positions, typed_names
+from neucrowd_tf.names import positions, typed_names
 
 __all__ = ["Reading", "class_line", "read_annotations", "read_columns", "report_on_stderr"]
 
