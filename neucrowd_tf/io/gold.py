@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -63,7 +64,7 @@ def read_true_labels(
     exact = set(items)
     for row, (item, cell) in enumerate(zip(ids, table[column], strict=True)):
         label = name_of(cell, codes)
-        if label not in codes:
+        if label not in codes and not re.fullmatch(r"\d+,\d{3}", label):  # it may be a thousand
             [label] = one_spelling(decimal_points([label]), classes)
         if options.bins and label not in codes:
             label = binned(label, classes)

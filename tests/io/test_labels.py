@@ -20,6 +20,7 @@ from neucrowd_tf.io.labels import Reading, read_annotations, read_columns
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.times import read_times
 from neucrowd_tf.io.values import binned, class_order
+from tests.cases import raises
 from tests.crowds import array_of
 from tests.io.reading import message, read, rows
 
@@ -141,10 +142,8 @@ def test_flags_that_do_not_fit(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="column 'Task' is named twice"):
         TableOptions(task_column=("task",), worker_column=("Task",))
     assert TableOptions(classes=("yes", "no", "yes")).classes == ("yes", "no")
-    with pytest.raises(UsageError, match="--header: must be first or none, received 3"):
-        TableOptions.of(header=3)
-    with pytest.raises(UsageError, match="--question"):
-        read(tmp_path, LONG, question="mood")
+    raises(UsageError, "--header: must be first or none, received 3", TableOptions.of, header=3)
+    raises(UsageError, "--question", read, tmp_path, LONG, question="mood")
 
 
 # ----------------------------------------------------------------- values
@@ -246,6 +245,9 @@ def test_a_true_label_may_be_another_spelling_of_a_number(tmp_path: Path) -> Non
     (tmp_path / "truth.csv").write_text("task;gold\nt1;1,50\nt2;02\n")
     truth = read_true_labels(tmp_path / "truth.csv", ["t1", "t2"], ["1.5", "2", "unsure"])
     assert truth.tolist() == [0, 1]
+    (tmp_path / "truth.csv").write_text("task;gold\nt1;1,000\n")
+    with pytest.raises(DataError, match="unknown_class"):  # it may be a thousand
+        read_true_labels(tmp_path / "truth.csv", ["t1"], ["1", "2"])
 
 
 def test_true_ratings_lie_in_bins() -> None:
