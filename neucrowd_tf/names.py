@@ -8,7 +8,6 @@ import itertools
 import math
 import re
 import unicodedata
-from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -87,11 +86,6 @@ def roles_of(columns: Iterable[object]) -> dict[str, list[Any]]:
             if name in ALIASES[role]:
                 hits[role].append(column)
     return hits
-
-
-def num_roles(columns: Iterable[object]) -> int:
-    """Returns how many of task, worker and label have a column with an alias."""
-    return sum(map(bool, roles_of(columns).values()))
 
 
 def as_name_array(values: Any) -> Array:
@@ -210,11 +204,3 @@ def positions(names: Iterable[Name]) -> dict[Name, int]:
 def places_of(names: Iterable[Name], places: Mapping[Name, int]) -> Indices:
     """Returns the place of each name by a mapping, -1 of those without one."""
     return np.array([places.get(name, -1) for name in names], dtype=np.int64)
-
-
-def encode(texts: Iterable[Name]) -> tuple[list[Name], Indices]:
-    """Returns the distinct texts in order of appearance, and the code of each text among them."""
-    # A text that is not in the dictionary gets the next number.
-    index: defaultdict[Name, int] = defaultdict(itertools.count().__next__)
-    codes = np.fromiter(map(index.__getitem__, texts), dtype=np.int64)
-    return list(index), codes

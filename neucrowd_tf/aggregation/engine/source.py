@@ -46,9 +46,17 @@ from neucrowd_tf.io.layouts import settle
 from neucrowd_tf.io.lines import about_columns, about_sizes, class_line
 from neucrowd_tf.io.roles import Roles
 from neucrowd_tf.io.schema import DEFAULTS, TableOptions
-from neucrowd_tf.io.table import JOINT, PARQUET, arrow_batches, head_of, rows_about, texts_of_arrow
+from neucrowd_tf.io.table import (
+    JOINT,
+    PARQUET,
+    arrow_batches,
+    encode,
+    head_of,
+    rows_about,
+    texts_of_arrow,
+)
 from neucrowd_tf.io.times import time_form
-from neucrowd_tf.names import bare_name, encode, places_of, plain_integers, positions
+from neucrowd_tf.names import bare_name, places_of, plain_integers, positions
 
 COLUMNS = ("task", "worker", "label")
 NAMES = "annotators.parquet"

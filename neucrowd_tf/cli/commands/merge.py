@@ -15,6 +15,7 @@ from neucrowd_tf.declare.types import Texts
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.coding import Coded
+from neucrowd_tf.io.column_names import num_roles
 from neucrowd_tf.io.columns import Column, LabelColumns
 from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.items import match_items, options_beside
@@ -23,7 +24,6 @@ from neucrowd_tf.io.roles import as_list, command_line
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import head_of
 from neucrowd_tf.io.tables.writing import name_of, to_csv
-from neucrowd_tf.names import num_roles
 
 ONE = {"items": "item", "annotators": "annotator", "classes": "class"}
 TABLES = (".csv", ".tsv", ".txt", ".tab", ".parquet", ".pq")

@@ -31,6 +31,7 @@ from neucrowd_tf.io.column_names import (
     is_model,
     is_status,
     is_text,
+    num_roles,
 )
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
@@ -38,7 +39,6 @@ from neucrowd_tf.io.importers.answers import Answers
 from neucrowd_tf.io.layouts import columns_of
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table, table_of_records
-from neucrowd_tf.names import num_roles
 
 NAME = "answers.json"
 KEY = "key"
