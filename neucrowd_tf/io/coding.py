@@ -340,7 +340,7 @@ def twice_spelt(names: Texts) -> Floats:
 
 
 def id_lines(word: str, twice: Floats, names: Collection[str]) -> list[str]:
-    """Returns lines on ids that are none (of `PLACEHOLDERS`), look alike, or are one number.
+    """Returns lines on ids that may be missing (`PLACEHOLDERS`), look alike or are one number.
 
     Args:
         word: "item" or "annotator".
@@ -350,7 +350,7 @@ def id_lines(word: str, twice: Floats, names: Collection[str]) -> list[str]:
     lines = []
     alike, numbers = twice.tolist()
     if placeholders := among(PLACEHOLDERS, names):
-        lines.append(f"Names of {word}s that may stand for none: {', '.join(placeholders)}.")
+        lines.append(f"Names of {word}s that may be missing ones: {', '.join(placeholders)}.")
     if alike:
         lines.append(f"{alike:,.0f} more {word}s differ only in spaces or Unicode form.")
     if numbers > 0:
