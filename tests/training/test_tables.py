@@ -251,6 +251,22 @@ def test_units_of_features_do_not_matter(name: str, scale: float, shift: float) 
     assert fitted.predict(moved.iloc[:0]).shape == (0,)
 
 
+def test_float32_is_made_of_images_as_of_rows() -> None:
+    images = X.to_numpy()[:, None] + 1.7e9
+    fitted = model().fit(images, CROWD)
+    probabilities = fitted.predict_proba(images)
+    expected = model().fit(images[:, 0], CROWD).predict_proba(images[:, 0])
+    assert_allclose(probabilities, expected, atol=1e-6)
+    graph = fitted.inference_model()(images)["probabilities"]
+    assert_allclose(graph, probabilities, atol=1e-4)
+
+
+def test_what_keeps_its_scale_refuses_what_float32_does_not_hold() -> None:
+    model = registry.method("crowd_layer").make(epochs=1, standardise=False)
+    with pytest.raises(DataError, match=r"column 1: float32 does not hold .*\(about 1\.7e\+09\)"):
+        model.fit(X.assign(b=X["b"] + 1.7e9), CROWD)
+
+
 def test_a_number_beyond_float32_among_others_is_named() -> None:
     wrong = X.astype(float)
     wrong.iloc[2, 1] = 1e39
