@@ -409,10 +409,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
             FloatingPointError: a prediction that is not finite.
         """
         is_crowd = isinstance(labels, Annotations)
-        if not is_crowd and np.ndim(labels) == 2:
-            is_crowd = np.shape(labels)[1] > 1
-            if not is_crowd:
-                labels = np.squeeze(labels, axis=1)  # type: ignore[arg-type]
+        is_crowd = is_crowd or (np.ndim(labels) == 2 and np.shape(labels)[1] > 1)
         inputs = self._inputs(features, labels if is_crowd else None)
         sample_weight = inputs.of_rows(sample_weight, "sample_weight")
         if is_crowd:

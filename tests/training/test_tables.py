@@ -139,6 +139,11 @@ def test_series_are_matched_by_name() -> None:
         for labels in (Y, shuffled)
     ]
     assert chosen == [1.0, 1.0]
+    column = shuffled.to_frame("label")
+    held = model().set_params(Cs=(1e-4, 1.0)).fit(X, LONG, (X, column))
+    assert held.head_.C_ == 1.0 and held.score(X, column) == fitted.score(X, TRUTH)
+    with pytest.raises(DataError, match="validation: expected at least one row"):
+        model().fit(X, LONG, (X.iloc[:0], Y.iloc[:0]))
     with pytest.raises(
         DataError, match=r"of the features. index has no label\. Add it, or pass labels\.to_n"
     ):
