@@ -52,6 +52,10 @@ def test_vectors_are_the_networks_pooled_features(
     assert_allclose(load(tmp_path / "saved").layer()(pictures), vectors, atol=1e-3)
     with pytest.raises(DataError, match=r"shape \(8, 8, 3\), received \(9, 9, 3\)"):
         encoder.transform(np.zeros((1, 9, 9, 3)).tolist())
+    for wrong in (255 * pictures, np.uint8(255 * pictures), -pictures, pictures * np.nan):
+        for use in (encoder.fit, encoder.transform):
+            with pytest.raises(DataError, match="expected images of floats from 0 to 1"):
+                use(wrong)
 
     crowd = Annotations.from_dense(np.stack([labels, labels, labels ^ (np.arange(24) % 7 == 0)], 1))
     model = TextClassifier(encoder, estimator=TwoStageClassifier())
