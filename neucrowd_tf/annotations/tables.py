@@ -243,12 +243,12 @@ def is_text(features: Features) -> bool:
 
 
 def check_texts(features: Features, subject: str = "texts") -> Array:
-    """Returns texts `[N]` as an array of `str`.
+    """Returns texts `[N]` as an array of `str`; an empty list has none.
 
     Raises:
         DataError: something else.
     """
-    if not is_text(features):
+    if np.shape(features) != (0,) and not is_text(features):
         array = np.asarray(features)
         advice = " Pass the column of texts." * (array.ndim == 2)
         raise DataError(

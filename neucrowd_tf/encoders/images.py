@@ -50,11 +50,12 @@ class ImageEncoder(Encoder):
     digest_: str = fitted()
     shape_: tuple[int, ...] = fitted()
 
-    def fit(self, images: Any = None) -> ImageEncoder:
+    def fit(self, images: Any = None, y: object = None) -> ImageEncoder:
         """Loads the network and computes its digest; nothing is learned.
 
         Args:
             images: `[M, height, width, 3]` from 0 to 1, whose size later images must have.
+            y: ignored; a `Pipeline` passes it.
 
         Raises:
             UsageError: Keras has no such network.
@@ -115,6 +116,9 @@ class ImageEncoder(Encoder):
         """Returns the Keras model from images to their vectors."""
         self._find_network(np.zeros((1, *self.shape_), np.float32))
         return self._model
+
+    def _blank(self) -> object:
+        return np.zeros(self.shape_, np.float32)
 
     def _encoded(self, images: list[Floats32]) -> Iterator[Floats32]:
         model = self.layer()

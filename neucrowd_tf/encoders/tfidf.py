@@ -145,8 +145,8 @@ class TextFeatures(Persistent, BaseEstimator):
     character_weights_: Floats = fitted()
     components_: Floats32 | None = fitted()
 
-    def fit(self, texts: Sequence[str] | Array) -> TextFeatures:
-        """Learns n-grams, weights and the reduction from texts `[N]`.
+    def fit(self, texts: Sequence[str] | Array, y: object = None) -> TextFeatures:
+        """Learns n-grams, weights and the reduction from texts `[N]`, and nothing from `y`.
 
         Raises:
             DataError: not texts, or none with a letter or a digit.
@@ -208,7 +208,10 @@ class TextFeatures(Persistent, BaseEstimator):
         """
         if not hasattr(self, "components_"):
             raise NotFittedError("this TextFeatures is not fitted yet: call fit first")
-        weighted = self._weights(check_texts(texts).tolist())
+        checked = check_texts(texts).tolist()
+        if not checked:  # scikit-learn weights no empty matrix
+            return self.transform([""])[:0]
+        weighted = self._weights(checked)
         if self.components_ is None:
             return weighted.copy()
         return np.asarray(weighted @ self.components_, dtype=np.float32)
