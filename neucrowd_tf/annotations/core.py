@@ -8,7 +8,7 @@ is in :mod:`neucrowd_tf.annotations.views`, ids and their codes in
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ from neucrowd_tf.annotations.codes import (
     vote_matrix,
 )
 from neucrowd_tf.annotations.views import AnnotationViews
-from neucrowd_tf.declare.types import Array, Frame
+from neucrowd_tf.declare.types import Array, Codes32, Frame
 from neucrowd_tf.errors import DataError, warn
 from neucrowd_tf.names import as_name_array, listed, roles_of, spelt
 
@@ -496,13 +496,37 @@ class Annotations(AnnotationViews):
             DataError: a cell has a label already.
         """
         extra = coded_triples(instances, annotators, labels)
-        columns = zip((self.instances, self.annotators, self.labels), extra, strict=True)
-        return Annotations(
-            *map(np.concatenate, columns),
+        crowd = self._extended(
+            extra,
+            generated=True,
             instance_names=self.instance_names,
             annotator_names=self.annotator_names,
             class_names=self.class_names,
-            generated=np.concatenate([self.generated, np.ones(len(extra[0]), dtype=bool)]),
+        )
+        taken = np.nonzero(self.cells())  # once each, whatever `duplicates` was
+        cells = map(np.concatenate, zip(taken, extra[:2], strict=True))
+        rows_to_keep(*cells, self.instance_names, self.annotator_names, "error")
+        return crowd
+
+    def _extended(
+        self, triple: Sequence[Codes32], generated: bool = False, **names: Names
+    ) -> Annotations:
+        """Returns the annotations with further ones after them.
+
+        Marks stay, and so do several labels of one instance by one annotator.
+
+        Args:
+            triple: `[M]` instances, annotators and labels.
+            generated: whether these are marked.
+            names: of instances, annotators and classes; by default they are numbered anew.
+        """
+        columns = zip((self.instances, self.annotators, self.labels), triple, strict=True)
+        marks = np.concatenate([self.generated, np.full(len(triple[0]), generated)])
+        return Annotations(
+            *map(np.concatenate, columns),
+            **names,
+            generated=marks if marks.any() else None,
+            duplicates="all",
         )
 
 

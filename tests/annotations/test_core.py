@@ -130,6 +130,11 @@ def test_generated_annotations_are_marked() -> None:
     assert crowd.observed() is crowd
     with pytest.raises(DataError, match="expected each pair once"):
         crowd.with_generated([0], [0], [1])
+    twice = Annotations([0, 0], [0, 0], [0, 1], num_annotators=2, duplicates="all")
+    assert twice.with_generated([0], [1], [1]).vote_counts().tolist() == [[1, 2]]
+    for cells in ([0], [1, 1]):
+        with pytest.raises(DataError, match="expected each pair once"):
+            twice.with_generated([0] * len(cells), cells, cells)
 
 
 def test_duplicates() -> None:
