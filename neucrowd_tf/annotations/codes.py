@@ -78,12 +78,18 @@ def axis_names(table: object, axis: str) -> Names | None:
 
 
 def names_for(names: Names | None, size: int, title: str) -> Array:
-    """Returns `size` names as an array; integers 0..size-1 when none are given."""
+    """Returns `size` names as an array; integers 0..size-1 when none are given.
+
+    Raises:
+        DataError: another number of names, or one twice; instances may be there twice (a sample).
+    """
     if names is None:
         return np.arange(size)
     array = as_name_array(names)
     if len(array) != size:
         raise DataError(f"{title}: expected {size} names, received {len(array)}")
+    if title != "instance_names":
+        matched(array[:0], array, title.removesuffix("_names"))
     return array
 
 
