@@ -20,7 +20,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from neucrowd_tf.annotations.tables import check_texts
-from neucrowd_tf.declare.declarations import check_arguments, estimator, fitted, none, whole
+from neucrowd_tf.declare.declarations import SEED, check_arguments, estimator, fitted, none, whole
 from neucrowd_tf.declare.types import Array, Fields, Floats, Floats32, Layer, NamedValues
 from neucrowd_tf.errors import DataError, UsageError, one_at_a_time
 from neucrowd_tf.saving.persistent import Persistent
@@ -137,7 +137,7 @@ class TextFeatures(Persistent, BaseEstimator):
         "k, number of features of a text (fewer for few texts); None does not reduce TF-IDF.",
     ] = 100
     terms: Annotated[int, whole(1), "most n-grams of each kind; frequent ones first."] = 20_000
-    seed: Annotated[int, whole(0), "seed of the decomposition."] = 0
+    seed: Annotated[int, SEED, "seed of the decomposition."] = 0
 
     word_terms_: Array = fitted()
     word_weights_: Floats = fitted()

@@ -30,7 +30,7 @@ from neucrowd_tf.annotations.tables import (
     rescaling,
 )
 from neucrowd_tf.annotations.votes import decided, scale_of
-from neucrowd_tf.declare.declarations import check_arguments, estimator, fitted, whole
+from neucrowd_tf.declare.declarations import SEED, check_arguments, estimator, fitted
 from neucrowd_tf.declare.types import (
     Array,
     Features,
@@ -113,7 +113,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     feature_shape_: tuple[int, ...] = fitted()
     rescaling_: Floats | None = fitted()  # of columns that float32 cannot hold
 
-    seed: Annotated[int, whole(0), "seed of all random draws."] = 0
+    seed: Annotated[int, SEED, "seed of all random draws."] = 0
 
     def fit(
         self,
