@@ -6,7 +6,6 @@ import difflib
 import itertools
 import re
 import unicodedata
-from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -87,11 +86,6 @@ def roles_of(columns: Iterable[object]) -> dict[str, list[Any]]:
     return hits
 
 
-def num_roles(columns: Iterable[object]) -> int:
-    """Returns how many of task, worker and label have a column with an alias."""
-    return sum(map(bool, roles_of(columns).values()))
-
-
 def as_name_array(values: Any) -> Array:
     """Returns hashable ids as a one-dimensional array that keeps their types.
 
@@ -170,13 +164,6 @@ def typed_names(texts: Sequence[str]) -> Array:
     return as_name_array(list(texts))
 
 
-def natural_key(text: str) -> list[Any]:
-    """Returns the key that sorts texts with the numbers in them as numbers: b2 before b10."""
-    key: list[Any] = re.split(r"(\d+)", text)
-    key[1::2] = map(int, key[1::2])  # `split` puts what the group matches at odd places
-    return key
-
-
 def listed(names: Sequence[object], most: int, show: Callable[[Any], str] = str) -> str:
     """Returns the first of some names for a message, with "..." if there are more."""
     shown = list(map(show, names[:most]))
@@ -193,11 +180,3 @@ def positions(names: Iterable[Name]) -> dict[Name, int]:
 def places_of(names: Iterable[Name], places: Mapping[Name, int]) -> Indices:
     """Returns the place of each name by a mapping, -1 of those without one."""
     return np.array([places.get(name, -1) for name in names], dtype=np.int64)
-
-
-def encode(texts: Iterable[Name]) -> tuple[list[Name], Indices]:
-    """Returns the distinct texts in order of appearance, and the code of each text among them."""
-    # A text that is not in the dictionary gets the next number.
-    index: defaultdict[Name, int] = defaultdict(itertools.count().__next__)
-    codes = np.fromiter(map(index.__getitem__, texts), dtype=np.int64)
-    return list(index), codes

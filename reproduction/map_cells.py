@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import functools
 import itertools
 import math
@@ -27,6 +26,7 @@ from neucrowd_tf.io.tables.writing import rounded_cell
 from neucrowd_tf.names import without
 from reproduction.collect import FinishedRun, row_runs
 from reproduction.suite import Case, Suite
+from reproduction.table import stored_table
 
 PREFIX = "map_"
 # The setting of a network after one step, which is compared with the same network trained.
@@ -131,11 +131,7 @@ def in_order(distinct: Iterable[dict[str, str]], axes: Sequence[str]) -> list[di
 
 def read_rows(folder: Path, name: str) -> list[Row]:
     """Returns the stored rows of a map; none without its file."""
-    path = folder / f"{name}.csv"
-    if not path.exists():
-        return []
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+    return stored_table(folder / f"{name}.csv").to_dict("records")  # type: ignore[return-value]
 
 
 def interval_of_runs(runs: Integers, instances: Integers, differences: Floats) -> Interval:

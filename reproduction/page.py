@@ -212,10 +212,11 @@ def _shown_figure(claim: Claim, part: str) -> str:
         size = cards.loc[cards["dataset"].str.lower() == claim.data, "computed"].astype(int).item()
         return f"{abs(difference) * size:.0f} of {size}"
     mean = shown(claim, ours.mean)
+    seeds_only = " (seeds only)" * ours.seeds_only
     texts = {
         "": mean,
         "published": shown(claim, ours.published),
-        "interval": f"{mean} [{shown(claim, ours.low)}, {shown(claim, ours.high)}]",
+        "interval": f"{mean} [{shown(claim, ours.low)}, {shown(claim, ours.high)}]{seeds_only}",
         "verdict": claim.word,
         "difference": f"{100 * difference:+.1f}",
         "leads": ours.leads,

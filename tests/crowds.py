@@ -9,6 +9,11 @@ import numpy as np
 from numpy.random import default_rng
 from numpy.typing import NDArray
 
+from neucrowd_tf.annotations import Annotations
+
+Crowd = tuple[np.ndarray, Annotations, np.ndarray]  # features, annotations and the truth
+Labelled = tuple[Annotations, np.ndarray]  # annotations and the truth
+
 SMALL_LAYER: dict[str, Any] = {
     "base": {"hidden_units": (16,), "dropout": 0.2},
     "epochs": 25,

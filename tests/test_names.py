@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from neucrowd_tf import names
+from neucrowd_tf.io.table import encode
+from neucrowd_tf.io.values import natural_key
 
 
 @pytest.mark.parametrize("kind", ["int8", "int32", "int64", "uint8", "uint64"])
@@ -47,9 +49,9 @@ def test_texts_that_are_whole_numbers() -> None:
 
 
 def test_orders_and_lists() -> None:
-    assert sorted(["b10", "b2", "2", "10"], key=names.natural_key) == ["2", "10", "b2", "b10"]
+    assert sorted(["b10", "b2", "2", "10"], key=natural_key) == ["2", "10", "b2", "b10"]
     assert names.listed(["a", "b"], 2) == "a, b" and names.listed(["a", "b"], 1) == "a, ..."
-    texts, codes = names.encode(["b", "a", "b"])
+    texts, codes = encode(["b", "a", "b"])
     assert texts == ["b", "a"] and codes.tolist() == [0, 1, 0]
 
 

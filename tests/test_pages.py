@@ -40,7 +40,6 @@ READERS = ("README", "SECURITY", "docs/tutorials", "docs/howto", "docs/methods",
 def script(name: str):
     """Returns a module of docs/."""
     spec = importlib.util.spec_from_file_location(f"docs_{name}", DOCS / f"{name}.py")
-    assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import importlib.util
 import json
 import os
 import re
@@ -17,6 +16,7 @@ from typing import Any
 import pytest
 
 from neucrowd_tf.declare.declarations import declared
+from tests.test_pages import script
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -31,11 +31,7 @@ def inventory(path: Path) -> set[str]:
 def site() -> Any:
     """The hooks of the site, docs/site.py."""
     pytest.importorskip("mkdocstrings")
-    spec = importlib.util.spec_from_file_location("site_hooks", ROOT / "docs" / "site.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("site")
 
 
 def test_functions_have_spaces_and_primes_stand_in_the_line(site: Any) -> None:

@@ -13,7 +13,12 @@ import numpy as np
 import pandas as pd
 from scipy.special import entr, softmax
 
-from benchmarks.certainty.classifiers import taught_classifiers
+from benchmarks.certainty.classifiers import (
+    RADIOGRAPHS,
+    SIMULATED,
+    real_classifiers,
+    taught_classifiers,
+)
 from benchmarks.certainty.controls import control_crowds
 from benchmarks.certainty.crowds import Array, read_crowds, read_outside_truth, thinned
 from neucrowd_tf.aggregation import Consensus, DawidSkene, MajorityVote
@@ -141,9 +146,10 @@ def control_questions() -> Figures:
         }
 
 
-def crowd_and_classifier() -> Figures:
+def crowd_and_classifier(data_dir: Path) -> Figures:
     """Yields the labels of a crowd, a classifier and both."""
-    for kind, certainty, predicted, truth in taught_classifiers(CLASSIFIER_SEEDS):
+    simulated = taught_classifiers(CLASSIFIER_SEEDS)
+    for kind, certainty, predicted, truth in itertools.chain(simulated, real_classifiers(data_dir)):
         joint = joint_probas(certainty, np.arange(len(truth)), predicted)
         ways = {"by_crowd": certainty.probas, "model": predicted, "joint": joint}
         figures = {key: float((one.argmax(axis=1) == truth).mean()) for key, one in ways.items()}
@@ -420,6 +426,12 @@ def near_the_best(rows: pd.DataFrame) -> float:
     return float((below(some, "consensus", PARTS) <= 0.02).mean())
 
 
+def joint_lead(rows: pd.DataFrame) -> float:
+    """Returns by how much labels by crowd and classifier lead the better of both, by family."""
+    ahead = -below(rows, "joint", PARENTS)
+    return float(ahead.groupby(rows.crowd.str.split("_").str[0]).mean().mean())
+
+
 PARTS = ("dawid_skene", "one_coin", "majority_vote")
 PARENTS = ("by_crowd", "model")
 FULL = ("full",)
@@ -479,11 +491,19 @@ GOALS = (
             among("crowd", (kind,), lambda rows: -below(rows, "joint", PARENTS).mean()),
             0.0,
         )
-        for kind, words in (
-            ("own", "independent classifier"),
-            ("lean", "shared lean"),
-            ("region", "shared mistakes"),
-        )
+        for kind, words in SIMULATED.items()
+    ),
+    Goal(
+        "crowd_and_classifier",
+        "joint labels less those of the better parent, real crowds",
+        lambda rows: joint_lead(rows[~rows.crowd.isin(SIMULATED)]),
+        0.0,
+    ),
+    Goal(
+        "crowd_and_classifier",
+        f"joint labels less those of the better parent, {RADIOGRAPHS}",
+        lambda rows: joint_lead(rows[rows.crowd == RADIOGRAPHS][:1]),
+        0.0,
     ),
     Goal("minority", "accuracy on gold_minority", of("accuracy", "min"), 0.83),
     Goal("opposed", "groups named on both", among("crowd", OPPOSED, of("named", "min")), 1.0),
@@ -598,7 +618,7 @@ def measured(part: str, options: Any, results: Path) -> list[Row]:
     parts: dict[str, Callable[[], Figures]] = {
         "gold_labels": lambda: gold_labels(data_dir),
         "control_questions": control_questions,
-        "crowd_and_classifier": crowd_and_classifier,
+        "crowd_and_classifier": lambda: crowd_and_classifier(data_dir),
         "minority": lambda: minority(options.cases),
         "opposed": lambda: opposed(data_dir),
         "judges": lambda: judges(data_dir),

@@ -119,7 +119,8 @@ def infer_labels(
     """Infers labels from a dataset's crowd and a method that was fitted to its training rows.
 
     Labels are the consensus of the crowd. Predictions count for instances that the method has not
-    learned: where they are held out, and where the crowd gave no labels.
+    learned: where they are held out, and where the crowd gave no labels. How much both count
+    together follows from gold labels, see `joint_probas`.
 
     Args:
         dataset: that the method was fitted to.
@@ -139,7 +140,8 @@ def infer_labels(
     rows = np.flatnonzero(held_out)
     if len(rows):
         certainty = certainty_without_gold(crowd, gold, sources, scale)
-        probas[rows] = joint_probas(certainty, rows, model[rows])
+        known = None if gold is None else gold[rows]
+        probas[rows] = joint_probas(certainty, rows, model[rows], known)
         num_tied[rows] = 1
         if scale != "ordinal":
             num_tied[rows] = top_classes(probas[rows]).sum(axis=1)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import log_softmax, logsumexp, softmax
+from scipy.special import expit, log_softmax, logsumexp, softmax
 
 from neucrowd_tf.aggregation.base import Codes
 from neucrowd_tf.aggregation.families import PEOPLE, Sources
@@ -230,24 +230,33 @@ def judge(
     return Judgement(posterior, gold, predicted, mapped(np.array, drawn), blind, balanced)
 
 
-def joint_probas(certainty: Certainty, rows: Codes, probabilities: Array) -> Floats:
+def joint_probas(
+    certainty: Certainty, rows: Codes, probabilities: Array, gold: Codes | None = None
+) -> Floats:
     """Returns `[M, C]` probabilities of the labels that crowd and predictions together infer.
 
     Nothing but true labels tells how far a model only repeats the mistakes of its annotators. If it
     says nothing new, the two are two opinions, and their mean counts. If it errs independently, the
-    joint posterior does. Both are equally likely. Without the crowd's labels the second counts.
+    joint posterior does. Both are equally probable, until gold labels are more probable by one of
+    them. Without the crowd's labels the second counts.
 
     Args:
         certainty, rows, probabilities: see `posteriors`.
+        gold: `[M]` class codes, -1 if unknown.
 
     References:
-        Stone (1961), The opinion pool; Genest and Zidek (1986), Combining probability
-        distributions.
+        Stone (1961), The opinion pool; Hoeting et al. (1999), Bayesian model averaging: a tutorial.
     """
     independent = judge(certainty, rows, probabilities).posterior
-    dependent = (certainty.probas[rows] + probabilities) / 2
     labelled = certainty.votes[rows].sum(axis=1) > 0
-    return np.where(labelled[:, None], (dependent + independent) / 2, independent)
+    dependent = independent.copy()
+    dependent[labelled] = ((certainty.probas[rows] + probabilities) / 2)[labelled]
+    share = 0.5
+    if gold is not None:
+        known = np.flatnonzero(gold >= 0)
+        ratios = np.maximum(independent, LEAST) / np.maximum(dependent, LEAST)
+        share = float(expit(np.log(ratios[known, gold[known]]).sum()))
+    return share * independent + (1 - share) * dependent
 
 
 def score_without_truth(

@@ -18,6 +18,7 @@ from neucrowd_tf.io.column_names import SHOWN, is_missing
 from neucrowd_tf.io.column_values import are_many, repeats
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.io.table import encode
 from neucrowd_tf.io.times import read_times
 from neucrowd_tf.io.values import (
     bin_names,
@@ -35,7 +36,7 @@ from neucrowd_tf.io.values import (
     split_cell,
     without_point,
 )
-from neucrowd_tf.names import encode, listed, positions
+from neucrowd_tf.names import listed, positions
 
 
 class Coded(NamedTuple):

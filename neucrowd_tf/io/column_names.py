@@ -133,6 +133,11 @@ def second_tier(columns: Iterable[str], role: str) -> list[str]:
     return [column for column in columns if is_second(column, role)]
 
 
+def num_roles(columns: Iterable[object]) -> int:
+    """Returns how many of task, worker and label have a column with an alias."""
+    return sum(map(bool, roles_of(columns).values()))
+
+
 def called(columns: Iterable[str], *names: str) -> list[str]:
     """Returns the columns that are called one of some names as they are `folded`."""
     return [column for column in columns if folded(column) in names]

@@ -235,7 +235,7 @@ def one_hot_groups(table: Table, columns: Texts) -> list[str]:
             groups[named[1]].append(column)
     chosen = []
     for start, names in groups.items():
-        rows = zip(*map(table.__getitem__, names), strict=True)
+        rows = table.cells_by_row(names)
         if len(names) > 1 and len(table) and all(row.count("1") == 1 for row in rows):
             chosen.append(f"{start}*")
     return chosen

@@ -16,6 +16,7 @@ from neucrowd_tf.declare.picking import starting_with
 from neucrowd_tf.declare.types import Fields, Records
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.checks import broken, error, unreadable
+from neucrowd_tf.io.column_names import num_roles
 from neucrowd_tf.io.files.json import parse_json
 from neucrowd_tf.io.files.reading import (
     check_readable,
@@ -38,7 +39,6 @@ from neucrowd_tf.io.table import (
     separator_of,
     table_of_records,
 )
-from neucrowd_tf.names import num_roles
 
 SAMPLE = 1 << 20  # bytes that are looked at
 LINES = (".jsonl", ".ndjson")  # endings of JSON line by line, if there is one line only

@@ -36,9 +36,9 @@ from neucrowd_tf.io.items import item_columns, matched, read_beside
 from neucrowd_tf.io.layouts import MOST_TRIED, columns_of, completed, of_annotators, of_matrix
 from neucrowd_tf.io.lines import class_line, lines_of
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.io.table import Table
+from neucrowd_tf.io.table import Table, encode
 from neucrowd_tf.io.values import check_ids, classes_of
-from neucrowd_tf.names import encode, positions, typed_names
+from neucrowd_tf.names import positions, typed_names
 
 __all__ = ["Reading", "class_line", "read_annotations", "read_columns", "report_on_stderr"]
 
@@ -127,8 +127,8 @@ def read_annotator_columns(path: Path, options: TableOptions, columns: Texts) ->
     items = item_columns(table, options)
     labels = named_columns(path, table.columns, columns, "annotator_columns")
     table = table.only([*items, *labels])
-    rows = zip(*map(table.__getitem__, table.columns), strict=True)
-    _, first = np.unique(encode(rows)[1], return_index=True)
+    _, codes = encode(table.cells_by_row(table.columns))
+    _, first = np.unique(codes, return_index=True)
     table = table.rows(first.tolist())
     return _reading(CodedLabels(of_annotators(table, items, labels), options, path), None, "error")
 

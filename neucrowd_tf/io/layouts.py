@@ -135,7 +135,7 @@ def _columns_of(table: Table, options: TableOptions) -> LabelColumns:
     roles = decide(table, options)
     check_header_again(table)
     role_columns = {"task": ",".join(roles.task) or "the row's number"}
-    others = without(table.columns, {*roles.task, *roles.worker, *roles.label})
+    others = without(table.columns, roles.columns)
     empty = list(itertools.filterfalse(table.size, others))
     unused = without(others, empty)
     if empty:
@@ -193,8 +193,7 @@ def _restarts(table: Table, roles: Roles) -> tuple[str, ...]:
     Then one id is of several items, each with annotators of its own.
     """
     notes = []
-    others = without(table.columns, {*roles.task, *roles.worker, *roles.label})
-    for column in filter(is_part, others):
+    for column in filter(is_part, without(table.columns, roles.columns)):
         split, size = split_items(table, roles.task, column)
         if are_many(split, size) and is_fact(table, roles.worker, column):
             flag = f"--task_column={shlex.quote(as_list([column, *roles.task]))}"
@@ -260,7 +259,7 @@ def _is_of_sums(table: Table, row: int) -> bool:
     names, codes = table.codes(item)
     if not others or len(names) < len(codes) or not is_total(names[codes[row]]):
         return False
-    *above, cells = zip(*map(table.start(row + 1).__getitem__, others), strict=True)
+    *above, cells = table.start(row + 1).cells_by_row(others)
     numbers = list(filter(None, cells))
     return numbers_of(numbers) is not None and not set().union(*above).issuperset(numbers)
 
@@ -325,8 +324,7 @@ def _of_cells(table: Table, roles: Roles) -> LabelColumns:
 
 def _interleaved(table: Table, columns: Texts) -> list[str]:
     """Returns the cells of several columns, row by row."""
-    rows = zip(*map(table.__getitem__, columns), strict=True)
-    return list(itertools.chain.from_iterable(rows))
+    return list(itertools.chain.from_iterable(table.cells_by_row(columns)))
 
 
 def _class_of(column: str, columns: Texts) -> str:

@@ -99,6 +99,11 @@ class Roles(NamedTuple):
     label: tuple[str, ...] = ()
     reason: str = ""
 
+    @property
+    def columns(self) -> set[str]:
+        """Those that have a role."""
+        return {*self.task, *self.worker, *self.label}
+
 
 def decide(table: Table, options: TableOptions) -> Roles:
     """Returns the roles of a table's columns.
@@ -133,9 +138,8 @@ def ask_about_repeats(
     Raises:
         Asked: which rows are meant.
     """
-    used = {*roles.task, *roles.worker, *roles.label}
     decision = _Decision(table, options)
-    others = without(table.columns, used)
+    others = without(table.columns, roles.columns)
     telling = telling_columns(table.only(others), keys, rows) if others else []
     if telling or roles.layout == "wide":
         decision.ask_which_rows(roles, telling, counts)
@@ -155,7 +159,7 @@ def ask_about_questions(table: Table, options: TableOptions, roles: Roles) -> No
     """
     if roles.layout != "long" or options.duplicates is not None:
         return
-    for column in without(table.columns, {*roles.task, *roles.worker, *roles.label}):
+    for column in without(table.columns, roles.columns):
         if not is_asked(column):
             own = parts_classes(table, column, roles.label)
             if not own or not is_fact(table, roles.worker, column):

@@ -12,12 +12,14 @@ import json
 import operator
 import re
 import sys
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
 
+from neucrowd_tf.declare.picking import Name
 from neucrowd_tf.declare.types import Fields, Indices, Records, Texts
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.checks import broken, error, install
@@ -31,7 +33,6 @@ from neucrowd_tf.io.files.reading import (
     open_text,
 )
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.names import encode
 
 SIGNS = ("\t", ",", ";", "|")
 PARQUET = (".parquet", ".pq")
@@ -84,12 +85,15 @@ class Table:
             return list(np.array(cells[0], dtype=object)[cells[1]])
         return cells
 
+    def cells_by_row(self, columns: Texts) -> Iterator[tuple[str, ...]]:
+        """Returns the cells of some columns, row by row."""
+        return zip(*map(self.__getitem__, columns), strict=True)
+
     def joined(self, columns: Texts) -> list[str]:
         """Returns the cells of a column, or of several joined by commas ("" if one is empty)."""
         if len(columns) == 1:
             return self[columns[0]]
-        rows = zip(*map(self.__getitem__, columns), strict=True)
-        return [JOINT.join(row) if all(row) else "" for row in rows]
+        return [JOINT.join(row) * all(row) for row in self.cells_by_row(columns)]
 
     def only(self, columns: Texts) -> Table:
         """Returns the table with these columns, each once."""
@@ -178,6 +182,14 @@ def separator_of(path: Path, line: str, options: TableOptions) -> str:
     if " " in bare.strip():
         return " "
     return ","
+
+
+def encode(texts: Iterable[Name]) -> tuple[list[Name], Indices]:
+    """Returns the distinct texts in order of appearance, and the code of each text among them."""
+    # A text that is not in the dictionary gets the next number.
+    index: defaultdict[Name, int] = defaultdict(itertools.count().__next__)
+    codes = np.fromiter(map(index.__getitem__, texts), dtype=np.int64)
+    return list(index), codes
 
 
 def numbers_from_1(size: int) -> tuple[str, ...]:

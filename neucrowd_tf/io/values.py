@@ -16,7 +16,7 @@ from neucrowd_tf.declare.types import Array, Texts
 from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_values import MOST_ANSWERS, check_free_text
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.names import natural_key, normalised, plain_integers, without
+from neucrowd_tf.names import normalised, plain_integers, without
 
 ALL = ("all",)  # of --classes: any number of classes
 FEW = 10  # different numbers without a line
@@ -272,6 +272,13 @@ def binned(text: str, classes: Texts) -> str:
         if value and (low <= value[0] < high or (value[0] == high and name == classes[-1])):
             return name
     return text
+
+
+def natural_key(text: str) -> list[Any]:
+    """Returns the key that sorts texts with the numbers in them as numbers: b2 before b10."""
+    key: list[Any] = re.split(r"(\d+)", text)
+    key[1::2] = map(int, key[1::2])  # `split` puts what the group matches at odd places
+    return key
 
 
 def class_order(names: Texts) -> list[str]:

@@ -105,6 +105,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     trains_network: ClassVar[bool] = True  # whose loops call callbacks
     reads_batches: ClassVar[bool] = False  # it needs no more than one batch of features at a time
     takes_rows: ClassVar[bool] = False  # it needs batches of its choice, or goes over all often
+    learns_from_generated: ClassVar[bool] = True  # labels that another method made up
     distributed: ClassVar[bool] = False  # it, or what it fits, trains on all devices of a strategy
 
     classes_: Array = fitted()
@@ -151,10 +152,9 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         check_arguments(self)
         self._check_together()
         run = run or Run()
-        if callbacks:
-            if not self.trains_network:
-                raise UsageError(f"callbacks: {type(self).__name__} trains no network")
-            run = dataclasses.replace(run, callbacks=[*run.callbacks, *callbacks])
+        run = dataclasses.replace(run, callbacks=[*run.callbacks, *callbacks])
+        if run.callbacks and not self.trains_network:
+            raise UsageError(f"callbacks: {type(self).__name__} trains no network that calls them")
         with transaction(self), random_states_stay():
             data = self._check(features, annotations, validation)
             if not self.distributed:

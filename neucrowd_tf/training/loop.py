@@ -233,6 +233,19 @@ def _check_finite(model: keras.Model, loss: float = 0.0) -> None:
         )
 
 
+def judged(model: keras.Model, evaluate: Evaluate) -> NamedValues:
+    """Returns the validation figures of a model.
+
+    Raises:
+        FloatingPointError: there are none, because the model has diverged.
+    """
+    try:
+        return evaluate()
+    except (ArithmeticError, ValueError):
+        _check_finite(model)  # the reason, if it is one; looking at each epoch takes longer
+        raise
+
+
 def _figures(
     model: keras.Model,
     logs: NamedValues,
@@ -245,12 +258,7 @@ def _figures(
     if not np.isfinite(values.get("loss", 0.0)):
         _check_finite(model, values["loss"])
     if evaluate is not None:
-        try:
-            judged = evaluate()
-        except (ArithmeticError, ValueError):
-            _check_finite(model)  # the reason, if it is one; looking at each epoch takes longer
-            raise
-        values |= _floats(judged, "val_")
+        values |= _floats(judged(model, evaluate), "val_")
     if watch is not None:
         values |= _floats(watch())
     if run.workers > 1:

@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import hashlib
 import json
+import sysconfig
 import types
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -26,6 +27,12 @@ from neucrowd_tf.training.run import Run
 COMPILED = ("train_function", "test_function", "predict_function", "_compiled_steps")
 # What a class of these remembers is their versions' matter, and is not looked at.
 LIBRARIES = ("builtins", "keras", "neucrowd_tf", "numpy", "sklearn", "tensorflow", "baselines")
+# Values in a module that change what a function of it computes.
+NAMED = (
+    *(bool, int, float, str, bytes, list, tuple, dict, set, frozenset),
+    *(np.ndarray, np.generic, functools.partial),
+)
+INSTALLED = tuple(set(sysconfig.get_paths().values()))  # folders of Python and its packages
 DEPTH = 18  # of objects within objects; what lies deeper counts by its class
 
 
@@ -48,6 +55,8 @@ def owner_of(
     arrays = [features, annotations.class_names, annotations.vote_counts(), *validation]
     if annotations.has_identities:
         arrays += [annotations.instances, annotations.annotators, annotations.labels]
+        if annotations.generated.any():
+            arrays.append(annotations.generated)
     identity = {
         "class": _plain(type(estimator)),
         "arguments": _plain(estimator.get_params(deep=False)),
@@ -90,15 +99,26 @@ def _digest(identity: Any) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _plain(value: Any, depth: int = 0) -> Any:
-    """Returns what is the same in each process of an object, as JSON can hold it."""
+def _plain(value: Any, depth: int = 0, before: dict[int, int] | None = None) -> Any:
+    """Returns what is the same in each process of an object, as JSON can hold it.
+
+    Args:
+        value: the object.
+        depth: how many objects it is within.
+        before: the functions and classes that were looked at, numbered: they may name each other.
+    """
     if value is None or isinstance(value, (str, int, float)):
         return value
     if depth > DEPTH:
         return type(value).__qualname__
+    before = {} if before is None else before
+    if isinstance(value, (types.FunctionType, type)):
+        if id(value) in before:
+            return ["again", before[id(value)]]
+        before[id(value)] = len(before)
 
     def inner(item: Any) -> Any:
-        return _plain(item, depth + 1)
+        return _plain(item, depth + 1, before)
 
     if isinstance(value, Mapping):
         return list(map(inner, value.items()))
@@ -127,9 +147,48 @@ def _plain(value: Any, depth: int = 0) -> Any:
     return [inner(type(value)), _state(value, inner)]
 
 
-def _is_users(kind: type) -> bool:
-    """Whether a class is neither a library's nor of this package."""
-    return kind.__module__.partition(".")[0] not in LIBRARIES
+def _is_users(value: type | types.FunctionType) -> bool:
+    """Whether a class or function is neither a library's nor of this package."""
+    return str(value.__module__).partition(".")[0] not in LIBRARIES
+
+
+def _is_file_of_user(path: str | None) -> bool:
+    """Whether a module is no part of Python nor of an installed package."""
+    return path is not None and not path.startswith(INSTALLED)
+
+
+def _names_in(code: types.CodeType) -> set[str]:
+    """Returns the names that a function and those within it look up."""
+    names = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            names |= _names_in(constant)
+    return names
+
+
+def _named_values(value: types.FunctionType) -> dict[str, Any]:
+    """Returns what a user's function names in its module and in further modules of the user.
+
+    Functions, classes, numbers, texts, arrays and collections count, objects do not.
+    """
+    names = _names_in(value.__code__)
+    modules = [value.__globals__]
+    values = {}
+    for module in modules:
+        for name in sorted(names & module.keys()):
+            item = module[name]
+            if isinstance(item, types.ModuleType):
+                inside = vars(item)
+                if _is_file_of_user(inside.get("__file__")) and inside not in modules:
+                    modules.append(inside)
+            elif isinstance(item, types.FunctionType):
+                is_users = _is_users(item) and _is_file_of_user(item.__code__.co_filename)
+                values[name] = item if is_users else _name(item)
+            elif isinstance(item, type):
+                values[name] = item if _is_users(item) else _name(item)
+            elif isinstance(item, NAMED):
+                values[name] = item
+    return values
 
 
 def _constants(names: Mapping[str, Any]) -> dict[str, Any]:
@@ -156,7 +215,8 @@ def _parts_of_class(value: type) -> list[Any]:
 def _parts_of_function(value: types.FunctionType) -> list[Any]:
     """Returns a function's code, and what it remembers.
 
-    Of what it names in its module, numbers and texts count.
+    Of a user's function these are also the values that it names in its module. Of others, numbers
+    and texts are.
     """
     code = value.__code__
     cells = []
@@ -167,8 +227,11 @@ def _parts_of_function(value: types.FunctionType) -> list[Any]:
             cells.append(cell.cell_contents)
         except ValueError:  # not assigned yet
             cells.append(None)
-    named = {name: value.__globals__.get(name) for name in code.co_names}
-    return [code, cells, value.__defaults__, value.__kwdefaults__, _constants(named)]
+    if _is_users(value) and _is_file_of_user(code.co_filename):
+        named = _named_values(value)
+    else:
+        named = _constants({name: value.__globals__.get(name) for name in code.co_names})
+    return [code, cells, value.__defaults__, value.__kwdefaults__, named]
 
 
 def _state(value: Any, inner: Callable[[Any], Any]) -> Any:

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from neucrowd_tf.declare.types import Network, Tensor
 from neucrowd_tf.training.compiled_steps import compiled_steps
+from neucrowd_tf.training.loop import judged
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.state import model_variables, note_starts, restored
 
@@ -36,7 +37,7 @@ def figures_after_one_step(
         note_starts(model)  # builds the optimizers, whose variables a step would make
     with restored(model_variables(model)):
         compiled_steps(model, run.strategy)(iter(batches(0)), tf.constant(1))
-        return dict(evaluate())
+        return dict(judged(model, evaluate))
 
 
 def beats_one_step(trained: float, one_step: float, size: int) -> bool:

@@ -104,7 +104,12 @@ class TupletIndex:
         """
         order, blocks = arrays or (self.order, self.blocks)
         batch = tf.shape(uniforms)[0]
-        which = tf.math.floormod(tf.range(batch), len(self.classes))
+        classes = len(self.classes)
+        # A batch that is smaller than the number of classes begins with any of them. It is drawn by
+        # digits that choose no instance.
+        first = tf.cast(uniforms[0, 0] * 2.0**40, tf.int64) % classes
+        first = tf.where(batch < classes, tf.cast(first, tf.int32), 0)
+        which = tf.math.floormod(tf.range(batch) + first, classes)
         bounds = tf.gather(blocks, which)
         start = tf.gather(cumulative, bounds[:, 0])
         end = tf.gather(cumulative, bounds[:, 1])

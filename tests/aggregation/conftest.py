@@ -9,6 +9,7 @@ import pytest
 from numpy.random import default_rng
 
 from neucrowd_tf.annotations import Annotations
+from tests.crowds import Labelled
 
 
 def _make_crowd(
@@ -18,7 +19,7 @@ def _make_crowd(
     classes: int = 3,
     labels_each: int = 5,
     skill: float = 0.7,
-) -> tuple[Annotations, np.ndarray]:
+) -> Labelled:
     """Returns a sparse crowd of uneven annotators and the truth `[N]`."""
     rng = default_rng(seed)
     truth = rng.choice(

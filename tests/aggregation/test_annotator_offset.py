@@ -11,10 +11,10 @@ from neucrowd_tf.aggregation import Consensus
 from neucrowd_tf.aggregation.annotator_offset import annotator_offsets
 from neucrowd_tf.aggregation.symmetry import even_ties
 from neucrowd_tf.annotations import Annotations
-from tests.crowds import array_of
+from tests.crowds import Labelled, array_of
 
 
-def simulated(seed: int = 0) -> tuple[Annotations, np.ndarray]:
+def simulated(seed: int = 0) -> Labelled:
     """Three good and four poor annotators of two classes."""
     rng = default_rng(seed)
     truth = rng.integers(2, size=300)

@@ -28,12 +28,12 @@ from neucrowd_tf.aggregation.consensus import (
 )
 from neucrowd_tf.aggregation.shrunk_dawid_skene import ShrunkDawidSkene
 from neucrowd_tf.annotations import Annotations
-from tests.crowds import array_of, noisy_labels, one_hot, softmax
+from tests.crowds import Labelled, array_of, noisy_labels, one_hot, softmax
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
-def _together(seed: int) -> tuple[Annotations, np.ndarray]:
+def _together(seed: int) -> Labelled:
     """Annotators of two kinds: twelve of twenty are all misled by the same third of the instances
     of class 1.
     """

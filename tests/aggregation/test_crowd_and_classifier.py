@@ -69,5 +69,4 @@ def test_annotators_who_say_nothing_leave_the_classifier(crowd: Annotations, sca
 def test_vote_counts_are_one_annotators() -> None:
     one_hot = evidence(Annotations.from_votes(array_of("2 1; 0 3")))
     assert_array_equal(one_hot.toarray(), array_of("2 1; 0 3"))
-    errors = error_matrices(one_hot, np.eye(2), 0.0)
-    assert_allclose(errors, [[[2 / 3, 1 / 3], [0, 1]]])
+    assert_allclose(error_matrices(one_hot, np.eye(2), 0.0), [[[2 / 3, 1 / 3], [0, 1]]])

@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from neucrowd_tf.aggregation import Crowdlab
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
+from tests.cases import raises
 from tests.crowds import array_of
 
 DENSE = array_of("0 0 1; 1 1 -1; 0 -1 -1; 1 0 1")
@@ -56,9 +57,7 @@ def test_agrees_with_cleanlab() -> None:
 
 
 def test_probabilities_that_cannot_be_used_are_one_error(crowd: Annotations) -> None:
-    with pytest.raises(DataError, match="probabilities: expected a model's, of shape"):
-        Crowdlab().fit(crowd)
-    with pytest.raises(DataError, match=r"received shape \(4, 2\)"):
-        Crowdlab().fit(crowd, probabilities=MODEL)
+    raises(DataError, "probabilities: expected a model's, of shape", Crowdlab().fit, crowd)
+    raises(DataError, r"received shape \(4, 2\)", Crowdlab().fit, crowd, probabilities=MODEL)
     with pytest.raises(DataError, match="not all 0 in a row"):
         Crowdlab().fit(DENSE, probabilities=MODEL * [[1], [0], [1], [1]])

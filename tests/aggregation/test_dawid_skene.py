@@ -18,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from neucrowd_tf.aggregation import DawidSkene
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError, UsageError
+from tests.cases import raises
 from tests.crowds import array_of, one_hot
 
 HAND = array_of("0 0; 1 1; 0 1")
@@ -98,12 +99,9 @@ def test_gold_labels_teach(crowd: Annotations, truth: np.ndarray) -> None:
 
 def test_prior_held(crowd: Annotations) -> None:
     assert_array_equal(DawidSkene(prior="uniform").fit(crowd).priors_, np.full(3, 1 / 3))
-    held = DawidSkene(prior=[0.3, 0.2, 0.5]).fit(crowd)
-    assert_allclose(held.priors_, [0.3, 0.2, 0.5])
-    with pytest.raises(DataError, match="expected 3 probabilities"):
-        DawidSkene(prior=[0.5, 0.6, 0.2]).fit(crowd)
-    with pytest.raises(UsageError, match="'flat'"):
-        DawidSkene(prior="flat").fit(crowd)
+    assert_allclose(DawidSkene(prior=[0.3, 0.2, 0.5]).fit(crowd).priors_, [0.3, 0.2, 0.5])
+    raises(DataError, "expected 3 probabilities", DawidSkene(prior=[0.5, 0.6, 0.2]).fit, crowd)
+    raises(UsageError, "'flat'", DawidSkene(prior="flat").fit, crowd)
 
 
 @settings(max_examples=25, deadline=None, derandomize=True)
@@ -115,8 +113,7 @@ def test_prior_held(crowd: Annotations) -> None:
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_any_crowd_gives_finite_results_that_do_not_depend_on_the_order(dense: np.ndarray) -> None:
     if (dense < 0).all():
-        with pytest.raises(DataError, match="at least one annotation"):
-            DawidSkene().fit(dense)
+        raises(DataError, "at least one annotation", DawidSkene().fit, dense)
         return
     outcome = DawidSkene(max_iter=30).fit(Annotations.from_dense(dense, num_classes=4))
     for name in ("probas_", "priors_", "errors_", "skills_", "history_"):

@@ -13,7 +13,7 @@ from neucrowd_tf.aggregation.families import with_shares
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.inference import infer
 from neucrowd_tf.errors import UsageError
-from tests.crowds import array_of, noisy_labels
+from tests.crowds import Labelled, array_of, noisy_labels
 
 NAMES = [f"m{i}" for i in range(MODELS)]
 
@@ -95,7 +95,7 @@ def test_gold_labels_and_items_of_models_alone() -> None:
     assert np.array_equal(families.fit_with_families(DawidSkene, alone, [family]).probas_, expected)
 
 
-def prompts(correlation: float, people: int, seed: int = 0) -> tuple[Annotations, np.ndarray]:
+def prompts(correlation: float, people: int, seed: int = 0) -> Labelled:
     """Returns labels of prompts a0, ..., e9 of five models, and of people p0, ..., and truth."""
     rng = default_rng([seed, people])
     truth = rng.integers(3, size=ITEMS)

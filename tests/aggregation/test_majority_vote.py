@@ -14,6 +14,7 @@ from neucrowd_tf.aggregation import MajorityVote, majority_labels
 from neucrowd_tf.aggregation.base import vote_shares
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError, UsageError
+from tests.cases import raises
 from tests.crowds import array_of
 
 DENSE = array_of("0 0 1; 1 1 1; 2 -1 0; -1 -1 -1")
@@ -37,8 +38,7 @@ def test_tie_rules() -> None:
     assert_array_equal(majority_labels(votes, "first"), [0, 1, 0, 0])
     assert_array_equal(majority_labels(votes[:2], "prior"), [1, 1])
     assert_array_equal(majority_labels(votes, "prior"), [0, 1, 0, 0])
-    with pytest.raises(UsageError, match="'coin'"):
-        majority_labels(votes, "coin")
+    raises(UsageError, "'coin'", majority_labels, votes, "coin")
 
 
 def test_random_ties_are_seeded_fair_and_stay_within_the_tied_classes() -> None:
@@ -78,8 +78,7 @@ def test_unusable_gold_labels_are_one_clear_error(gold, message: str) -> None:
     crowd = Annotations.from_dense(
         DENSE, instance_names=["a", "b", "c", "d"], class_names=["x", "y", "z"]
     )
-    with pytest.raises(DataError, match=message):
-        MajorityVote().fit(crowd, gold)
+    raises(DataError, message, MajorityVote().fit, crowd, gold)
 
 
 def test_annotators_are_measured_against_gold_labels_and_chance_is_left_without_evidence() -> None:
@@ -89,8 +88,7 @@ def test_annotators_are_measured_against_gold_labels_and_chance_is_left_without_
     assert result.errors_ is not None
     assert_array_equal(result.errors_, [[[0.5, 0.5], [0.5, 0.5]]] * 2)
     assert_array_equal(result.skills_, [0.5, 0.5])
-    plain = MajorityVote().fit(array_of("0 -1; 1 -1"))
-    assert_array_equal(plain.skills_, [1.0, 0.5])
+    assert_array_equal(MajorityVote().fit(array_of("0 -1; 1 -1")).skills_, [1.0, 0.5])
 
 
 def test_vote_shares_by_hand() -> None:

@@ -58,8 +58,7 @@ def test_full_ties_follow_the_rule() -> None:
 def test_weights_that_cancel_are_a_tie() -> None:
     # Both annotators weigh -.5 each: no class has votes above the least, yet there are votes.
     shard = Shard(Annotations.from_dense(array_of("0 1; 1 1")).one_hot(), 2)
-    model = Wawa(ties="first")
-    assert_array_equal(model._labels(shard, array_of("-0.5 -0.5")), [0, 0])
+    assert_array_equal(Wawa(ties="first")._labels(shard, array_of("-0.5 -0.5")), [0, 0])
 
 
 def test_iwmv_by_hand() -> None:
@@ -88,8 +87,7 @@ def test_kos_by_hand() -> None:
     beliefs = signs.sum(axis=1, keepdims=True) - signs
     heard = signs * beliefs
     answers = heard.sum(axis=0) - heard
-    expected = (signs * answers).sum(axis=1)
-    assert_array_equal(expected > 0, [False, True, True, False])
+    assert_array_equal((signs * answers).sum(axis=1) > 0, [False, True, True, False])
     assert_array_equal(Kos().fit(HAND).labels_, [0, 1, 1, 0])
 
 
@@ -165,8 +163,7 @@ def test_mace_agrees_with_crowd_kit(make_crowd: Callable) -> None:
     codes, labels = pd.factorize(frame["label"])
     frame["label"], frame["worker"] = codes, pd.factorize(frame["worker"])[0]
     theirs = crowdkit.MACE(n_restarts=1, n_iter=50).fit(frame).labels_.loc[crowd.instance_names]
-    ours = Mace().fit(crowd)
-    assert (ours.labels_ == labels[theirs.to_numpy()]).mean() > 0.98
+    assert (Mace().fit(crowd).labels_ == labels[theirs.to_numpy()]).mean() > 0.98
 
 
 def test_kos_and_mmsr_agree_with_crowd_kit(make_crowd: Callable) -> None:

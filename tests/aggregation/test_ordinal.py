@@ -16,10 +16,10 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.inference import infer
 from neucrowd_tf.cli.commands import call
 from neucrowd_tf.cli.commands.aggregate import ordered_method
-from tests.crowds import array_of
+from tests.crowds import Labelled, array_of
 
 
-def rated(seed: int = 0, items: int = 200) -> tuple[Annotations, np.ndarray]:
+def rated(seed: int = 0, items: int = 200) -> Labelled:
     """Returns six levels by 15 annotators with bias and spread, four an item, and the truth."""
     rng = default_rng(seed)
     score, cuts = rng.normal(size=items), array_of("-1.2 -0.6 0.0 0.6 1.2")

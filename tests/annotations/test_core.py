@@ -14,7 +14,7 @@ from numpy.random import default_rng
 
 from neucrowd_tf.annotations import Annotations, as_annotations
 from neucrowd_tf.errors import DataError, IdentitiesError
-from tests.cases import cases
+from tests.cases import cases, raises
 from tests.crowds import array_of
 
 IDS = {
@@ -111,10 +111,8 @@ def test_votes_only() -> None:
     assert not crowd.has_identities and crowd.shape == (3, 7) and crowd.num_annotations == 14
     assert crowd.annotated.tolist() == [True, False, True] and "votes only" in repr(crowd)
     for use in ("instances", "annotators", "labels"):
-        with pytest.raises(IdentitiesError, match="vote counts only"):
-            getattr(crowd, use)
-    with pytest.raises(IdentitiesError, match="GLAD needs to know which annotator"):
-        crowd.require_identities("GLAD")
+        raises(IdentitiesError, "vote counts only", getattr, crowd, use)
+    raises(IdentitiesError, "GLAD needs to know which annotator", crowd.require_identities, "GLAD")
     assert crowd[[0]].num_annotators == 7
     counts = crowd.vote_counts()
     counts[0] = 0  # a copy
@@ -128,13 +126,11 @@ def test_generated_annotations_are_marked() -> None:
     assert more.to_dense().tolist() == [[0, 1], [1, 0]]
     assert more.observed() == crowd and more[[0]].generated.tolist() == [False, True]
     assert crowd.observed() is crowd
-    with pytest.raises(DataError, match="expected each pair once"):
-        crowd.with_generated([0], [0], [1])
+    raises(DataError, "expected each pair once", crowd.with_generated, [0], [0], [1])
     twice = Annotations([0, 0], [0, 0], [0, 1], num_annotators=2, duplicates="all")
     assert twice.with_generated([0], [1], [1]).vote_counts().tolist() == [[1, 2]]
-    for cells in ([0], [1, 1]):
-        with pytest.raises(DataError, match="expected each pair once"):
-            twice.with_generated([0] * len(cells), cells, cells)
+    raises(DataError, "expected each pair once", twice.with_generated, [0], [0], [1])
+    raises(DataError, "expected each pair once", twice.with_generated, [0, 0], [1, 1], [0, 1])
 
 
 def test_duplicates() -> None:

@@ -37,8 +37,7 @@ def test_split_annotators_have_the_share_of_certain_instances_of_iced_table_3() 
     votes = np.ones(1)
     for rate in correct[:, 0]:
         votes = np.convolve(votes, [1 - rate, rate])
-    certain = votes[[0, 1, 2, 7, 8, 9]].sum()
-    assert certain == pytest.approx(103 / 734, abs=0.001)
+    assert votes[[0, 1, 2, 7, 8, 9]].sum() == pytest.approx(103 / 734, abs=0.001)
 
 
 def test_from_skills_by_hand() -> None:

@@ -14,6 +14,7 @@ from neucrowd_tf.annotations.tables import split_names
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.training.inputs import Inputs
+from tests.cases import raises
 from tests.crowds import array_of
 
 LONG = pd.DataFrame(
@@ -66,8 +67,7 @@ def test_values_keep_their_types() -> None:
         Annotations.from_frame(NAMED.assign(worker=["a", None, "b", "b"]))
     floats = pd.DataFrame({"w": [1.0, np.nan], "v": [0.0, 1.0]})
     assert Annotations.from_wide_frame(floats).class_names.tolist() == [0, 1]
-    halves = Annotations.from_wide_frame(floats / 2)
-    assert halves.class_names.tolist() == [0.0, 0.5]
+    assert Annotations.from_wide_frame(floats / 2).class_names.tolist() == [0.0, 0.5]
 
 
 WITH_GAPS = {
@@ -142,8 +142,7 @@ def test_rows_without_names() -> None:
     """
     for rows in (np.zeros((3, 1)), features(None)):
         assert Inputs.of(rows, LONG).annotations.to_dense().tolist() == [[0, 1], [-1, 1], [1, -1]]
-        with pytest.raises(DataError, match=r"the rows have no names, and the task 'c'"):
-            Inputs.of(rows, NAMED)
+        raises(DataError, r"the rows have no names, and the task 'c'", Inputs.of, rows, NAMED)
         built = Annotations.from_frame(NAMED)
         assert Inputs.of(rows, built).annotations is built  # it says its order
 
@@ -169,8 +168,7 @@ def test_align_replace_and_select_are_those_of_the_matrix() -> None:
     assert np.array_equal(
         votes.align(["a", "d", "b", "c"]).vote_counts()[:, :2], moved.vote_counts()[:, [1, 0]]
     )
-    with pytest.raises(DataError, match="instance names: expected one of 'a', received 'c'"):
-        crowd.align(["a"])
+    raises(DataError, "instance names: expected one of 'a', received 'c'", crowd.align, ["a"])
     assert crowd.replace(class_names=["n", "y"]).to_frame()["label"].tolist() == list("ynyy")
     with pytest.raises(DataError, match="annotator_names: expected 2 names, received 1"):
         crowd.replace(annotator_names=["w"])

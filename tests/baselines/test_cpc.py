@@ -16,9 +16,11 @@ from sklearn.linear_model import LogisticRegression
 from baselines.cpc import ClusteredPersonalClassifiers, Fusion, PersonalLosses, objective
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.errors import IdentitiesError, UnsupportedDataError, UsageError
+from tests.cases import raises
+from tests.crowds import Crowd
 
 
-def crowd(classes: int = 2, n: int = 90) -> tuple[np.ndarray, Annotations, np.ndarray]:
+def crowd(classes: int = 2, n: int = 90) -> Crowd:
     rng = default_rng(0)
     truth = rng.integers(classes, size=n)
     x = 2.0 * np.eye(3)[truth] + rng.normal(size=(n, 3))
@@ -117,12 +119,10 @@ def test_awkward_crowds_and_arguments() -> None:
         np.ones_like(x), Annotations.from_dense(dense, num_classes=4)
     )
     assert np.isfinite(model.predict_proba(np.ones_like(x))).all()
-    with pytest.raises(UsageError, match="mu"):
-        ClusteredPersonalClassifiers(mu=0).fit(x, annotations)
+    raises(UsageError, "mu", ClusteredPersonalClassifiers(mu=0).fit, x, annotations)
     with pytest.raises(IdentitiesError):
         ClusteredPersonalClassifiers().fit(x, Annotations.from_votes(annotations.vote_counts()))
-    with pytest.raises(UnsupportedDataError, match="every pair"):
-        Fusion(2000, 10_000, 1.0)
+    raises(UnsupportedDataError, "every pair", Fusion, 2000, 10_000, 1.0)
     with warnings.catch_warnings(record=True) as message:
         warnings.simplefilter("always")
         ClusteredPersonalClassifiers(max_iter=1).fit(x, annotations)

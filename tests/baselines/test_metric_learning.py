@@ -22,12 +22,12 @@ from neucrowd_tf.nn.losses import semihard_triplet_loss, triplet_center_loss
 from neucrowd_tf.saving.loading import load
 from neucrowd_tf.training.networks import DenseEncoder
 from tests.crowds import QUICK_EMBEDDING as QUICK
-from tests.crowds import array_of, blobs
+from tests.crowds import Crowd, array_of, blobs
 
 OBJECTIVES = ["contrastive", "triplet", "triplet_semi", "lifted", "center", "relation_net"]
 
 
-def crowd_data(classes: int, rows: int = 90) -> tuple[np.ndarray, Annotations, np.ndarray]:
+def crowd_data(classes: int, rows: int = 90) -> Crowd:
     x, dense, truth = blobs(rows, classes, width=6, right=[0.95, 0.9, 0.3, 0.3, 0.3])
     return x, Annotations.from_dense(dense, num_classes=classes), truth
 

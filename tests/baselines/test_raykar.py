@@ -14,6 +14,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import IdentitiesError, UsageError
 from neucrowd_tf.training.logistic_head import fit_logistic
+from tests.cases import raises
 from tests.crowds import array_of, blobs
 
 
@@ -81,11 +82,8 @@ def test_what_it_refuses() -> None:
     assert method.requires_identities
     with pytest.raises(IdentitiesError):
         method.make().fit(x, Annotations.from_votes(Annotations.from_dense(dense).vote_counts()))
-    with pytest.raises(UsageError, match="smoothing"):
-        Raykar(smoothing=0.0).fit(x, dense)
-    with pytest.raises(UsageError, match="max_iter"):
-        Raykar(max_iter=0).fit(x, dense)
-    with pytest.raises(UsageError, match="tol: expected a number, received 'a'"):
-        Raykar(tol="a").fit(x, dense)
+    raises(UsageError, "smoothing", Raykar(smoothing=0.0).fit, x, dense)
+    raises(UsageError, "max_iter", Raykar(max_iter=0).fit, x, dense)
+    raises(UsageError, "tol: expected a number, received 'a'", Raykar(tol="a").fit, x, dense)
     with pytest.warns(ConvergenceWarning, match="Raykar"):
         Raykar(max_iter=1, Cs=(0.1,)).fit(x, dense)

@@ -73,8 +73,7 @@ def test_it_needs_two_gold_values_and_their_predictions(values, predicted) -> No
 
 
 def test_useless_predictions_get_no_weight() -> None:
-    estimate = prediction_powered_mean([1, 0, 1, 0], [0.5] * 4, [0.5] * 100)
-    assert estimate.value == 0.5
+    assert prediction_powered_mean([1, 0, 1, 0], [0.5] * 4, [0.5] * 100).value == 0.5
 
 
 def test_its_interval_covers_and_is_narrower_than_gold_labels_alone() -> None:

@@ -60,8 +60,7 @@ def test_gold_items_like_the_others_keep_their_labels() -> None:
 
 def test_labels_left_out_are_said() -> None:
     labels, gold, _ = crowd("author", 0)
-    items = gold_items(labels, gold)
-    assert items.crowd.labels_per_annotator()[-1] == 0
+    assert gold_items(labels, gold).crowd.labels_per_annotator()[-1] == 0
     assert "60 labels that other items lack" in " ".join(infer(labels, "one_coin", gold).lines())
     votes = Annotations.from_votes(crowd("control", 0)[0].vote_counts())
     result = infer(votes, "majority_vote", gold)

@@ -12,9 +12,10 @@ from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.certainty.estimate import Estimate
 from neucrowd_tf.certainty.inference import infer, warn_if_worse
 from neucrowd_tf.certainty.prediction_powered import prediction_powered_share
+from tests.crowds import Labelled
 
 
-def crowd(seed: int = 0) -> tuple[Annotations, np.ndarray]:
+def crowd(seed: int = 0) -> Labelled:
     truth = default_rng(seed).integers(3, size=300)
     matrices = simulation.confusion_annotators(20, 3, seed, accuracy=0.7)
     return simulation.simulate(truth, matrices, seed, rates=0.25), truth
@@ -89,8 +90,7 @@ def test_estimates_from_random_gold_labels() -> None:
     result = infer(labels, gold=gold)
     assert result.estimates is not None
     accuracy, shares = result.estimates
-    right = float((result.labels == truth)[gold < 0].mean())
-    assert accuracy.low < right < accuracy.high
+    assert accuracy.low < float((result.labels == truth)[gold < 0].mean()) < accuracy.high
     assert sum(share.value for share in shares.values()) == pytest.approx(1.0, abs=0.05)
     assert "if the gold items were drawn at random" in result.lines()[0]
     few = np.where(np.arange(300) == np.flatnonzero(gold >= 0)[0], gold, -1)

@@ -48,8 +48,7 @@ def test_shared_labels_that_are_enough_for_a_verdict(shared: int, note: str) -> 
     dense = np.repeat(np.arange(60)[:, None] % 2, 4, axis=1)
     dense[shared:, 3] = -1
     labels = Annotations.from_dense(dense)
-    certainty = infer(labels, "majority_vote").certainty
-    assert notes(labels, certainty, np.zeros(4))[3] == note
+    assert notes(labels, infer(labels, "majority_vote").certainty, np.zeros(4))[3] == note
 
 
 @pytest.mark.parametrize(("probability", "note"), [(0.94, ""), (0.96, "unreliable")])

@@ -49,8 +49,7 @@ def test_worth_is_the_ratio_of_log_odds(accuracy: float) -> None:
 
 
 def test_people_who_share_no_items_say_nothing() -> None:
-    votes = np.eye(2)[[0, 1, 0, 1]]
-    assert np.isnan(label_worth(votes, array_of("0 1 0 1")).value)
+    assert np.isnan(label_worth(np.eye(2)[[0, 1, 0, 1]], array_of("0 1 0 1")).value)
     (row,) = model_annotators(Annotations.from_dense(array_of("0 0; 1 1")), models(2))
     assert row.test is None and "30 items" in row.note
 

@@ -13,9 +13,10 @@ from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.certainty.inference import infer, once_is_as_good
 from neucrowd_tf.certainty.opposed_groups import opposed_groups
 from neucrowd_tf.cli.commands import call
+from tests.crowds import Labelled
 
 
-def opposed(size: int = 200) -> tuple[Annotations, np.ndarray]:
+def opposed(size: int = 200) -> Labelled:
     """Four annotators follow what looks right, three what is; these differ in half of the items."""
     rng = default_rng(0)
     truth = rng.integers(2, size=size)
@@ -117,8 +118,7 @@ def test_gold_draws_items_on_which_groups_differ(
     assert call("gold", [f"--annotations={path}", f"--output={output}", "--size=30"]) == 0
     assert "on which two opposed groups of annotators differ" in capsys.readouterr().err
     rows = pd.read_csv(output)["task"].to_numpy(int)
-    groups = opposed_groups(crowd)
-    assert groups.differ(crowd)[rows].all()
+    assert opposed_groups(crowd).differ(crowd)[rows].all()
     gold = np.full(len(truth), -1)
     gold[rows] = truth[rows]
     taught = infer(crowd, gold=gold)

@@ -15,10 +15,10 @@ from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.certainty import Calibration, annotator_skills, gold_agreement
 from neucrowd_tf.certainty.recalibration import evidence, spread_of, unlike
 from tests.cases import cases
-from tests.crowds import array_of
+from tests.crowds import Labelled, array_of
 
 
-def crowd(seed: int = 0, each: int = 5, accuracy: float = 0.7) -> tuple[Annotations, np.ndarray]:
+def crowd(seed: int = 0, each: int = 5, accuracy: float = 0.7) -> Labelled:
     rng = default_rng(seed)
     truth = rng.integers(3, size=400)
     matrices = simulation.confusion_annotators(30, 3, seed, accuracy=accuracy)

@@ -10,10 +10,10 @@ from scipy.special import expit
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.inference import infer
 from neucrowd_tf.certainty.teaching import Evidence, gold_votes, teach
-from tests.crowds import array_of
+from tests.crowds import Labelled, array_of
 
 
-def minority(size: int = 200) -> tuple[Annotations, np.ndarray]:
+def minority(size: int = 200) -> Labelled:
     """Two annotators of six are right in nine items of ten, the others in three of ten."""
     rng = default_rng(5)
     truth = rng.integers(2, size=size)
@@ -86,8 +86,7 @@ def test_blind_probabilities_do_not_depend_on_the_own_gold_label() -> None:
 def test_votes_without_names_teach_how_much_the_consensus_counts() -> None:
     votes = np.array([[3, 0], [0, 3]] * 60)
     gold = np.where(np.arange(120) < 40, np.arange(120) // 2 % 2, -1)  # half are right
-    result = infer(Annotations.from_votes(votes), gold=gold)
-    assert result.probas[gold < 0].max() < 0.75
+    assert infer(Annotations.from_votes(votes), gold=gold).probas[gold < 0].max() < 0.75
 
 
 def test_skills_with_gold_labels_allow_for_mistakes_that_annotators_share() -> None:

@@ -89,8 +89,7 @@ def test_annotators(labels_csv: Path) -> None:
     # v gave x to a, y to the others: c_x_x is the share of a in the probability of x.
     chances = inference.probas[:, 0]
     assert frame["c_x_x"]["v"] == pytest.approx(chances[0] / chances.sum())
-    rows = frame.filter(like="c_").to_numpy().reshape(3, 2, 2)
-    assert_allclose(rows.sum(axis=2), 1.0)
+    assert_allclose(frame.filter(like="c_").to_numpy().reshape(3, 2, 2).sum(axis=2), 1.0)
 
 
 def test_pairs_of_classes_with_one_header_have_a_column_each() -> None:

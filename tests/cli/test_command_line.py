@@ -18,6 +18,7 @@ from neucrowd_tf.aggregation.families import named_models
 from neucrowd_tf.cli.command_line import check_outputs, run, say, write_outputs
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.run_files import Config, ExportedNames, Metrics, input_digest
+from tests.cases import raises
 
 Printed = pytest.CaptureFixture[str]
 
@@ -36,14 +37,11 @@ def test_outputs_are_not_inputs(tmp_path: Path) -> None:
     check(tmp_path / "b.csv", tmp_path / "c.csv")
     check(Path("-"))
     for outputs in ((Path("-"), Path("-")), (tmp_path / "b.csv", tmp_path / "." / "b.csv")):
-        with pytest.raises(UsageError, match=r"--more=.*: --output writes to the same place"):
-            check(*outputs)
+        raises(UsageError, r"--more=.*: --output writes to the same place", check, *outputs)
     for output in (file, link, tmp_path / "." / "a.csv"):
-        with pytest.raises(UsageError, match=r"would overwrite --labels="):
-            check(output)
+        raises(UsageError, r"would overwrite --labels=", check, output)
     for output in (folder / "new.json", folder / "inner" / ".." / "new.json"):
-        with pytest.raises(UsageError, match=r"would overwrite --labels="):
-            check(output, source=folder)
+        raises(UsageError, r"would overwrite --labels=", check, output, source=folder)
     with pytest.raises(UsageError, match="would overwrite"):
         check_outputs({"--output": folder}, {"--labels": folder / "a.parquet"})
 
@@ -52,8 +50,7 @@ def test_models_are_annotators() -> None:
     assert named_models(("Smith, A.", "7"), ["Smith, A.", 7]) == ("Smith, A.", "7")
     assert named_models(("g-*", "g-?"), ["g-2", "g-*", "g-10"]) == ("g-*", "g-2")
     assert named_models(("g-*",), ["g-2", "ann", "g-10"]) == ("g-2", "g-10")
-    with pytest.raises(UsageError, match="no annotator is named 'bot'"):
-        named_models(("bot",), ["ann"])
+    raises(UsageError, "no annotator is named 'bot'", named_models, ("bot",), ["ann"])
 
 
 def test_how_a_command_ends(capsys: Printed) -> None:
@@ -81,8 +78,7 @@ def test_several_files_are_written_or_none(tmp_path: Path, capsys: Printed) -> N
     (tmp_path / "file").write_text("kept")
     (tmp_path / "a.csv").write_text("before")
     texts = {tmp_path / "a.csv": "a", Path("-"): "shown", tmp_path / "file" / "b.csv": "b"}
-    with pytest.raises(OSError, match="folder"):
-        write_outputs(texts)
+    raises(OSError, "folder", write_outputs, texts)
     assert (tmp_path / "a.csv").read_text() == "before" and not capsys.readouterr().out
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "file"]
     del texts[tmp_path / "file" / "b.csv"]

@@ -223,8 +223,7 @@ def test_a_cheap_annotator_goes_before_a_better_dear_one() -> None:
     worth = [
         worths([belief.probas[i][None]], Answers.of(belief.errors))[0][0] / costs for i in range(40)
     ]
-    best = np.array(worth)[:, :4]
-    assert best.argmax() == plan[0].task * 4 + plan[0].annotator
+    assert np.array(worth)[:, :4].argmax() == plan[0].task * 4 + plan[0].annotator
     same = make_plan(crowd, belief, 20, most_each=40, per_task=1)
     gained = [sum(one.gain for one in each) for each in (plan, same)]
     assert gained[0] / spent.sum() > gained[1] / costs[[one.annotator for one in same]].sum()

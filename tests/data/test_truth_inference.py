@@ -11,6 +11,7 @@ from data import truth_inference
 from neucrowd_tf.aggregation import IBCC
 from neucrowd_tf.errors import DataError
 from reproduction.truth_inference import METHODS, measured, table
+from tests.cases import raises
 from tests.crowds import array_of
 
 
@@ -48,8 +49,7 @@ def test_hitspam_has_no_header(tmp_path: Path) -> None:
 
 def test_what_is_not_there_or_wrong_is_one_error(folder: Path) -> None:
     assert truth_inference.names(None) == []
-    with pytest.raises(DataError, match=r"expected label\.csv and truth\.csv"):
-        truth_inference.load(folder, "none")
+    raises(DataError, r"expected label\.csv and truth\.csv", truth_inference.load, folder, "none")
     path = folder / "truth_inference" / "tiny" / "truth.csv"
     for text, message in (
         ("item,truth\n11,0\n", r"row 0: .* received 11"),
@@ -57,8 +57,7 @@ def test_what_is_not_there_or_wrong_is_one_error(folder: Path) -> None:
         ("item,truth\n5,0\n7\n", r"truth\.csv: row 1: expected a value in column 'truth'"),
     ):
         path.write_text(text)
-        with pytest.raises(DataError, match=message):
-            truth_inference.load(folder, "tiny")
+        raises(DataError, message, truth_inference.load, folder, "tiny")
     path = folder / "truth_inference" / "printed.csv"
     path.write_text("dataset,ibcc\n1,tiny,0.5\n")
     with pytest.raises(DataError, match=r"printed\.csv: a row is longer than the header"):

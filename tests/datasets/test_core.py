@@ -26,8 +26,7 @@ def test_properties() -> None:
     assert dataset.num_classes == 2
     assert dataset.class_names.tolist() == ["no", "yes"]
     assert len(dataset.test) == 2
-    pair = dataset.validation_pair()
-    assert pair[1].tolist() == ["no", "yes", "no"]
+    assert dataset.validation_pair()[1].tolist() == ["no", "yes", "no"]
     bare = dataset.replace(validation=None, name="e")
     assert bare.validation_pair() is None and bare.name == "e" and dataset.name == "d"
 

@@ -35,8 +35,7 @@ def test_fewer_items_labels_and_flips_come_from_the_seed(votes: bool) -> None:
     assert few.features.tolist() != other.features.tolist()
     assert few.validation is None and len(few.test) == SIZE
     assert few.annotations.has_identities is not votes
-    rows = few.features[:, 0].astype(int)
-    assert (few.truth == whole.truth[rows]).all()
+    assert (few.truth == whole.truth[few.features[:, 0].astype(int)]).all()
     assert Scarcity(keep_items=10 * SIZE).applied(whole, 1).features is whole.features
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from neucrowd_tf.datasets import table
 from neucrowd_tf.errors import DataError, UsageError
-from tests.cases import cases
+from tests.cases import cases, raises
 
 # Six instances, three annotators; annotator "c" skips t1 and t4.
 # Test items may have the ids of training items, but not their features too.
@@ -143,13 +143,10 @@ def test_labels_may_be_written_otherwise_than_the_rest(files, kind: str) -> None
 
 def test_labels_of_items_without_features(files) -> None:
     paths = files(features=FEATURES, annotations=f"{LONG}t9,a,1\n")
-    with pytest.raises(DataError, match=r"line 18: item 't9' .*--unmatched=drop.*unmatched_item"):
-        load(**paths)
-    dropped = load(**paths, unmatched="drop")
-    assert "t9" not in dropped.annotations.instance_names.tolist()
+    raises(DataError, r"line 18: item 't9' .*--unmatched=drop.*unmatched_item", load, **paths)
+    assert "t9" not in load(**paths, unmatched="drop").annotations.instance_names.tolist()
     paths["annotations"].write_text(LONG.replace("\nt", "\nz"))
-    with pytest.raises(DataError, match="Ids there look like 't0'"):
-        load(**paths, unmatched="drop")
+    raises(DataError, "Ids there look like 't0'", load, **paths, unmatched="drop")
 
 
 @pytest.mark.parametrize(
@@ -167,8 +164,7 @@ def test_labels_of_items_without_features(files) -> None:
 )
 def test_options_have_types(files, name: str, value) -> None:
     paths = files(features=FEATURES, annotations=LONG)
-    with pytest.raises(UsageError, match=f"--{name}: "):
-        load(**{**paths, name: value})
+    raises(UsageError, f"--{name}: ", load, **{**paths, name: value})
 
 
 def test_bad_truth(files) -> None:
@@ -180,8 +176,7 @@ def test_bad_truth(files) -> None:
         (TRUTH.replace("t3,1", "t3,7"), "line 5: label '7' is not one of"),
     ):
         paths["truth"].write_text(text)
-        with pytest.raises(DataError, match=rf"truth\.csv: {message}"):
-            load(**paths)
+        raises(DataError, rf"truth\.csv: {message}", load, **paths)
 
 
 @pytest.mark.parametrize(
@@ -222,12 +217,10 @@ def test_truth_of_other_tasks(files, apart: bool) -> None:
         texts |= {"test_features": FEATURES.replace("\nt", "\nz")}
         texts |= {"test_truth": texts.pop("truth").replace("\nt", "\nz")}
     paths = files(**texts)
-    with pytest.raises(DataError, match=r"truth\.csv: line 8: .*--unmatched=drop"):
-        load(**paths)
+    raises(DataError, r"truth\.csv: line 8: .*--unmatched=drop", load, **paths)
     assert load(**paths, unmatched="drop").test_is_truth
     paths["test_truth" if apart else "truth"].write_text("task,label\nx0,1\nx1,0\n")
-    with pytest.raises(DataError, match=r"truth\.csv: line 2: item 'x0'"):
-        load(**paths, unmatched="drop")
+    raises(DataError, r"truth\.csv: line 2: item 'x0'", load, **paths, unmatched="drop")
 
 
 def test_features_in_parquet_with_another_column_of_tasks(files, tmp_path) -> None:

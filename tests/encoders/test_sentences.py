@@ -24,6 +24,7 @@ from neucrowd_tf.methods.texts import TextClassifier
 from neucrowd_tf.methods.two_stage import TwoStageClassifier
 from neucrowd_tf.saving.loading import load
 from neucrowd_tf.saving.saved_model import export_saved_model
+from tests.cases import raises
 from tests.crowds import array_of
 
 pytest.importorskip("onnxruntime", reason="pip install .[encoder]")
@@ -124,11 +125,9 @@ def test_what_is_no_encoder(tmp_path: Path) -> None:
         SentenceEncoder(str(tmp_path / "no")).fit()
     folder = make_encoder(tmp_path / "encoder")
     (folder / "model.onnx").write_bytes(b"damaged")
-    with pytest.raises(DataError, match="not an encoder"):
-        SentenceEncoder(str(folder)).transform(["good"])
+    raises(DataError, "not an encoder", SentenceEncoder(str(folder)).transform, ["good"])
     (folder / "tokenizer.json").unlink()
-    with pytest.raises(UsageError, match=r"tokenizer\.json is missing"):
-        SentenceEncoder(str(folder)).fit()
+    raises(UsageError, r"tokenizer\.json is missing", SentenceEncoder(str(folder)).fit)
     with pytest.raises(DataError, match="texts"):
         SentenceEncoder(str(make_encoder(tmp_path / "other"))).transform([1])
     with pytest.raises(UsageError, match="needs sentence-transformers"):
@@ -182,8 +181,7 @@ def test_a_model_takes_vectors_and_predict_makes_them(tmp_path: Path, method: st
     assert names["encoder"] == {"source": str(folder), "digest": encoder.digest_}
     scorer = Scorer(saved)
     assert scorer.shape == (2,) and not scorer.takes_texts
-    got = scorer.probabilities(encoder.transform(texts))
-    assert_allclose(got, expected, atol=1e-5)
+    assert_allclose(scorer.probabilities(encoder.transform(texts)), expected, atol=1e-5)
     (tmp_path / "texts.csv").write_text("task,text\n1,good\n2,bad\n")
     flags = [f"--model={saved}", f"--texts={tmp_path / 'texts.csv'}", "--output=-"]
     rows = list(csv.reader(cli("predict", flags).out.splitlines()))

@@ -17,7 +17,7 @@ from neucrowd_tf.errors import IdentitiesError
 from neucrowd_tf.evaluation import rank_annotators
 from neucrowd_tf.evaluation.annotators import annotators_csv
 from neucrowd_tf.evaluation.cached_consensus import inferred
-from tests.crowds import array_of
+from tests.crowds import Labelled, array_of
 
 
 def _crowd(
@@ -26,7 +26,7 @@ def _crowd(
     spammers: int = 10,
     adversaries: int = 0,
     prior: list[float] | None = None,
-) -> tuple[Annotations, np.ndarray]:
+) -> Labelled:
     """40 annotators with six labels per instance, the first of them spammers of several kinds
     (uniform, constant, by the prior), then adversaries.
     """

@@ -16,6 +16,7 @@ from neucrowd_tf.evaluation import mean_interval, paired_interval
 from neucrowd_tf.evaluation.influence import VALUES, instance_values
 from neucrowd_tf.evaluation.intervals import crossed_interval, metric_intervals
 from neucrowd_tf.evaluation.metrics import classification_metrics
+from tests.cases import raises
 from tests.crowds import array_of
 
 
@@ -39,8 +40,7 @@ def test_one_value_no_value_and_gaps() -> None:
     one = mean_interval([0.5])
     assert one.estimate == 0.5 and math.isnan(one.low)
     assert mean_interval([1.0, math.nan, 3.0]) == mean_interval([1.0, 3.0])
-    with pytest.raises(DataError, match="at least one value"):
-        mean_interval([math.nan])
+    raises(DataError, "at least one value", mean_interval, [math.nan])
 
 
 def test_a_paired_interval_is_scipys_and_keeps_its_level_when_corrected() -> None:
@@ -53,10 +53,8 @@ def test_a_paired_interval_is_scipys_and_keeps_its_level_when_corrected() -> Non
     expected = stats.ttest_rel(first, second).confidence_interval(0.95)
     assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high))
     assert paired_interval([0.7, math.nan, 0.9], [0.6, 0.5, 0.7]).estimate == pytest.approx(0.15)
-    with pytest.raises(DataError, match="received 3 and 1"):
-        paired_interval([0.8, 0.9, 0.7], [0.75])
-    with pytest.raises(UsageError, match="between 0 and 1, received 95"):
-        mean_interval([0.8, 0.9], confidence=95)
+    raises(DataError, "received 3 and 1", paired_interval, [0.8, 0.9, 0.7], [0.75])
+    raises(UsageError, "between 0 and 1, received 95", mean_interval, [0.8, 0.9], confidence=95)
     plain = corrected = 0
     for _ in range(300):
         scores = rng.normal(0, 1, 25) + rng.normal(0, math.sqrt(0.25))

@@ -12,7 +12,7 @@ from sklearn import metrics as sk
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation import metrics
-from tests.cases import cases
+from tests.cases import cases, raises
 from tests.crowds import array_of
 
 TRUTH = array_of("0 0 1 1")
@@ -124,7 +124,5 @@ def test_float32_rows_that_sum_to_one_only_roughly_are_taken_without_warning() -
 """),
 )
 def test_bad_input_is_one_clear_error(codes: list, scores: list, message: str) -> None:
-    with pytest.raises(DataError, match="M > 0"):
-        metrics.classification_metrics(np.zeros(0, int), np.zeros((0, 2)))
-    with pytest.raises(DataError, match=message):
-        metrics.classification_metrics(np.asarray(codes), scores)
+    raises(DataError, "M > 0", metrics.classification_metrics, np.zeros(0, int), np.zeros((0, 2)))
+    raises(DataError, message, metrics.classification_metrics, np.asarray(codes), scores)

@@ -94,8 +94,7 @@ def test_gold_labels_are_certain_and_estimate_the_accuracy() -> None:
 def test_an_interval_contains_its_value() -> None:
     """Also where draws are so skewed that their mean is below nine in ten of them."""
     draws = np.array([0.5, *[1.0] * 19])
-    estimate = Estimate.of(float(draws.mean()), draws)
-    assert estimate == (0.975, 0.975, 1.0)
+    assert Estimate.of(float(draws.mean()), draws) == (0.975, 0.975, 1.0)
     assert Estimate.of(0.5, np.linspace(0.0, 1.0, 101), level=0.5) == pytest.approx(
         (0.5, 0.25, 0.75)
     )
@@ -133,6 +132,24 @@ def test_a_label_that_crowd_and_model_give_stays_where_both_may_share_a_lean(say
     assert labels[75].argmax() == int(says < 0.5)
     assert labels[75, 1] < independent[75, 1]
     assert_allclose(labels.sum(axis=1), 1.0)
+
+
+def test_gold_labels_tell_whether_crowd_and_model_err_independently() -> None:
+    """Gold labels of half the doubtful items change the probabilities of the others."""
+    votes = [[3, 0]] * 60 + [[2, 1]] * 20 + [[1, 2]] * 10 + [[0, 3]] * 10
+    model = np.repeat([0.95, 0.6, 0.4, 0.1], [60, 20, 10, 10])
+    predicted = np.stack([model, 1 - model], axis=1)
+    crowd = certainty(votes)
+    rows = np.arange(100)
+    shares = []
+    for true in (0, -1, 1):
+        gold = np.where((rows >= 60) & (rows < 70), true, -1)
+        shares.append(joint_probas(crowd, rows, predicted, gold)[75, 1])
+    mean = (crowd.probas[75, 1] + 0.4) / 2
+    independent = judge(crowd, rows, predicted).posterior[75, 1]
+    half = (mean + independent) / 2
+    assert mean < shares[0] < half - 0.02 and half + 0.02 < shares[2] < independent
+    assert shares[1] == pytest.approx(half)
 
 
 class Model:

@@ -33,8 +33,7 @@ Compare = Callable[[Any, Any], None]
 def answers():
     """Nine annotators' labels of 60 samples, a third of them in class 1."""
     rng = default_rng(3)
-    truth = (np.arange(60) % 3 == 0).astype(int)
-    return noisy_labels(rng, truth, 9, 0.8)
+    return noisy_labels(rng, (np.arange(60) % 3 == 0).astype(int), 9, 0.8)
 
 
 def crowd_of(answers) -> Annotations:

@@ -18,7 +18,7 @@ from neucrowd_tf.io.items import match_items
 from neucrowd_tf.io.labels import Reading, read_annotations, read_columns
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.values import binned
-from tests.cases import cases
+from tests.cases import raises
 from tests.crowds import array_of
 from tests.io.reading import message, read, rows
 
@@ -44,12 +44,7 @@ PACKED = {
     "UTF-16": LONG.encode("utf-16"),
     "gzip": gzip.compress(LONG.encode()),
 }
-LABELS = cases("""
-["t1", "ann", "yes"],
-["t1", "bob", "no"],
-["t2", "ann", "no"],
-["t2", "bob", "no"]
-""")
+LABELS = [("t1", "ann", "yes"), ("t1", "bob", "no"), ("t2", "ann", "no"), ("t2", "bob", "no")]
 
 
 @pytest.mark.parametrize("case", SAME)
@@ -119,10 +114,8 @@ def test_flags_that_do_not_fit(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="column 'Task' is named twice"):
         TableOptions(task_column=("task",), worker_column=("Task",))
     assert TableOptions(classes=("yes", "no", "yes")).classes == ("yes", "no")
-    with pytest.raises(UsageError, match="--header: must be first or none, received 3"):
-        TableOptions.of(header=3)
-    with pytest.raises(UsageError, match="--question"):
-        read(tmp_path, LONG, question="mood")
+    raises(UsageError, "--header: must be first or none, received 3", TableOptions.of, header=3)
+    raises(UsageError, "--question", read, tmp_path, LONG, question="mood")
 
 
 # ----------------------------------------------------------------- values

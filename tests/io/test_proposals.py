@@ -175,11 +175,9 @@ def test_questions_of_teams_are_never_pooled(column: str, tmp_path: Path) -> Non
         assert f"10 of 10 items have several values of {column}" in shown
         assert f"--task_column=item,{column}" in shown
         assert "20 labels of 10 items" in read(tmp_path, content, **pasted(shown)).lines[0]
-    all_rows = read(tmp_path, content, duplicates="last").lines[0]
-    assert "40 labels of 10 items" in all_rows
+    assert "40 labels of 10 items" in read(tmp_path, content, duplicates="last").lines[0]
 
 
 def test_questions_with_classes_of_their_own_are_seen_by_them(tmp_path: Path) -> None:
-    shown = message(tmp_path, of_teams("group", "ynrb"))
-    assert pasted(shown) == {"question": "group=s"}
+    assert pasted(message(tmp_path, of_teams("group", "ynrb"))) == {"question": "group=s"}
     assert "40 labels of 10 items" in read(tmp_path, of_teams("group", "yn")).lines[0]

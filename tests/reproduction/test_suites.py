@@ -17,7 +17,7 @@ from neucrowd_tf.io.files.json import read_json
 from reproduction import catalogue, figures, maps, page, printed, results_folder, run, smoke
 from reproduction.suite import Case, Suite
 from reproduction.table import COLUMNS, Cell, write_csv
-from tests.cases import cases
+from tests.cases import cases, raises
 
 Command = Callable[..., int]
 
@@ -35,8 +35,7 @@ def test_every_printed_row_is_in_its_suite_or_cannot_be_had() -> None:
         suite = suites[name]
         metrics = {metric for figures in table.values() for metric in figures}
         assert metrics <= set(suite.metrics), name
-    with pytest.raises(UsageError, match="no suite is named"):
-        registry.chosen_suites(["nonsense"])
+    raises(UsageError, "no suite is named", registry.chosen_suites, ["nonsense"])
 
 
 def test_tables_have_every_printed_cell() -> None:
@@ -56,8 +55,7 @@ def test_tables_have_every_printed_cell() -> None:
 
 
 def test_pages_follow_from_the_tables(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="received none"):
-        page.page(tmp_path)
+    raises(DataError, "received none", page.page, tmp_path)
     figure = printed.Figure(0.85)
     table = [
         Cell("hotel", "neucrowd", "accuracy", figure, (0.84, 0.85, 0.86) * 4),
@@ -239,8 +237,7 @@ def test_every_rows_first_seed_goes_first_and_num_runs_makes_some(
     tiny_suites(monkeypatch, a=Suite("a", "A", cases))
     for arguments, seeds in ((["--num_runs=1"], "00"), ([], "1123"), (["--num_runs=9"], "")):
         assert command("--suite=a", f"--output_dir={tmp_path}", *arguments) == 0
-        created = re.findall(r"seed 1100(\d):", "".join(capsys.readouterr()))
-        assert created == list(seeds)
+        assert re.findall(r"seed 1100(\d):", "".join(capsys.readouterr())) == list(seeds)
     assert tiny.calls == 6
 
 

@@ -19,6 +19,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.methods.two_stage.labels_first import TwoStageClassifier
 from neucrowd_tf.saving.saved_model import NAMES, export_saved_model
+from tests.cases import raises
 
 # The serving example of the README: TensorFlow alone, any batch size.
 SERVE = """
@@ -82,8 +83,7 @@ def test_replaces_a_saved_model_and_nothing_else(
     assert (export_saved_model(fitted, path) / "saved_model.pb").stat().st_mtime_ns > before
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("keep")
-    with pytest.raises(DataError, match="not a SavedModel"):
-        export_saved_model(fitted, tmp_path / "mine")
+    raises(DataError, "not a SavedModel", export_saved_model, fitted, tmp_path / "mine")
     assert {item.name for item in tmp_path.iterdir()} == {"saved_model", "mine"}
 
 
@@ -94,8 +94,7 @@ def test_a_failing_export_leaves_nothing(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "rename", full)
-    with pytest.raises(OSError, match="No space"):
-        export_saved_model(fitted, tmp_path / "saved_model")
+    raises(OSError, "No space", export_saved_model, fitted, tmp_path / "saved_model")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -13,7 +13,7 @@ import pytest
 import neucrowd_tf
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.saving.loading import present_name
-from tests.cases import cases
+from tests.cases import cases, raises
 from tests.crowds import array_of
 
 Change = Callable[[dict[str, Any]], object]
@@ -53,8 +53,7 @@ def test_other_versions_and_damaged_files(change: Change, message: str, saved: P
 
 
 def test_another_folder(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"estimator\.json is missing"):
-        neucrowd_tf.load(tmp_path)
+    raises(DataError, r"estimator\.json is missing", neucrowd_tf.load, tmp_path)
     (tmp_path / "mine").touch()
     with pytest.raises(FileExistsError):
         neucrowd_tf.MajorityVote().save(tmp_path)
@@ -92,8 +91,7 @@ def test_a_value_that_cannot_be_read_is_one_error(saved: Path, value: object) ->
     record = json.loads(path.read_text())
     record["attributes"]["x_"] = value
     path.write_text(json.dumps(record))
-    with pytest.raises(DataError, match=f"^{saved}: .* Fit and save it again"):
-        neucrowd_tf.load(saved)
+    raises(DataError, f"^{saved}: .* Fit and save it again", neucrowd_tf.load, saved)
 
 
 @pytest.mark.parametrize("content", [None, b"not a model"])

@@ -107,8 +107,7 @@ def test_a_function_builds_a_network_for_each_fit() -> None:
         created.append(keras.Sequential([keras.Input(shape), keras.layers.Dense(2)]))
         return created[-1]
 
-    kernels = [user_network(build, 1, (3,)).get_weights()[0] for _ in range(2)]
-    assert_array_equal(*kernels)
+    assert_array_equal(*[user_network(build, 1, (3,)).get_weights()[0] for _ in range(2)])
     assert len(created) == 2
 
 

@@ -18,6 +18,7 @@ from neucrowd_tf.methods.two_stage import TwoStageClassifier
 from neucrowd_tf.methods.two_stage.deep_labels import DeepLabels
 from neucrowd_tf.training.dataset_features import DatasetFeatures
 from neucrowd_tf.training.features import in_blocks, standardise
+from tests.cases import raises
 from tests.crowds import array_of, blobs
 
 QUICK = {
@@ -52,8 +53,7 @@ def test_each_pass_gives_what_arrays_give(crowd):
     later = next(batches.make(4, 1).as_numpy_iterator())
     assert_array_equal(later[2], elements[4][2], "as if from the beginning")
     for epoch in (elements[:steps], elements[steps:]):
-        seen = np.concatenate([places for *_, places in epoch])
-        assert sorted(seen) == list(range(90))
+        assert sorted(np.concatenate([places for *_, places in epoch])) == list(range(90))
     _, features, places = elements[-1]
     assert_array_equal(features, x[places])
 
@@ -123,18 +123,14 @@ def test_a_resumed_fit_ends_with_the_same_bytes(crowd, tmp_path):
 
 def test_errors_say_what_to_pass(crowd):
     x, dense, _, dataset = crowd
-    with pytest.raises(UsageError, match="DASC needs all features in memory"):
-        DASC().fit(dataset, dense)
+    raises(UsageError, "DASC needs all features in memory", DASC().fit, dataset, dense)
     with pytest.raises(DataError, match="adds the index"):
         CrowdLayer().fit(tf.data.Dataset.from_tensor_slices(x), dense)
     twice = dataset.concatenate(dataset)
-    with pytest.raises(DataError, match="expected each index from 0 to 179 once"):
-        CrowdLayer().fit(twice, dense)
-    with pytest.raises(DataError, match="the dataset has no end"):
-        CrowdLayer().fit(dataset.repeat(), dense)
+    raises(DataError, "expected each index from 0 to 179 once", CrowdLayer().fit, twice, dense)
+    raises(DataError, "the dataset has no end", CrowdLayer().fit, dataset.repeat(), dense)
     texts = dataset.map(lambda x, i: (tf.strings.as_string(x), i))
-    with pytest.raises(DataError, match="expected numbers, received dtype string"):
-        CrowdLayer().fit(texts, dense)
+    raises(DataError, "expected numbers, received dtype string", CrowdLayer().fit, texts, dense)
 
 
 def test_a_folder_of_images(tmp_path):
@@ -153,5 +149,4 @@ def test_a_folder_of_images(tmp_path):
         image_folder(tmp_path, names, 8), crowd
     )
     assert model.predict_proba(image_folder(tmp_path, names[:3], 8)).shape == (3, 2)
-    with pytest.raises(DataError, match="there is no image named 'b9'"):
-        image_folder(tmp_path, ["b9"], 4)
+    raises(DataError, "there is no image named 'b9'", image_folder, tmp_path, ["b9"], 4)

@@ -22,7 +22,8 @@ import neucrowd_tf.saving.loading as persistence
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.training import CrowdEstimator, Run, TrainingData, hold_out
-from tests.crowds import array_of
+from tests.cases import raises
+from tests.crowds import Crowd, array_of
 
 
 class Centroids(CrowdEstimator):
@@ -49,7 +50,7 @@ class Centroids(CrowdEstimator):
         return np.asarray(scores / scores.sum(axis=1, keepdims=True))
 
 
-def crowd(names: tuple[Any, ...] = ("cat", "dog")) -> tuple[np.ndarray, Annotations, np.ndarray]:
+def crowd(names: tuple[Any, ...] = ("cat", "dog")) -> Crowd:
     rng = default_rng(0)
     y = rng.integers(0, len(names), 60)
     x = rng.normal(size=(60, 3)) + 4 * y[:, None]
@@ -171,12 +172,10 @@ def test_saving_and_loading_refuse_what_is_not_theirs(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(FileExistsError):
         Centroids().fit(*crowd()[:2]).save(tmp_path)
-    with pytest.raises(DataError, match=r"estimator\.json is missing"):
-        persistence.load(tmp_path / "none")
+    raises(DataError, r"estimator\.json is missing", persistence.load, tmp_path / "none")
     model = Centroids().fit(*crowd()[:2])
     model.odd_ = object()
-    with pytest.raises(TypeError, match="odd_"):
-        model.save(tmp_path / "odd")
+    raises(TypeError, "odd_", model.save, tmp_path / "odd")
     assert not (tmp_path / "odd").exists()
 
 

@@ -125,8 +125,7 @@ def test_weak_strengths_are_left_out_once_two_are_worse_than_the_best() -> None:
     head = fit_logistic(x, codes, 2, strengths)
     best = int(np.argmax(head.scores_))
     assert len(head.scores_) == best + 3 < len(strengths) and strengths[best] == head.C_
-    alone = fit_logistic(x, codes, 2, [head.C_])
-    assert_array_equal(head.kernel_, alone.kernel_)
+    assert_array_equal(head.kernel_, fit_logistic(x, codes, 2, [head.C_]).kernel_)
 
 
 def test_constant_column_and_save(tmp_path) -> None:  # type: ignore[no-untyped-def]

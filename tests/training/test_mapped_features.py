@@ -16,6 +16,7 @@ from neucrowd_tf.methods.two_stage.deep_labels import DeepLabels
 from neucrowd_tf.training import logistic_blocks
 from neucrowd_tf.training.features import ArrayFeatures
 from neucrowd_tf.training.logistic_blocks import BlockwiseLogistic, StandardisedRows
+from tests.cases import raises
 from tests.crowds import blobs, corners
 
 NETWORK = {"base": {"hidden_units": (), "dropout": 0.1}, "epochs": 8, "batch_size": 16}
@@ -64,11 +65,9 @@ def test_a_file_gives_what_memory_gives(crowd, make):
 
 def test_other_methods_refuse_in_a_line(crowd):
     _, mapped, dense = crowd
-    with pytest.raises(UsageError, match="DASC needs all features in memory"):
-        DASC().fit(mapped, dense)
+    raises(UsageError, "DASC needs all features in memory", DASC().fit, mapped, dense)
     mapped[3, 1] = np.nan
-    with pytest.raises(DataError, match="row 3, column 1"):
-        CrowdLayer().fit(mapped, dense)
+    raises(DataError, "row 3, column 1", CrowdLayer().fit, mapped, dense)
 
 
 @pytest.mark.parametrize("classes", [2, 3])

@@ -17,6 +17,7 @@ from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.methods.two_stage import TwoStageClassifier
 from neucrowd_tf.saving.keras_objects import AnnotationLoss
 from neucrowd_tf.training.run import Run
+from tests.cases import raises
 from tests.crowds import noisy_labels
 
 N = 120
@@ -77,10 +78,8 @@ def test_names_of_rows_and_columns_are_kept() -> None:
 
 def test_what_no_array_of_codes_can_hold_is_an_error() -> None:
     for wrong in ([[0, 2**40]], np.array([[0, 2**64 - 1]], np.uint64)):
-        with pytest.raises(DataError, match="is no code of a class"):
-            Annotations.from_dense(wrong, num_classes=2)
-    with pytest.raises(DataError, match="code 4294967296 is too large"):
-        Annotations([0, 1], [0, 0], [0, 2**32])
+        raises(DataError, "is no code of a class", Annotations.from_dense, wrong, num_classes=2)
+    raises(DataError, "code 4294967296 is too large", Annotations, [0, 1], [0, 0], [0, 2**32])
     with pytest.raises(DataError, match="set_index"):
         Annotations.from_wide_frame(pd.DataFrame({"task": NAMES[:3], "ann": [0, 1, 1]}))
     votes = np.ma.array([[3, 1], [1, 1]], mask=[[0, 1], [0, 0]])
@@ -97,10 +96,8 @@ def test_repeated_labels_and_unknown_models_are_no_silent_change() -> None:
     both = Annotations(*twice, duplicates="all")
     assert_allclose(Mmsr().fit(both).skills_, Mmsr().fit(crowd).skills_)
     for view in (both.to_sparse, both.to_dense):
-        with pytest.raises(DataError, match="several labels of an instance"):
-            view()
-    with pytest.raises(UsageError, match="no annotator is named 'gpt'"):
-        infer(crowd, models=["gpt"])
+        raises(DataError, "several labels of an instance", view)
+    raises(UsageError, "no annotator is named 'gpt'", infer, crowd, models=["gpt"])
     assert infer(crowd, models=np.arange(3, 5)).people is not None
     assert_array_equal(infer(LABELS).labels, infer(crowd).labels)
 

@@ -18,7 +18,7 @@ from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
 from neucrowd_tf.nn.embedding_networks import make_optimizer
 from neucrowd_tf.training.networks import BASES, configuration
 from neucrowd_tf.training.run import Run
-from tests.cases import cases
+from tests.cases import cases, raises
 
 X = default_rng(0).normal(size=(40, 3)).astype(np.float32)
 CROWD = Annotations.from_dense((X[:, :2] > 0).astype(int))
@@ -53,10 +53,8 @@ def test_flags_stand_for_options_of_a_configuration() -> None:
 """),
 )
 def test_wrong_configurations(base: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        configuration("base", base, BASES)
-    with pytest.raises(UsageError, match=message):
-        CrowdLayer(base).fit(X, CROWD)
+    raises(UsageError, message, configuration, "base", base, BASES)
+    raises(UsageError, message, CrowdLayer(base).fit, X, CROWD)
 
 
 def test_optimizers_are_made_from_any_value_and_share_nothing() -> None:
@@ -75,8 +73,7 @@ def test_optimizers_are_made_from_any_value_and_share_nothing() -> None:
         expected = 0.25 if optimizer is passed else 0.1
         assert float(np.asarray(first.learning_rate)) == pytest.approx(expected)
     for wrong in ({}, {"class_name": "Nothing"}, {"class_name": "SGD", "config": {"speed": 1}}):
-        with pytest.raises(UsageError, match="optimizer: "):
-            make_optimizer(wrong, 1.0)
+        raises(UsageError, "optimizer: ", make_optimizer, wrong, 1.0)
 
 
 def test_a_schedule_resumes_with_the_same_bytes(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from neucrowd_tf.methods.two_stage.deep_labels import DeepLabels
 from neucrowd_tf.nn.embedding_networks import make_optimizer
 from neucrowd_tf.training.networks import BASES, configuration
 from neucrowd_tf.training.validation import validation_figures
+from tests.cases import raises
 from tests.crowds import array_of, noisy_labels
 
 RNG = default_rng(0)
@@ -46,8 +47,7 @@ def test_networks_by_reference() -> None:
     assert nest(CrowdLayer, {"base": reference}, {"dropout": 0.5}) == {"base": reference}
     wrong = (f"{__name__}:nothing", f"{__name__}:", "no_such_module:network", "NoSuchNet")
     for name in wrong:
-        with pytest.raises(UsageError, match=f"base: .*{name.partition(':')[0]}"):
-            CrowdLayer(name).fit(X, CROWD)
+        raises(UsageError, f"base: .*{name.partition(':')[0]}", CrowdLayer(name).fit, X, CROWD)
 
 
 class Probabilities(keras.Model):
@@ -135,8 +135,7 @@ def test_monitors_of_a_crowd_layer(monitor: str) -> None:
     assert values[model.best_epoch_] == best  # type: ignore[index]
     assert ("val_accuracy" in model.history_) == (monitor != "loss")
     assert len(model.rows_) == (60 if monitor == "loss" else 48)
-    with pytest.raises(UsageError, match="min_delta: without monitor"):
-        CrowdLayer(min_delta=0.1).fit(X, CROWD)
+    raises(UsageError, "min_delta: without monitor", CrowdLayer(min_delta=0.1).fit, X, CROWD)
 
 
 def test_class_weights_shift_labels_and_names_are_checked() -> None:
@@ -182,6 +181,8 @@ def test_callbacks_of_fit() -> None:
     assert shapes == [(60, 32)]
     with pytest.raises(UsageError, match="callbacks: TwoStageClassifier trains no network"):
         TwoStageClassifier().fit(X, CROWD, callbacks=[Seen()])
+    with pytest.raises(UsageError, match="callbacks: TwoStageClassifier trains no network"):
+        Ensemble(TwoStageClassifier(), size=1).fit(X, CROWD, run=Run(callbacks=[Seen()]))
 
 
 class Bare(keras.Model):
@@ -287,15 +288,13 @@ def test_a_layer_that_keras_does_not_know_is_named_before_anything_is_replaced(
     CrowdLayer(network, epochs=1, restarts=0).save(folder)
     base = keras.Sequential([keras.Input((3,)), Twice(), keras.layers.Dense(2)])
     model = CrowdLayer(base, pretrained=True, epochs=1, restarts=0).fit(X, CROWD)
-    with pytest.raises(DataError, match=r"nothing was saved.*Keras does not know Twice\. Put"):
-        model.save(folder)
+    raises(DataError, r"nothing was saved.*Keras does not know Twice\. Put", model.save, folder)
     assert load(folder).base == f"{__name__}:network"
     with keras.saving.custom_object_scope({"Twice": Twice}):
         model.save(folder)
         loaded = load(folder)
     assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
-    with pytest.raises(DataError, match="Keras does not know Twice"):
-        load(folder)
+    raises(DataError, "Keras does not know Twice", load, folder)
 
 
 def test_images_have_their_channels_last_whatever_keras_says() -> None:

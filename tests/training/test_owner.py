@@ -236,6 +236,35 @@ def test_functions_count_by_what_they_do() -> None:
     assert owner(network()) == owner(network()) and owner(layers_of("relu")) == owners[0]
 
 
+def factor(value: Any) -> Any:
+    return value * SCALES[0]
+
+
+SCALES = (2.0, 3.0)
+
+
+def through_helpers(value: Any) -> Any:
+    return (lambda: factor(value))()
+
+
+def test_what_a_function_names_in_its_module_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    crowd = Annotations.from_dense(DENSE)
+    owners = [owner_of(Given(model=through_helpers), X, crowd)]
+    for name, value in (("SCALES", (4.0, 3.0)), ("factor", abs), ("factor", through_helpers)):
+        monkeypatch.setitem(through_helpers.__globals__, name, value)
+        owners.append(owner_of(Given(model=through_helpers), X, crowd))
+    assert len(set(owners)) == 4
+
+
+def test_labels_that_a_method_made_up_count() -> None:
+    crowd = Annotations.from_dense(DENSE)
+    observed = crowd.select(np.arange(crowd.num_annotations) > 0)
+    cell = (crowd.instances[:1], crowd.annotators[:1], crowd.labels[:1])
+    marked = observed.with_generated(*cell)
+    alike = Annotations(marked.instances, marked.annotators, marked.labels)
+    assert owner_of(Given(), X, marked) != owner_of(Given(), X, alike)
+
+
 @pytest.mark.parametrize("pretrained", [False, True])
 def test_a_fit_goes_on_from_its_own_network_alone(pretrained: bool, tmp_path: Path) -> None:
     crowd = Annotations.from_dense(DENSE)

@@ -26,7 +26,7 @@ from neucrowd_tf.methods import iced, rll  # noqa: F401  (they register methods)
 from neucrowd_tf.methods.crowd_layers import crowd_layer  # noqa: F401
 from neucrowd_tf.methods.texts import TextClassifier
 from neucrowd_tf.methods.two_stage import TwoStageClassifier
-from tests.cases import cases
+from tests.cases import cases, raises
 from tests.crowds import noisy_labels
 
 ROWS = 60
@@ -126,8 +126,7 @@ def test_columns_are_arranged_by_name_and_others_are_refused() -> None:
         (X[["a", "b"]], "column 'c' is missing"),
     ):
         for use in (fitted.predict, lambda x: fitted.score(x, Y)):
-            with pytest.raises(DataError, match=message):
-                use(other)
+            raises(DataError, message, use, other)
 
 
 def test_series_are_matched_by_name() -> None:
@@ -220,8 +219,7 @@ def test_masked_and_missing_labels() -> None:
         fitted = model().fit(X, gaps)
     assert [str(one.message)[:20] for one in caught] == ["60 of 240 labels are"]
     assert len(fitted.classes_) == 2
-    with pytest.raises(DataError, match="at least one row"):
-        Annotations.from_frame(LONG.assign(label=None))
+    raises(DataError, "at least one row", Annotations.from_frame, LONG.assign(label=None))
 
 
 def test_a_column_may_have_the_name_of_an_attribute() -> None:
@@ -364,8 +362,7 @@ def test_what_is_no_table_says_so() -> None:
             model().fit(features, CROWD)
     fitted = model().fit(X, LONG)
     for use in (fitted.predict, lambda x: fitted.score(x, Y), fitted.predict_proba):
-        with pytest.raises(DataError, match="expected an array or a table, received NoneType"):
-            use(None)
+        raises(DataError, "expected an array or a table, received NoneType", use, None)
     with pytest.raises(DataError, match=r"annotations: expected one column .*received None"):
         model().fit(X, None)
     held = (None, TRUTH)
@@ -381,8 +378,7 @@ def test_texts_that_are_missing_are_named_by_row() -> None:
     for missing in (None, np.nan, b"good"):
         broken = texts.astype(object)
         broken[3] = missing
-        with pytest.raises(DataError, match="row 3: expected a text, received"):
-            classifier.fit(broken, labels)
+        raises(DataError, "row 3: expected a text, received", classifier.fit, broken, labels)
     with pytest.raises(DataError, match="Pass a column of texts by itself"):
         classifier.fit(texts.to_frame(), labels)
     kinds = np.array(texts.tolist(), np.dtypes.StringDType())

@@ -28,6 +28,7 @@ from neucrowd_tf.methods.dasc import DASC
 from neucrowd_tf.methods.texts import TextClassifier
 from neucrowd_tf.methods.two_stage import TwoStageClassifier
 from neucrowd_tf.saving.saved_model import export_saved_model
+from tests.cases import raises
 
 ODD = [
     "Hello, WORLD hello",
@@ -70,8 +71,7 @@ def test_the_weights_of_two_texts_by_hand() -> None:
 
 def test_a_layer_without_a_reduction_needs_components() -> None:
     fitted = TextFeatures(size=None).fit(["a b", "b"])
-    with pytest.raises(UsageError, match="pass a matrix"):
-        fitted.layer()
+    raises(UsageError, "pass a matrix", fitted.layer)
 
 
 def test_letters_digits_marks_and_nothing_else() -> None:
@@ -85,8 +85,7 @@ def test_the_graph_computes_what_scikit_learn_does() -> None:
     import tensorflow as tf
 
     fitted = TextFeatures(size=12).fit(ODD)
-    result = fitted.layer()(tf.constant(ODD))
-    assert_allclose(result, fitted.transform(ODD), atol=1e-6)
+    assert_allclose(fitted.layer()(tf.constant(ODD)), fitted.transform(ODD), atol=1e-6)
     assert np.abs(fitted.transform(ODD)).max() > 0.3
 
 
@@ -118,10 +117,8 @@ def test_unseen_texts_change_nothing_that_was_learned() -> None:
 def test_what_is_no_text() -> None:
     assert is_text(["a"]) and is_text(np.array(["a", ""], dtype=object))
     assert not is_text([1.0]) and not is_text([["a"]]) and not is_text(np.array(["a", 1], object))
-    with pytest.raises(DataError, match="received nan"):
-        TextFeatures().fit(["a", float("nan"), "b"])
-    with pytest.raises(DataError, match="letters or digits"):
-        TextFeatures().fit(["", "?!"])
+    raises(DataError, "received nan", TextFeatures().fit, ["a", float("nan"), "b"])
+    raises(DataError, "letters or digits", TextFeatures().fit, ["", "?!"])
     with pytest.raises(DataError, match="expected texts"):
         TextFeatures().fit(ODD).transform(np.zeros((2, 3)))
 
@@ -154,10 +151,8 @@ def test_an_estimator_takes_texts_and_so_does_what_it_exports(tmp_path: Path) ->
     serve = tf.saved_model.load(str(folder)).signatures["serving_default"]
     served = serve(texts=tf.constant([*texts, *ODD]))["probabilities"]
     assert_allclose(served, probabilities, atol=1e-5)
-    with pytest.raises(DataError, match="expected texts"):
-        fitted.predict(np.zeros((2, 5)))
-    with pytest.raises(DataError, match="expected texts"):
-        fitted.fit(np.arange(len(texts))[:, None] / 60, crowd)
+    raises(DataError, "expected texts", fitted.predict, np.zeros((2, 5)))
+    raises(DataError, "expected texts", fitted.fit, np.arange(len(texts))[:, None] / 60, crowd)
     with pytest.raises(DataError, match=r"TextClassifier\(estimator=TwoStageClassifier"):
         TwoStageClassifier().fit(texts, crowd)
 
@@ -198,8 +193,7 @@ def test_every_kind_of_linear_method_takes_texts(name: str) -> None:
 def test_networks_take_no_sparse_vectors() -> None:
     texts, crowd, _ = crowd_of_texts()
     model = TextClassifier(TextFeatures(size=None), estimator=CrowdLayer(epochs=1))
-    with pytest.raises(UsageError, match="CrowdLayer takes dense vectors"):
-        model.fit(texts, crowd)
+    raises(UsageError, "CrowdLayer takes dense vectors", model.fit, texts, crowd)
 
 
 def test_what_an_estimator_of_texts_passes_on(tmp_path: Path) -> None:
@@ -213,5 +207,4 @@ def test_what_an_estimator_of_texts_passes_on(tmp_path: Path) -> None:
     dataset = CrowdDataset("texts", split.features, crowd, split, truth=truth)
     assert len(model.evaluation(dataset)["rounds"]["test_accuracy"]) == 2
     assert not hasattr(model, "transform") and model.distributed
-    with pytest.raises(DataError, match="expected texts"):
-        model.predict_annotators(np.zeros((2, 5)))
+    raises(DataError, "expected texts", model.predict_annotators, np.zeros((2, 5)))

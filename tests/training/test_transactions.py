@@ -139,8 +139,7 @@ def test_a_fit_that_fails_changes_nothing(
         with pytest.raises(NotFittedError):
             fresh.score(new, names[:1].repeat(len(new)))
     # It learns as if nothing had happened.
-    again = answers(model.fit(features, crowd, validation), new)
-    assert again == expected[1]
+    assert answers(model.fit(features, crowd, validation), new) == expected[1]
 
 
 @pytest.mark.parametrize("name", sorted(AGGREGATORS))

@@ -105,11 +105,18 @@ def test_batches_are_functions_of_seed_and_step() -> None:
     assert not np.array_equal(first[0], next(iter(uniform_batches(6, 4, 3)(0))).numpy())
 
 
+def test_classes_beyond_the_batch_have_their_turn() -> None:
+    index = TupletIndex(np.repeat(range(7), 2), 3)
+    turns = [draw(index, batch.numpy()) for batch in uniform_batches(0, 3, 5)(0).take(40)]
+    assert {code for _, classes in turns for code in classes} == set(range(7))
+    for tuplets, classes in turns:
+        assert_array_equal(index.labels[tuplets[:, 1]], classes)
+
+
 def test_weights_that_leave_too_few_are_evened_out() -> None:
     index = TupletIndex(array_of("0 0 0 1 1"), negatives=2)
     weights = array_of("1.0 0.0 0.0 0.0 1.0")
-    running = index.cumulative(weights)
-    assert (np.diff(running) > 0).sum() == 5
+    assert (np.diff(index.cumulative(weights)) > 0).sum() == 5
     tuplets, _ = draw(index, default_rng(0).uniform(size=(50, 4)), weights)
     assert (np.diff(np.sort(tuplets, axis=1), axis=1) > 0).all()
 
@@ -146,5 +153,4 @@ def test_a_pass_has_all_pairs_once_and_the_next_one_the_same_groups() -> None:
     assert pairs == {(a, b) for a in rows for b in rows if a != b}
     assert (labels[groups[:, 2:]] == 0).all() and (groups[:, 2] != groups[:, 3]).all()
     assert_array_equal(groups[:20], groups[20:])
-    later = next(iter(all_pairs(3, 5, 4, 4)(7)))
-    assert_array_equal(later, batches[7])
+    assert_array_equal(next(iter(all_pairs(3, 5, 4, 4)(7))), batches[7])

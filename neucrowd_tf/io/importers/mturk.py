@@ -24,7 +24,7 @@ from neucrowd_tf.io.column_names import flagged_columns
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
-from neucrowd_tf.io.importers.tables import after, joined, matching, named_columns, rows
+from neucrowd_tf.io.importers.tables import after, joined, named_columns, rows
 from neucrowd_tf.io.schema import TableOptions
 
 NAME = "Mechanical Turk"
@@ -86,7 +86,7 @@ def _form(cells: Mapping[str, str], named: Texts) -> Fields:
             return form
         return {}
     form = {}
-    for name in named or matching(cells, f"{ANSWER}*"):
+    for name in named or starting_with(cells, ANSWER):
         question, _, option = name.rpartition(".")
         if named or question in ("", ANSWER[:-1]):
             form[name] = cells[name]

@@ -23,13 +23,12 @@ from neucrowd_tf.declare.picking import of_type
 from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.io.annotator_columns import are_persons, exclude_each_other, vary_together
 from neucrowd_tf.io.asking import Asked, Proposal, as_list
-from neucrowd_tf.io.column_names import SHOWN, are_answers, few, is_model
+from neucrowd_tf.io.column_names import SHOWN, are_answers, few, is_model, num_roles
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table, table_of_records
-from neucrowd_tf.names import num_roles
 
 NAME = "answers.json"
 KEY = "key"

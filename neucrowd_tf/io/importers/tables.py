@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import fnmatch
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from neucrowd_tf.declare.types import Texts
 from neucrowd_tf.io import layouts
@@ -17,18 +16,13 @@ from neucrowd_tf.io.table import JOINT, Table
 
 def rows(table: Table) -> Iterator[tuple[str, dict[str, str]]]:
     """Yields the place of each row, and its cells by column."""
-    for row, cells in enumerate(zip(*map(table.__getitem__, table.columns), strict=True)):
+    for row, cells in enumerate(table.cells_by_row(table.columns)):
         yield table.place(row), dict(zip(table.columns, cells, strict=True))
 
 
 def named_columns(table: Table, options: TableOptions, role: str, otherwise: Texts) -> list[str]:
     """Returns the columns that the flag of a role names, or else the tool's."""
     return flagged_columns(table, options, role) or list(otherwise)
-
-
-def matching(columns: Iterable[str], pattern: str) -> list[str]:
-    """Returns the columns that a pattern such as `INPUT:*` matches."""
-    return fnmatch.filter(columns, pattern)
 
 
 def after(prefix: str, cells: dict[str, str]) -> dict[str, str]:

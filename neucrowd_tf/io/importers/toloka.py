@@ -11,11 +11,11 @@ References:
 
 from __future__ import annotations
 
-from neucrowd_tf.declare.picking import starting_with
+from neucrowd_tf.declare.picking import among, starting_with
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
-from neucrowd_tf.io.importers.tables import after, joined, matching, named_columns, rows
+from neucrowd_tf.io.importers.tables import after, joined, named_columns, rows
 from neucrowd_tf.io.schema import TableOptions
 
 NAME = "Toloka"
@@ -36,10 +36,11 @@ def matches(head: Head) -> bool:
 def read(head: Head, options: TableOptions) -> LabelColumns:
     """Reads the accepted rows; without `ASSIGNMENT:task_id` the inputs are the item."""
     table = head.table()
-    task = TASK if TASK in table.columns else f"{INPUT}*"
-    items = named_columns(table, options, "task", matching(table.columns, task))
+    tasks = among([TASK], table.columns) or starting_with(table.columns, INPUT)
+    items = named_columns(table, options, "task", tasks)
     annotators = named_columns(table, options, "worker", [WORKER])
-    questions = named_columns(table, options, "label", matching(table.columns, f"{OUTPUT}*"))
+    outputs = starting_with(table.columns, OUTPUT)
+    questions = named_columns(table, options, "label", outputs)
     answers = Answers(head, NAME, options, item=",".join(items), annotator=",".join(annotators))
 
     def add(answers: Answers, place: str, cells: dict[str, str]) -> None:

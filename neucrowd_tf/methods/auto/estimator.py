@@ -23,6 +23,7 @@ from neucrowd_tf.declare.declarations import (
 from neucrowd_tf.declare.picking import entries_of, mapped
 from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.declare.types import Array, Estimator, Fields, Floats, Indices, Layer, Network
+from neucrowd_tf.errors import UsageError
 from neucrowd_tf.evaluation.without_truth import Judgement
 from neucrowd_tf.methods.auto import pooling, search
 from neucrowd_tf.methods.auto.average import Average, mean_logits
@@ -107,7 +108,6 @@ class Auto(CrowdEstimator):
     """
 
     takes_texts: ClassVar[bool] = True  # each fold converts its texts
-    distributed: ClassVar[bool] = True
 
     methods: Annotated[
         Sequence[str] | None,
@@ -168,10 +168,12 @@ class Auto(CrowdEstimator):
         return data
 
     def _fit(self, data: TrainingData, run: Run) -> None:
+        if run.callbacks:
+            raise UsageError("callbacks: candidates of Auto are trained side by side and call none")
         import keras  # noqa: F401  (before the clock starts, and by one thread)
 
         self.rows_ = data.rows
-        clock = search.Clock()
+        clock = search.Clock(run.stop)
         size, num_annotators = data.annotations.shape
         data, gold = with_validation(data, gold_codes(self.gold, data.annotations))
         self.consensus_ = weighed_consensus(data.annotations, self.seed, self.scale)
@@ -262,7 +264,7 @@ class Auto(CrowdEstimator):
                 candidate = candidate.ordered()
             tasks[candidate.name] = task(candidate, data.features, data.annotations)
         # The baseline is always fitted.
-        tasks[BASELINE] = dataclasses.replace(tasks[BASELINE], stop=search.Clock())
+        tasks[BASELINE] = dataclasses.replace(tasks[BASELINE], stop=search.Clock(clock.outer))
         return data, tasks, reasons, remaining
 
     def _represented(self, data: TrainingData, task: Callable[..., search.Task]) -> TrainingData:

@@ -45,15 +45,19 @@ LAST = 0.9
 
 
 class Clock(threading.Event):
-    """An event at which fits end: it is set, or a share of the budget has passed.
+    """An event at which fits end: it or another is set, or a share of the budget has passed.
+
+    Args:
+        outer: the other event, of the run.
 
     Attributes:
         budget: seconds from the making of the clock; infinite until it is chosen.
         share: of the budget.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, outer: threading.Event | None = None) -> None:
         super().__init__()
+        self.outer = outer or threading.Event()
         self.budget = math.inf
         self.share = SEARCH
         self._start = time.perf_counter()
@@ -66,7 +70,7 @@ class Clock(threading.Event):
 
     def is_set(self) -> bool:
         """Returns whether fits have to end."""
-        return super().is_set() or self.left < 0
+        return super().is_set() or self.outer.is_set() or self.left < 0
 
     def run(self, function: Callable[[Task], Outcome], task: Task) -> Outcome:
         """Returns a task's outcome, which has no result if there is not enough time.
@@ -90,7 +94,7 @@ class Clock(threading.Event):
                 self._spent[name] = (time.perf_counter() - start, predicted)
                 return outcome
             except KeyboardInterrupt:
-                if self.left > 0:
+                if self.left > 0 or self.outer.is_set():
                     raise
         return Outcome(task.name, reason=TOO_DEAR.format(self.budget))
 

@@ -108,6 +108,7 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
     """
 
     requires_identities: ClassVar[bool] = True
+    learns_from_generated: ClassVar[bool] = False
 
     snapshot = snapshot
     from_snapshot = from_snapshot
@@ -357,6 +358,12 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
         features = in_blocks(network.standardise, data.features)
         game.restart(hparams, network.base, features, data.annotations)
         return game
+
+    def _inference_model(self) -> Network:
+        """A later fit trains the same networks, so that this is a copy."""
+        model = keras.models.clone_model(self.model_)
+        write_variables(model.variables, read_variables(self.model_.variables))
+        return model
 
     def _generator(self) -> Network:
         """Returns the generator of the latest fit, rebuilt from its weights."""

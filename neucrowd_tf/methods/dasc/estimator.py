@@ -25,6 +25,7 @@ from neucrowd_tf.declare.declarations import (
     whole,
 )
 from neucrowd_tf.declare.types import Array, Codes32, Fields, Floats32, Mask, Network
+from neucrowd_tf.errors import UsageError
 from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
 from neucrowd_tf.methods.dasc.quality import QUALITY, selection_quality
 from neucrowd_tf.methods.dasc.quotas import fill_lost_classes, generated_counts
@@ -176,6 +177,11 @@ class DASC(CrowdEstimator):
         if isinstance(model, CrowdEstimator):
             check_arguments(model)
             model._check_together()
+            if not model.learns_from_generated:
+                raise UsageError(
+                    f"estimator: {type(model).__name__} leaves out labels that a method made up, so"
+                    " that DASC's rounds would not change it. Use a crowd layer"
+                )
 
     # ----------------------------------------------------------------- fit
 

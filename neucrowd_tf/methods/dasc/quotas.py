@@ -113,8 +113,8 @@ def fill_lost_classes(
 ) -> list[int]:
     """Gives pseudo-annotations to classes that annotators use and the model has lost, in place.
 
-    On the instances whose annotators agree most on such a class, all cells get it. The model's
-    probabilities say nothing of these cells, so they get the largest entropy.
+    On the instances with empty cells whose annotators agree most on such a class, all of these get
+    it. The model's probabilities say nothing of them, so that they get the largest entropy.
 
     Args:
         labels: `[N, R]` pseudo-annotations.
@@ -131,8 +131,11 @@ def fill_lost_classes(
     named = votes.sum(axis=0) > 0
     lost = np.flatnonzero(named & (generated_counts(labels, observed, len(named)) == 0))
     shares = votes / np.maximum(votes.sum(axis=1, keepdims=True), 1)
+    free = ~observed.all(axis=1)  # an instance is given to one class
     for code in lost:
-        best = shares[:, code] == shares[:, code].max()
+        best = free & (shares[:, code] == shares[free, code].max(initial=0.0))
+        best &= shares[:, code] > 0
         labels[best] = code
         entropies[best] = np.log(len(named))
+        free &= ~best
     return list(map(int, lost))

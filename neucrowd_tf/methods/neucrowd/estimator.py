@@ -29,6 +29,7 @@ from neucrowd_tf.training.representation import (
     EmbeddingData,
     TupletEstimator,
 )
+from neucrowd_tf.training.run import Run
 
 if TYPE_CHECKING:
     from neucrowd_tf.datasets import CrowdDataset
@@ -45,7 +46,7 @@ class NeuCrowd(TupletEstimator):
 
     Attributes:
         safe_: `[n]` which of the instances that the embedding was trained on (without held-out
-            ones) were safe when training began its last epoch, or None.
+            ones) were safe in the epoch whose weights are kept, or None.
         assurance_: `[n]` their label assurance.
         model_, history_, n_iter_, best_epoch_, train_labels_, rows_, kept_: see
             `RepresentationEstimator`.
@@ -119,11 +120,18 @@ class NeuCrowd(TupletEstimator):
         rows = compared_instances(len(data.labels), self.seed, epoch)
         embeddings = model.embed_instances(rows)
         assurance = self.assurance_[rows]
-        self.safe_ = model.safe.numpy().copy()
-        self.safe_[rows] = self._safe_examples(embeddings, data.labels[rows], assurance)
-        model.safe.assign(self.safe_)
-        model.set_probabilities(sampling_probabilities(self.safe_, self.unsafe_weight))
-        return {"safe_share": float(self.safe_.mean())}
+        safe = model.safe.numpy().copy()
+        safe[rows] = self._safe_examples(embeddings, data.labels[rows], assurance)
+        model.safe.assign(safe)
+        model.set_probabilities(sampling_probabilities(safe, self.unsafe_weight))
+        return {"safe_share": float(safe.mean())}
+
+    def _train_embedding(
+        self, model: Network, batches: Callable[[int], Tensor], data: EmbeddingData, run: Run
+    ) -> None:
+        super()._train_embedding(model, batches, data, run)
+        if self.safety_aware:
+            self.safe_ = model.safe.numpy()
 
     def _safe_examples(self, embeddings: Array, labels: Indices, assurance: Floats32) -> Mask:
         """Returns which of m instances are safe, `[m]`; their neighbours are sought among them."""

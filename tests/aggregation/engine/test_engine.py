@@ -22,7 +22,7 @@ from neucrowd_tf.cli.commands import call
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.files.json import read_json
 from neucrowd_tf.io.schema import TableOptions
-from tests.cases import cases
+from tests.cases import cases, raises
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -103,8 +103,7 @@ def test_labels_are_those_of_all_annotations_in_memory(
     result = labels(tmp_path / "out")
     assert result["task"].tolist() == list(range(600))
     assert_array_equal(result["label"], model.labels_)
-    probas = result[["p_0", "p_1", "p_2"]]
-    assert_allclose(probas, model.probas_, atol=1e-6)
+    assert_allclose(result[["p_0", "p_1", "p_2"]], model.probas_, atol=1e-6)
     assert_allclose(result["probability"], model.probas_.max(axis=1), atol=1e-8)
     assert_array_equal(result["num_labels"], crowd.vote_counts().sum(axis=1))
     annotators = pq.read_table(tmp_path / "out" / "annotators.parquet").to_pandas()
@@ -163,8 +162,7 @@ def check_rejected(path: Path, message: str, folder: Path, local: Local) -> None
     """Nothing is written, whether the folder is there or not."""
     for output in (folder / "new", folder / "there"):
         (folder / "there").mkdir(exist_ok=True)
-        with pytest.raises(DataError, match=message):
-            fit(Request(path, "dawid_skene", output), local)
+        raises(DataError, message, fit, Request(path, "dawid_skene", output), local)
     assert not (folder / "new").exists() and not any((folder / "there").glob("*"))
 
 
@@ -242,8 +240,7 @@ def test_resume_ends_where_the_unbroken_fit_does(
 
     with pytest.raises(Stop):
         fit(Request(file, method, tmp_path / "out", max_iter=6, report=stop), local)
-    with pytest.raises(UsageError, match="not empty"):
-        fit(Request(file, method, tmp_path / "out"), local)
+    raises(UsageError, "not empty", fit, Request(file, method, tmp_path / "out"), local)
     lines: list[str] = []
     again = Request(file, method, tmp_path / "out", max_iter=6, resume=True, report=lines.append)
     fit(again, local)
@@ -332,8 +329,7 @@ def test_resume_refuses_other_settings(
         begun(file, out, local, max_iter=2)
     with pytest.raises(UsageError, match=r"method=dawid_skene, now it is one_coin"):
         fit(Request(file, "one_coin", out, max_iter=2, resume=True), local)
-    with pytest.raises(UsageError, match=r"max_iter=2, now it is 3"):
-        refit(file, out, local, max_iter=3)
+    raises(UsageError, r"max_iter=2, now it is 3", refit, file, out, local, max_iter=3)
     with pytest.raises(UsageError, match=r"exact_names=None, now it is True"):
         refit(file, out, local, max_iter=2, options=TableOptions(exact_names=True))
 
@@ -438,8 +434,7 @@ def test_no_scheduler_is_one_line(file: Path, tmp_path: Path) -> None:
     pytest.importorskip("distributed")
     from neucrowd_tf.aggregation.engine.dask import connect
 
-    with pytest.raises(UsageError, match="no Dask scheduler answers"):
-        connect("nonsense://here")
+    raises(UsageError, "no Dask scheduler answers", connect, "nonsense://here")
 
 
 def labels_of(table: pd.DataFrame) -> list[list[str]]:

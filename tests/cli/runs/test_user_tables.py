@@ -59,8 +59,7 @@ def test_texts_to_a_model_that_takes_strings(
     run: Run_, tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("--export", "--model_annotator=gpt") == 0
-    output = capsys.readouterr().out
-    assert "No true labels are available" in output
+    assert "No true labels are available" in capsys.readouterr().out
     folder = tmp_path / "table" / "mv_lr" / "seed-0"
     metrics = json.loads((folder / "metrics.json").read_text())
     assert metrics["test_labels"] == "expected by the crowd"

@@ -6,12 +6,13 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.random import default_rng
 
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.datasets import CrowdDataset, Split
-from tests.crowds import corners
+from tests.crowds import Labelled, corners
 
 HOSTILE = (
     "<script>document.title='taken'</script>",
@@ -42,7 +43,7 @@ RECOMMENDATION = {
 
 
 @pytest.fixture(scope="session")
-def crowd() -> tuple[Annotations, np.ndarray]:
+def crowd() -> Labelled:
     """300 instances of three classes, eight annotators who are good, two who guess, one who is
     mistaken on purpose; the truth.
     """
@@ -68,7 +69,7 @@ def hostile() -> Annotations:
 
 
 @pytest.fixture
-def dataset(crowd: tuple[Annotations, np.ndarray]) -> CrowdDataset:
+def dataset(crowd: Labelled) -> CrowdDataset:
     """The crowd with features that tell its classes apart, and a test split."""
     annotations, truth = crowd
     rng = default_rng([7, 3])
@@ -84,7 +85,7 @@ def run_folder(tmp_path: Path, dataset: CrowdDataset) -> Path:
     probabilities = (
         rng.dirichlet([1, 1, 1], len(dataset.test)) * 0.5 + 0.5 * np.eye(3)[dataset.test.labels]
     )
-    names = dataset.class_names.tolist()
+    names = dataset.class_names
     for method, accuracy in (("mine", 0.9), ("other", 0.8)):
         folder = tmp_path / "table" / method / "seed-3"
         folder.mkdir(parents=True)
@@ -101,12 +102,9 @@ def run_folder(tmp_path: Path, dataset: CrowdDataset) -> Path:
         (folder / "config.json").write_text(
             json.dumps({"method": method, "parameters": {"epochs": 5}})
         )
-        lines = ["task,label,predicted," + ",".join(f"p_{name}" for name in names)]
-        for task, label, row in zip(
-            dataset.test.names, dataset.test.labels, probabilities, strict=True
-        ):
-            lines.append(
-                f"{task},{names[label]},{names[row.argmax()]}," + ",".join(f"{p:.9g}" for p in row)
-            )
-        (folder / "predictions.csv").write_text("\n".join(lines) + "\n")
+        columns = {f"p_{name}": p for name, p in zip(names, probabilities.T, strict=True)}
+        test, predicted = dataset.test, names[probabilities.argmax(axis=1)]
+        table = {"task": test.names, "label": names[test.labels], "predicted": predicted}
+        frame = pd.DataFrame({**table, **columns})
+        frame.to_csv(folder / "predictions.csv", index=False, float_format="%.9g")
     return tmp_path / "table" / "mine" / "seed-3"

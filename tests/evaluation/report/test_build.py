@@ -15,7 +15,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.report.build import build_report, write_report
-from tests.crowds import array_of
+from tests.crowds import Labelled, array_of
 
 pytestmark = pytest.mark.usefixtures("inferred_once")
 
@@ -66,7 +66,7 @@ def _check_harmless(page: str) -> _Page:
     return result
 
 
-def test_a_crowd_alone(crowd: tuple[Annotations, np.ndarray]) -> None:
+def test_a_crowd_alone(crowd: Labelled) -> None:
     annotations, _ = crowd
     page = build_report(annotations, title="A crowd")
     result = _check_harmless(page)
@@ -134,7 +134,7 @@ def test_gold_labels_are_kept_and_scales_have_weights() -> None:
         build_report(Annotations.from_dense(dense, class_names=["a", "b", "c"]), scale="interval")
 
 
-def test_generated_annotations_are_left_out(crowd: tuple[Annotations, np.ndarray]) -> None:
+def test_generated_annotations_are_left_out(crowd: Labelled) -> None:
     annotations, _ = crowd
     dense = annotations.to_dense()
     instances, annotators = np.nonzero(dense < 0)

@@ -13,10 +13,10 @@ from neucrowd_tf.annotations import Annotations, agreement
 from neucrowd_tf.certainty.inference import shown as interval
 from neucrowd_tf.evaluation.cached_consensus import inferred
 from neucrowd_tf.evaluation.report.crowd import _items, crowd_sections
-from tests.crowds import array_of
+from tests.crowds import Labelled, array_of
 
 
-def test_doubtful_instances_are_wrong_more_often(crowd: tuple[Annotations, np.ndarray]) -> None:
+def test_doubtful_instances_are_wrong_more_often(crowd: Labelled) -> None:
     annotations, truth = crowd
     doubts = _items(inferred(annotations))
     assert doubts["total"] == annotations.annotated.sum() and len(doubts["rows"]) == 60

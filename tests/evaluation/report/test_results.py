@@ -8,7 +8,7 @@ import pytest
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.predictions import read_predictions
-from tests.cases import cases
+from tests.cases import cases, raises
 
 
 def test_predictions_are_read_with_formulas_and_unknown_labels(tmp_path: Path) -> None:
@@ -40,10 +40,7 @@ def test_predictions_are_read_with_formulas_and_unknown_labels(tmp_path: Path) -
 def test_other_files_are_one_clear_error(tmp_path: Path, rows: str, message: str) -> None:
     path = tmp_path / "predictions.csv"
     path.write_text(f"task,label,predicted,p_a,p_b\n{rows}\n" if rows else "")
-    with pytest.raises(DataError, match=message):
-        read_predictions(path)
+    raises(DataError, message, read_predictions, path)
     path.write_text("task,label,x,p_a,p_b\nt,a,a,1,0\n")
-    with pytest.raises(DataError, match="its columns are task, label, x"):
-        read_predictions(path)
-    with pytest.raises(DataError, match="No such file"):
-        read_predictions(tmp_path / "none.csv")
+    raises(DataError, "its columns are task, label, x", read_predictions, path)
+    raises(DataError, "No such file", read_predictions, tmp_path / "none.csv")

@@ -18,6 +18,7 @@ from numpy.testing import assert_array_equal
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.features import FeatureTable, read_features, read_texts
 from neucrowd_tf.io.schema import TableOptions
+from tests.cases import raises
 from tests.crowds import array_of
 
 FRAME = pd.DataFrame(
@@ -56,8 +57,7 @@ def test_tables_that_are_read(case: dict[str, Any], tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("case", CASES["rejected"], ids=lambda case: case["message"])
 def test_tables_that_are_rejected(case: dict[str, str], tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=case["message"]):
-        read(tmp_path, case["table"])
+    raises(DataError, case["message"], read, tmp_path, case["table"])
 
 
 def test_the_index_of_a_frame_is_not_read(tmp_path: Path) -> None:
@@ -88,11 +88,9 @@ def test_columns_to_ignore(tmp_path: Path) -> None:
 def test_parquet_that_is_rejected(tmp_path: Path, frame: pd.DataFrame, message: str) -> None:
     pytest.importorskip("pyarrow", reason="the extra `parquet` is not installed")
     frame.to_parquet(tmp_path / "f.parquet")
-    with pytest.raises(DataError, match=message):
-        read_features(tmp_path / "f.parquet")
+    raises(DataError, message, read_features, tmp_path / "f.parquet")
     (tmp_path / "g.parquet").write_bytes(b"no parquet")
-    with pytest.raises(DataError, match="not a Parquet file"):
-        read_features(tmp_path / "g.parquet")
+    raises(DataError, "not a Parquet file", read_features, tmp_path / "g.parquet")
 
 
 def test_whole_ids_in_parquet_that_were_floats(tmp_path: Path) -> None:
@@ -114,8 +112,7 @@ def test_npy_has_a_row_per_item(tmp_path: Path) -> None:
         (np.array([[{}]], dtype=object), "NumPy array"),
     ):
         np.save(tmp_path / "f.npy", array, allow_pickle=True)
-        with pytest.raises(DataError, match=message):
-            read_features(tmp_path / "f.npy")
+        raises(DataError, message, read_features, tmp_path / "f.npy")
 
 
 def test_large_tables_are_read_by_pandas(tmp_path: Path) -> None:
@@ -144,5 +141,4 @@ def test_texts(tmp_path: Path) -> None:
         ("task,text\na,\nb, \n", "all texts in column 'text' are empty"),
     ):
         path.write_text(text)
-        with pytest.raises(DataError, match=message):
-            read_texts(path)
+        raises(DataError, message, read_texts, path)

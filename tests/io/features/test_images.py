@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose
 from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.images import read_images
+from tests.cases import raises
 from tests.crowds import array_of
 
 image = pytest.importorskip("PIL.Image", reason="the extra `images` is not installed")
@@ -71,10 +72,8 @@ def test_an_image_of_too_many_pixels(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_damaged_image_and_no_folder(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(b"no image")
-    with pytest.raises(DataError, match=r"a\.png: this is not an image"):
-        read_images(tmp_path)
-    with pytest.raises(DataError, match="there is no such folder"):
-        read_images(tmp_path / "none")
+    raises(DataError, r"a\.png: this is not an image", read_images, tmp_path)
+    raises(DataError, "there is no such folder", read_images, tmp_path / "none")
 
 
 def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

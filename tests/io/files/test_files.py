@@ -19,6 +19,7 @@ from neucrowd_tf.io.files.atomic import atomic_folder, atomic_path, resolved, wr
 from neucrowd_tf.io.files.json import read_json
 from neucrowd_tf.io.files.json_text import write_json
 from neucrowd_tf.io.files.npy import read_npy
+from tests.cases import raises
 from tests.processes import python
 
 
@@ -38,8 +39,7 @@ def test_a_digest_of_texts_is_of_their_letters(repository: Path) -> None:
         "print(array_digest(np.array(['a text', 'another'], dtype=object)))"
     )
     other = python(repository, "-c", program, check=True).stdout
-    texts = np.array(["a text", "another"], dtype=object)
-    assert array_digest(texts) == other.strip()
+    assert array_digest(np.array(["a text", "another"], dtype=object)) == other.strip()
     lists = (["ab", "c"], ["a", "bc"], ["ab", "\ud800"], [1, "c"], ["1", "c"])
     assert len({array_digest(np.array(items, dtype=object)) for items in lists}) == len(lists)
 
@@ -110,10 +110,8 @@ def test_json(tmp_path: Path) -> None:
         "1": 0.5, "array": [0, 1, 2], "nan": None, "inf": None, "text": "ü", "path": str(tmp_path), "set": [2], "none": None,  # noqa: E501
     }  # fmt: skip
     (tmp_path / "b.json").write_bytes(b"\xff")
-    with pytest.raises(DataError, match=r"b\.json: the bytes are not UTF-8"):
-        read_json(tmp_path / "b.json")
-    with pytest.raises(DataError, match=r"c\.json: no such file"):
-        read_json(tmp_path / "c.json")
+    raises(DataError, r"b\.json: the bytes are not UTF-8", read_json, tmp_path / "b.json")
+    raises(DataError, r"c\.json: no such file", read_json, tmp_path / "c.json")
 
 
 def test_a_key_twice_is_named(tmp_path: Path) -> None:
@@ -124,8 +122,7 @@ def test_a_key_twice_is_named(tmp_path: Path) -> None:
         ('[{"x": [1, {"y": 1, "y": 2}]}]', "y"),
     ):
         path.write_text(text)
-        with pytest.raises(DataError, match=f"the key {key!r} occurs twice"):
-            read_json(path)
+        raises(DataError, f"the key {key!r} occurs twice", read_json, path)
 
 
 def test_arrays_there_and_back_without_pickle(tmp_path: Path) -> None:
@@ -149,8 +146,7 @@ def test_a_pipe_or_a_device_in_place_of_arrays(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.npz")
     (tmp_path / "b.npz").symlink_to("/dev/zero")
     for name in ("a.npz", "b.npz"):
-        with pytest.raises(DataError, match=f"{name}: no file of arrays"):
-            load_arrays(tmp_path / name)
+        raises(DataError, f"{name}: no file of arrays", load_arrays, tmp_path / name)
 
 
 def test_a_file_in_place_of_a_folder(tmp_path: Path) -> None:
@@ -165,8 +161,7 @@ def test_an_array_with_more_behind_it(tmp_path: Path) -> None:
     np.testing.assert_array_equal(read_npy(tmp_path / "a.npy"), [0, 1, 2])
     with (tmp_path / "a.npy").open("ab") as stream:
         np.save(stream, np.arange(3))
-    with pytest.raises(DataError, match=f"one that {size} further bytes follow"):
-        read_npy(tmp_path / "a.npy")
+    raises(DataError, f"one that {size} further bytes follow", read_npy, tmp_path / "a.npy")
 
 
 def test_a_folder_without_permission_is_named_and_not_a_temporary_file(
@@ -211,8 +206,7 @@ def test_links_lead_to_what_is_written(tmp_path: Path) -> None:
     assert (tmp_path / "elsewhere" / "tables" / "a").read_text() == "x"
     link.unlink()
     link.symlink_to("link.csv")
-    with pytest.raises(OSError, match="symbolic links"):
-        write_text(link, "x")
+    raises(OSError, "symbolic links", write_text, link, "x")
 
 
 @pytest.mark.parametrize("name", ["stdout", "link.csv", "folder/stdout"])
@@ -235,5 +229,4 @@ def test_the_systems_links_are_never_replaced(
 
 @pytest.mark.parametrize("path", ["/dev/stdout", "/proc/self/fd/1", "/dev/null"])
 def test_outputs_that_are_the_systems_are_refused(path: str) -> None:
-    with pytest.raises(OSError, match="this is the system's"):
-        resolved(path)
+    raises(OSError, "this is the system's", resolved, path)

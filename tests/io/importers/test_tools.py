@@ -73,8 +73,7 @@ def test_every_tools_crowd(
     labels = texts_of(columns.labels)
     assert len(labels) == len(LABELS) and (item, annotator, label) in triples(columns)
     assert len(set(texts_of(columns.items))) == 4 and len(set(texts_of(columns.annotators))) == 3
-    counts = sorted(labels.count(name) for name in set(map(str, labels)))
-    assert counts == [5, 7]
+    assert sorted(labels.count(name) for name in set(map(str, labels))) == [5, 7]
     assert set(columns.texts.values()) == set(TEXTS.values()) or not columns.texts
     assert len({columns.place(row) for row in range(len(LABELS))}) in (4, 12)
     assert set(columns.roles) == {"task", "worker", "label"} and all(columns.roles.values())
@@ -176,8 +175,7 @@ def test_files_of_no_tool(name: str, content, tmp_path: Path) -> None:
 
 
 def test_every_importer_is_tested() -> None:
-    names = {module.NAME for module in IMPORTERS}
-    assert len(names) == len(IMPORTERS) == 14
+    assert len({module.NAME for module in IMPORTERS}) == len(IMPORTERS) == 14
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,8 @@ from neucrowd_tf.methods.auto.search import Task, side_by_side
 from neucrowd_tf.saving.loading import load
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
-from tests.crowds import array_of, corners
+from tests.cases import raises
+from tests.crowds import Crowd, array_of, corners
 
 FAST = ("mv_lr", "ds_lr")
 
@@ -40,9 +41,7 @@ def one_thread() -> Iterator[None]:
         yield
 
 
-def _crowd(
-    size: int = 160, spam: int = 6, seed: int = 0
-) -> tuple[np.ndarray, Annotations, np.ndarray]:
+def _crowd(size: int = 160, spam: int = 6, seed: int = 0) -> Crowd:
     """Three good annotators and `spam` who always give class 1, so that the majority vote leans to
     it.
     """
@@ -159,6 +158,16 @@ def test_threads_change_nothing_but_the_time() -> None:
     assert np.array_equal(alone.predict_proba(features), together.predict_proba(features))
 
 
+def test_a_run_that_is_stopped_ends_and_callbacks_are_refused() -> None:
+    features, crowd, _ = _crowd(size=30)
+    stop = threading.Event()
+    stop.set()
+    with pytest.raises(KeyboardInterrupt):
+        Auto(["mv_dl"], jobs=1).fit(features, crowd, run=Run(stop=stop))
+    with pytest.raises(UsageError, match="candidates of Auto are trained side by side"):
+        Auto(["mv_dl"]).fit(features, crowd, callbacks=[object()])
+
+
 def test_who_stops_listening_ends_the_threads() -> None:
     """Two tasks wait until they are told to stop; the one that is done tells nobody of them."""
     features, crowd, _ = _crowd(size=8)
@@ -242,10 +251,8 @@ def test_small_and_odd_data() -> None:
         Auto(("mv_lr",)).fit(
             features[:3], Annotations([0, 1, 2], [0, 0, 0], [0, 1, 1], num_classes=2)
         )
-    with pytest.raises(UsageError, match="folds"):
-        Auto(FAST, folds=1).fit(features, crowd)
-    with pytest.raises(UsageError, match="Did you mean"):
-        Auto(("ds_lrr",)).fit(features, crowd)
+    raises(UsageError, "folds", Auto(FAST, folds=1).fit, features, crowd)
+    raises(UsageError, "Did you mean", Auto(("ds_lrr",)).fit, features, crowd)
 
 
 def test_a_model_that_learns_nothing_is_not_to_be_used() -> None:
@@ -370,8 +377,7 @@ def test_ordered_classes_are_inferred_and_judged_as_such() -> None:
     assert np.array_equal(result.classes_[(shares < 0.5).sum(axis=1)], predicted)
     assert (shares[:, 0] < 0.5).any()
     recommended = result.recommendation_
-    expected = OrdinalConsensus().fit(crowd).labels_
-    assert_array_equal(result.consensus_, expected)
+    assert_array_equal(result.consensus_, OrdinalConsensus().fit(crowd).labels_)
     assert [row["method"] for row in recommended["methods"]][:2] == ["mv_lr", "ordinal_lr"]
     assert "Mean absolute error (0 < 1 < 2 < 3; expected): 0." in recommended["text"]
     distance = np.abs(result.held_out_probas_.argmax(axis=1) - truth).mean()

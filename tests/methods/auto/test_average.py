@@ -57,5 +57,4 @@ def test_members_export_as_one_model_and_are_saved(tmp_path: Path, same: bool) -
     served = np.asarray(average.inference_model()(features)["probabilities"])
     assert_allclose(served, naive, atol=1e-5)
     average.save(tmp_path / "average")
-    again = load(tmp_path / "average").predict_proba(features)
-    assert_allclose(again, naive, atol=1e-6)
+    assert_allclose(load(tmp_path / "average").predict_proba(features), naive, atol=1e-6)

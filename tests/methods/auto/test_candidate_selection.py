@@ -85,8 +85,7 @@ def test_gold_labels_change_nothing_where_the_average_gains_nothing() -> None:
     passed = candidate_selection.select(held, evidence)
     assert sorted(without.members) == ["a", "b", "c"] and passed.members == without.members
     held["b"] = predictions(place % 4 > 0, truth)
-    better = candidate_selection.select(held, evidence)
-    assert better.members == ["a"]
+    assert candidate_selection.select(held, evidence).members == ["a"]
 
 
 def test_few_labels_of_a_class_tell_little_of_a_balanced_target(case) -> None:

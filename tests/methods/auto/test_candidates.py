@@ -100,8 +100,7 @@ def test_members_that_make_other_mistakes_have_half_of_the_even_weight() -> None
     selected = Selected(list("abcd"), dict.fromkeys("abcd", np.zeros(2)), unlike=["d", "e"])
     weights = pooling.weigh(held, selected, Evidence.of(each, labels, 0))
     # Members alike have the same fitted weight, 1/4; even parts are 1/6 and 1/2.
-    expected = [0.25 / 4 + 0.75 / 6] * 3 + [0.25 / 4 + 0.75 / 2]
-    assert_allclose(weights, expected, atol=1e-3)
+    assert_allclose(weights, [0.25 / 4 + 0.75 / 6] * 3 + [0.25 / 4 + 0.75 / 2], atol=1e-3)
 
 
 def test_networks_for_images_are_convolutional() -> None:

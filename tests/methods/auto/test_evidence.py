@@ -30,8 +30,7 @@ def test_a_label_s_likelihood_is_of_the_fits_to_other_folds() -> None:
         emitted = matrices[crowd.annotators, :, crowd.labels]
         here = evidence.folds[crowd.instances] == fold
         logs += np.log((predicted[crowd.instances] * emitted).sum(axis=1))[here].tolist()
-    result = label_log_likelihood(predicted, evidence)
-    assert result == pytest.approx(np.mean(logs))
+    assert label_log_likelihood(predicted, evidence) == pytest.approx(np.mean(logs))
     assert_allclose(evidence.errors(predicted).sum(axis=2), 1.0)
 
 

@@ -17,8 +17,7 @@ def test_mixing():
     # Beta(2, 2): mean 1/2, variance 1/20.
     assert np.mean(shares) == pytest.approx(0.5, abs=0.03)
     assert np.var(shares) == pytest.approx(0.05, abs=0.01)
-    again = mixing_draws(tf.constant([3, 4]), 1000, 2.0)
-    assert_array_equal(shares, again[0])
+    assert_array_equal(shares, mixing_draws(tf.constant([3, 4]), 1000, 2.0)[0])
     assert not np.array_equal(shares, mixing_draws(tf.constant([3, 5]), 1000, 2.0)[0])
     values = array_of("0.0 4.0; 8.0 0.0", np.float32)
     # .25 * (0, 4) + .75 * (8, 0), and the second with itself.

@@ -12,7 +12,7 @@ from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 from neucrowd_tf import layers
-from tests.cases import cases
+from tests.cases import cases, raises
 from tests.crowds import array_of
 from tests.methods.crowd_layers.heads import HEADS, PAIRS, model_with_head
 
@@ -170,8 +170,7 @@ def test_codes_that_no_class_has(parts, codes, kind: str) -> None:
     logits = tf.constant(RNG.normal(size=(1, 2, 3)).astype(np.float32))
     loss = parts.AnnotationLoss()
     message = "AnnotationLoss: a label is no code below the number of classes"
-    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
-        loss(codes, logits)
+    raises(tf.errors.InvalidArgumentError, message, loss, codes, logits)
 
     @tf.function(jit_compile=True)
     def compiled(codes: Any, logits: Any) -> Any:
@@ -249,12 +248,10 @@ def test_class_weights_are_of_labels(parts) -> None:
         with pytest.raises(ValueError, match=r"class_weight: there are 3 classes, received .*Give"):
             parts.AnnotationLoss(class_weight=other)(labels, logits)
     for wrong in ([1, -1], [[1]], {"cat": 1}, [np.nan]):
-        with pytest.raises(ValueError, match="class_weight"):
-            parts.AnnotationLoss(class_weight=wrong)
+        raises(ValueError, "class_weight", parts.AnnotationLoss, class_weight=wrong)
     with pytest.raises(ValueError, match="labels_per_item: has no effect"):
         parts.AnnotationLoss(labels_per_item=2, reduction="sum")
-    with pytest.raises(ValueError, match="labels_per_item: expected"):
-        parts.AnnotationLoss(labels_per_item=0)
+    raises(ValueError, "labels_per_item: expected", parts.AnnotationLoss, labels_per_item=0)
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,12 @@ from numpy.random import default_rng
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.methods.crowding import CrowdInG
-from tests.crowds import corners, noisy_labels
+from tests.crowds import Crowd, corners, noisy_labels
 
 N, R, C, D = 48, 5, 3, 4
 
 
-def make_crowd(seed: int = 0) -> tuple[np.ndarray, Annotations, np.ndarray]:
+def make_crowd(seed: int = 0) -> Crowd:
     """Three classes around three points; annotator 4 labels nearly everything, the others about a
     quarter, 80 % right.
     """
@@ -45,7 +45,7 @@ ARGUMENTS: dict[str, Any] = {
 
 
 @pytest.fixture(scope="session")
-def crowd() -> tuple[np.ndarray, Annotations, np.ndarray]:
+def crowd() -> Crowd:
     return make_crowd()
 
 

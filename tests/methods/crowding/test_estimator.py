@@ -24,9 +24,10 @@ from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.reuse import NetworkCache
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.validation import HELD_OUT
+from tests.cases import raises
+from tests.crowds import Crowd
 from tests.methods.crowding.conftest import ARGUMENTS
 
-Crowd = tuple[np.ndarray, Annotations, np.ndarray]
 LOGGED = {
     "discriminator_loss",
     "generator_loss",
@@ -91,7 +92,10 @@ def test_a_refit_of_one_shape_equals_a_fresh_fit_without_tracing_again(
     first = results(fitted(estimator, crowd), crowd)
     game = game_of(estimator)
     count = game.passes["generator",].experimental_get_tracing_count()
+    exported = estimator.inference_model()
     other = results(fitted(estimator, crowd, seed=1), crowd)
+    kept = exported.predict(crowd[0], verbose=0)["probabilities"]
+    assert_allclose(kept, np.frombuffer(first[0], kept.dtype).reshape(kept.shape), rtol=1e-5)
     assert other[0] != first[0] and other[2] != first[2]
     assert results(fitted(estimator, crowd), crowd) == first
     assert game_of(estimator) is game
@@ -142,8 +146,7 @@ def test_dl_cl_is_where_crowding_starts_and_what_is_kept_where_no_epoch_is_bette
     )
     assert_array_equal(estimator.predict_proba(x), dl_cl.predict_proba(x))
     assert estimator.start_["accuracy"] == np.mean(dl_cl.predict(x[:18]) == truth[:18])
-    with pytest.raises(UsageError, match="DL-CL"):
-        dl_cl.generate(x)
+    raises(UsageError, "DL-CL", dl_cl.generate, x)
 
 
 def test_generated_annotations_are_marked_and_fill_only_empty_cells(
@@ -161,8 +164,7 @@ def test_generated_annotations_are_marked_and_fill_only_empty_cells(
     assert_allclose(estimator.predict_annotators(x).sum(axis=2), 1.0, rtol=1e-5)
     assert estimator.predict_annotators(x[:0]).shape == (0, *generated_crowd.shape[1:], 3)
     assert estimator.generate(x[:0]).shape == (0, annotations.num_annotators)
-    with pytest.raises(DataError, match="48 instances"):
-        estimator.generate(x, annotations[:5])
+    raises(DataError, "48 instances", estimator.generate, x, annotations[:5])
     with pytest.raises(DataError, match="by the annotators"):
         estimator.generate(x, Annotations.from_dense(annotations.to_dense()[:, :4]))
 
@@ -286,8 +288,7 @@ def test_the_guard_stops_a_collapse_and_keeps_the_best_epoch(
 def test_bad_arguments_and_data_have_one_clear_error(crowd: Crowd) -> None:
     x, annotations, _ = crowd
     for multiplier in ("median", None):
-        with pytest.raises(UsageError, match="multiplier"):
-            CrowdInG(multiplier=multiplier).fit(x, annotations)
+        raises(UsageError, "multiplier", CrowdInG(multiplier=multiplier).fit, x, annotations)
     with pytest.raises(DataError, match="two instances or more"):
         CrowdInG().fit(x[:1], Annotations.from_dense([[0, 1]]), (x[:18], np.zeros(18, int)))
     with pytest.raises(IdentitiesError):

@@ -42,8 +42,7 @@ def make_generator(**arguments: bool) -> Generator:
 
 
 def logits(generator: Generator, features: Any, annotators: Any) -> Any:
-    hidden = generator.hidden(features, annotators, NOISE)
-    return generator.logits(hidden, Z[:, None])
+    return generator.logits(generator.hidden(features, annotators, NOISE), Z[:, None])
 
 
 def test_variants_ignore_what_they_leave_out() -> None:
@@ -170,8 +169,7 @@ def test_without_aggregation_mixing_is_not_trained() -> None:
 
 def make_auxiliary() -> tuple[Discriminator, Auxiliary]:
     discriminator = make_discriminator(True)
-    auxiliary = Auxiliary(3, hidden_units=6, embedding_size=4)
-    return discriminator, auxiliary
+    return discriminator, Auxiliary(3, hidden_units=6, embedding_size=4)
 
 
 def test_encoders_and_class_matrices_are_shared() -> None:

@@ -12,6 +12,7 @@ from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.methods.crowd_layers.anno_reg import AnnoReg
 from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
+from neucrowd_tf.methods.crowding import CrowdInG
 from neucrowd_tf.methods.dasc import DASC
 from neucrowd_tf.methods.dasc.estimator import latest_good
 from neucrowd_tf.methods.dasc.over_layers import SELECTIONS
@@ -121,6 +122,12 @@ def test_a_model_without_annotators_is_an_error(crowd):
         UsageError, match="an estimator with predict_annotators, received LogisticRegression"
     ):
         DASC(LogisticRegression()).fit(features, annotations)
+
+
+def test_a_model_that_leaves_out_generated_labels_is_an_error(crowd):
+    features, _, annotations = crowd
+    with pytest.raises(UsageError, match="CrowdInG leaves out labels that a method made up"):
+        DASC(CrowdInG(), rounds=1).fit(features, annotations)
 
 
 def test_registered_names_and_parameters():

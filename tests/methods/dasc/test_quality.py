@@ -65,6 +65,8 @@ def test_rounds_are_scored_after_the_fit():
     result = DASC.evaluation(fitted, dataset)
     assert result["rounds"]["test_accuracy"] == [2 / 3, 1.0]
     assert (result["start_accuracy"], result["last_round_accuracy"]) == (2 / 3, 1.0)
+    # Bits 101 and 111.
+    assert (result["start_right"], result["last_round_right"]) == ("a0", "e0")
     assert result["rounds"]["precision_majority"] == [None, 0.0]
     assert result["rounds"]["recall_minority"] == [None, 0.5]
     assert result["rounds"]["val_accuracy"] == [0.5, 0.6]

@@ -64,3 +64,12 @@ def test_a_lost_class_is_filled_where_the_crowd_agrees_on_it():
     assert_array_equal(labels, array_of("0 0 0; 2 2 2; 0 0 0; 1 1 1"))
     assert_allclose(entropies[1], np.log(4), rtol=1e-6)
     assert fill_lost_classes(*arguments) == []
+
+
+def test_lost_classes_that_share_an_instance_get_one_each() -> None:
+    # Classes 1 and 2 have a vote on instance 0 alone or on 1, which has no empty cell.
+    labels = array_of("0 0 0 0; 0 0 0 0; 0 0 0 0", np.int8)
+    observed = array_of("1 1 1 0; 1 1 1 1; 1 0 0 0", bool)
+    votes = array_of("1 1 1; 0 2 2; 0 0 1")
+    fill_lost_classes(labels, np.zeros((3, 4), np.float32), observed, votes)
+    assert labels[~observed].tolist() == [1, 2, 2, 2]

@@ -21,6 +21,7 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.methods.iced import ICED, score_rounds
 from neucrowd_tf.methods.iced.estimator import certainty_groups
 from neucrowd_tf.methods.iced.inference import infer_labels
+from tests.crowds import Crowd
 from tests.processes import python
 
 SMALL: dict[str, Any] = {
@@ -36,7 +37,7 @@ SMALL: dict[str, Any] = {
 
 def task(
     sizes: tuple[int, ...] = (120, 15), seed: int = 0, rate: float = 1.0, low: float = 0.55
-) -> tuple[np.ndarray, Annotations, np.ndarray]:
+) -> Crowd:
     rng = np.random.default_rng(seed)
     truth = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
     centres = 1.6 * np.eye(6)[: len(sizes)]

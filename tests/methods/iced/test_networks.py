@@ -115,7 +115,6 @@ def test_penalties_of_the_networks_are_trained_on_and_not_logged() -> None:
     model.classifier.layers[-1].kernel.assign(np.zeros((H, C)))
     model.set_rows(np.full((N, C), 0.5))
     model.set_epoch(classifier=np.arange(BATCH))
-    logs = model.train_epoch(0)
-    assert float(logs["loss"]) == pytest.approx(np.log(2), rel=1e-5)
+    assert float(model.train_epoch(0)["loss"]) == pytest.approx(np.log(2), rel=1e-5)
     # The penalty's gradient is 2 w: .1 of it leaves .8.
     np.testing.assert_allclose(layer.kernel, np.full((D, H), 0.8), rtol=1e-5)

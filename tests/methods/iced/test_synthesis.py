@@ -59,8 +59,7 @@ def test_interpolation_by_hand(
 
 def test_balancing_counts() -> None:
     # One candidate, or none, gets nothing.
-    labels = np.array([0] * 5 + [1] * 2 + [2])
-    assert balancing_counts(labels, 4).tolist() == [0, 3, 0, 0]
+    assert balancing_counts(np.array([0] * 5 + [1] * 2 + [2]), 4).tolist() == [0, 3, 0, 0]
     assert balancing_counts(array_of("0 0 1 1"), 2).tolist() == [0, 0]
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.random import default_rng
+from numpy.testing import assert_array_equal
 from sklearn.datasets import make_blobs
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.methods.neucrowd import NeuCrowd
 from neucrowd_tf.methods.neucrowd.estimator import FIGURES
+from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.trained import beats_one_step
+from tests.crowds import Crowd
 
 TINY: dict[str, Any] = {
     "epochs": 2,
@@ -23,7 +27,7 @@ TINY: dict[str, Any] = {
 }
 
 
-def crowd() -> tuple[np.ndarray, Annotations, np.ndarray]:
+def crowd() -> Crowd:
     x, y = make_blobs(90, 6, centers=2, cluster_std=2.0, random_state=0)
     rng = default_rng(0)
     labels = np.where(rng.uniform(size=(90, 5)) < 0.85, y[:, None], rng.integers(0, 2, (90, 5)))
@@ -97,3 +101,11 @@ def test_each_option_trains_and_makes_a_difference(
     assert model.score(x, y) >= 0.9
     assert ("sampler_loss" in model.history_) == change.get("sampling_network", True)
     assert ("safe_share" in model.history_) == change.get("safety_aware", True)
+
+
+def test_who_is_safe_is_the_same_after_a_resumed_training(tmp_path: Path) -> None:
+    features, annotations, _ = crowd()
+    run = Run(checkpoints=tmp_path, checkpoint_seconds=0)
+    first, resumed = (NeuCrowd(**TINY).fit(features, annotations, run=run) for _ in range(2))
+    assert_array_equal(first.safe_, resumed.safe_)
+    assert first.safe_.mean() == first.history_["safe_share"][first.best_epoch_]

@@ -100,8 +100,7 @@ def test_an_example_may_be_its_own_neighbour() -> None:
     # is its own, and the sums are equal: safe with itself, unsafe among others alone.
     x, labels = array_of("0.0; 1.0; 1.4"), array_of("0 0 1")
     ones = np.ones(3)
-    released = ReleasedNeuCrowd()
-    assert released._safe_examples(x, labels, ones)[1]
+    assert ReleasedNeuCrowd()._safe_examples(x, labels, ones)[1]
     assert not safe_examples(x, labels, ones, k=1)[1]
 
 
@@ -151,8 +150,7 @@ def test_named_presets() -> None:
     # src/trainRLL.py: batch 256, penalty 2 on half the squares over a summed loss, gamma 2, 50
     # epochs; src/model.py: groupSize 6e4. Section 4.3 and definition 4: the published words.
     released = registry.method("neucrowd_released").make().get_params()
-    encoder = released["encoder"]
-    assert encoder["l2"] * 2 * 256 == 2.0
+    assert released["encoder"]["l2"] * 2 * 256 == 2.0
     assert (released["eta"], released["epochs"], released["steps_per_epoch"]) == (2.0, 50, 234)
     printed = registry.method("neucrowd_printed").make().get_params()
     assert printed["optimizer"]["config"] == {"learning_rate": 1e-3, "rho": 0.95, "epsilon": 1e-8}

@@ -15,12 +15,12 @@ from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.methods.rll import RLL
 from reproduction.controls.rll import PrintedRLL, ReleasedRLL
-from tests.crowds import QUICK_EMBEDDING, array_of, blobs
+from tests.crowds import QUICK_EMBEDDING, Crowd, array_of, blobs
 
 QUICK = {**QUICK_EMBEDDING, "batch_size": 32}
 
 
-def crowd_data(classes: int) -> tuple[np.ndarray, Annotations, np.ndarray]:
+def crowd_data(classes: int) -> Crowd:
     x, dense, truth = blobs(90, classes, width=6)
     return x, Annotations.from_dense(dense, num_classes=classes), truth
 

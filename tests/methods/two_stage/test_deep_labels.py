@@ -65,8 +65,7 @@ def test_gold_labels_are_flagged(crowd):
     entry = registry.method("gold_dl")
     assert entry.uses_truth
     assert {m.name for m in registry.methods() if m.uses_truth} == {"gold_dl", "gold_lr"}
-    gold = entry.make(**SMALL).fit(features, truth[:, None])
-    assert_array_equal(gold.labels_, truth)
+    assert_array_equal(entry.make(**SMALL).fit(features, truth[:, None]).labels_, truth)
     for name in ("gold_dl", "gold_lr"):
         with pytest.raises(UsageError, match="true labels as those of one annotator, received 3 a"):
             registry.method(name).make().fit(features, np.repeat(truth[:, None], 3, axis=1))

@@ -15,10 +15,10 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import IdentitiesError
 from neucrowd_tf.methods.two_stage.labels_first import TwoStageClassifier
-from tests.crowds import blobs
+from tests.crowds import Crowd, blobs
 
 
-def crowd_data(classes: int = 2, rows: int = 80) -> tuple[np.ndarray, Annotations, np.ndarray]:
+def crowd_data(classes: int = 2, rows: int = 80) -> Crowd:
     x, dense, truth = blobs(rows, classes, apart=2.0, missing=0.3)
     return x, Annotations.from_dense(dense, num_classes=classes), truth
 
