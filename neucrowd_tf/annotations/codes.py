@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from neucrowd_tf.declare.types import Array, Codes32, Frame, Indices, NamedValues
+from neucrowd_tf.declare.types import Array, Codes32, Frame, Indices, Integers, NamedValues
 from neucrowd_tf.errors import DataError, RowError
 from neucrowd_tf.names import as_name_array, listed, normalised, places_of, roles_of, spelt, without
 
@@ -241,8 +241,8 @@ def duplicates(keys: Array, rule: Duplicates) -> NDArray[np.intp]:
 
 
 def rows_to_keep(
-    instances: Codes32,
-    annotators: Codes32,
+    instances: Integers,
+    annotators: Integers,
     instance_names: Array,
     annotator_names: Array,
     rule: Duplicates,

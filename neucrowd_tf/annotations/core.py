@@ -8,7 +8,7 @@ is in :mod:`neucrowd_tf.annotations.views`, ids and their codes in
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ from neucrowd_tf.annotations.codes import (
     vote_matrix,
 )
 from neucrowd_tf.annotations.views import AnnotationViews
-from neucrowd_tf.declare.types import Array, Codes32, Frame
+from neucrowd_tf.declare.types import Array, Frame
 from neucrowd_tf.errors import DataError, warn
 from neucrowd_tf.names import as_name_array, listed, roles_of, spelt
 
@@ -495,21 +495,21 @@ class Annotations(AnnotationViews):
         Raises:
             DataError: a cell has a label already.
         """
-        extra = coded_triples(instances, annotators, labels)
-        crowd = self._extended(
-            extra,
-            generated=True,
-            instance_names=self.instance_names,
-            annotator_names=self.annotator_names,
-            class_names=self.class_names,
-        )
-        taken = np.nonzero(self.cells())  # once each, whatever `duplicates` was
-        cells = map(np.concatenate, zip(taken, extra[:2], strict=True))
-        rows_to_keep(*cells, self.instance_names, self.annotator_names, "error")
+        names = (self.instance_names, self.annotator_names)
+        crowd = self._extended((instances, annotators, labels), *names, generated=True)
+        rows, columns = np.nonzero(self.cells())  # once each, whatever `duplicates` was
+        rows = np.append(rows, crowd.instances[len(self.labels) :])
+        columns = np.append(columns, crowd.annotators[len(self.labels) :])
+        rows_to_keep(rows, columns, *names, "error")
         return crowd
 
     def _extended(
-        self, triple: Sequence[Codes32], generated: bool = False, **names: Names
+        self,
+        triple: tuple[ArrayLike, ArrayLike, ArrayLike],
+        instance_names: Names | None = None,
+        annotator_names: Names | None = None,
+        *,
+        generated: bool = False,
     ) -> Annotations:
         """Returns the annotations with further ones after them.
 
@@ -517,14 +517,17 @@ class Annotations(AnnotationViews):
 
         Args:
             triple: `[M]` instances, annotators and labels.
+            instance_names, annotator_names: by default they are numbered anew.
             generated: whether these are marked.
-            names: of instances, annotators and classes; by default they are numbered anew.
         """
-        columns = zip((self.instances, self.annotators, self.labels), triple, strict=True)
-        marks = np.concatenate([self.generated, np.full(len(triple[0]), generated)])
+        extra = coded_triples(*triple)
+        columns = zip((self.instances, self.annotators, self.labels), extra, strict=True)
+        marks = np.append(self.generated, np.full(len(extra[0]), generated))
         return Annotations(
             *map(np.concatenate, columns),
-            **names,
+            instance_names=instance_names,
+            annotator_names=annotator_names,
+            class_names=self.class_names,
             generated=marks if marks.any() else None,
             duplicates="all",
         )

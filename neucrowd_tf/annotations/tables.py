@@ -290,15 +290,11 @@ def as_single(array: Array, subject: str, scaling: Floats | None = None) -> Floa
     return single
 
 
-def _row_blocks(array: Array) -> Iterator[slice]:
+def _row_blocks(array: Any) -> Iterator[slice]:
     """Yields rows of about 8 MB, so that what is computed of a matrix needs no copy of it."""
-    rows = _rows_at_once(array)
+    rows = max(1, (1 << 20) // max(math.prod(array.shape[1:]), 1))
     for start in range(0, len(array), rows):
         yield slice(start, start + rows)
-
-
-def _rows_at_once(array: Any) -> int:
-    return max(1, (1 << 20) // max(math.prod(array.shape[1:]), 1))
 
 
 def _blocks(features: Any) -> Iterator[tuple[Any, Array]]:
@@ -306,7 +302,7 @@ def _blocks(features: Any) -> Iterator[tuple[Any, Array]]:
     if isinstance(features, np.ndarray):
         blocks: Any = ((rows, features[rows]) for rows in _row_blocks(features))
     else:
-        blocks = features.blocks(_rows_at_once(features))
+        blocks = features.blocks(next(_row_blocks(features)).stop)
     for rows, block in blocks:
         yield rows, block.reshape(-1, block.shape[-1])
 
@@ -365,21 +361,15 @@ def _check_reached(features: Any, columns: Indices) -> None:
     """Raises DataError for a number that float32 does not reach among others that it holds."""
     most = np.finfo(np.float32).max
     for column in columns.tolist():
-        rows = []
-        parts = []
-        for positions, block in _blocks(features):
-            values = block[:, column].astype(np.float64)
-            places = np.arange(len(features))[positions]
-            rows.append(places.repeat(len(values) // len(places)))
-            parts.append(values)
-        exact = np.concatenate(parts)
+        exact = np.empty((len(features), math.prod(features.shape[1:-1])))
+        for rows, block in _blocks(features):
+            exact[rows] = block[:, column].reshape(-1, exact.shape[1])
         sizes = np.abs(exact)
         reached = sizes[(sizes > 0) & (sizes <= most)]
         if len(reached) and reached.max() < LOST * sizes.max():
-            largest = int(sizes.argmax())
-            row = int(np.concatenate(rows)[largest])
+            row, place = np.argwhere(sizes == sizes.max())[0].tolist()
             raise DataError(
-                f"features: {_shown((row, column))}: {exact[largest]} is out of reach of"
+                f"features: {_shown((row, column))}: {exact[row, place]} is out of reach of"
                 f" float32 ({most:.3g}), and the other numbers of the column would become equal"
                 " beside it. Correct it, or take the logarithm of the column."
             )

@@ -216,7 +216,9 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
             x = x[rows]
         self.classes_ = crowd.class_names
         self.feature_names_in_ = column_names(inputs.features)
-        self.rescaling_ = None if x.dtype == object else self._rescaling(x)
+        self.rescaling_ = None
+        if x.dtype != object:
+            self.rescaling_ = self._rescaling(x)
         x = self._by_rows(self._single(x, "features"))
         self.feature_shape_ = tuple(map(int, x.shape[1:]))
         self.n_features_in_ = (1, *self.feature_shape_)[-1]

@@ -35,9 +35,7 @@ def with_validation(data: TrainingData, gold: Indices) -> tuple[TrainingData, In
     if crowd.has_identities:
         instances = crowd.num_instances + np.arange(size)
         annotators = np.full(size, crowd.num_annotators)
-        annotations = crowd._extended(
-            (instances, annotators, labels), class_names=crowd.class_names
-        )
+        annotations = crowd._extended((instances, annotators, labels))
     else:
         votes = np.eye(crowd.num_classes, dtype=np.int32)[labels]
         annotations = Annotations.from_votes(
