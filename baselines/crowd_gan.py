@@ -13,7 +13,7 @@ from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.declare.types import Floats32, Indices
 from neucrowd_tf.methods.crowd_layers.common.head import certain_answers
 from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
-from neucrowd_tf.training.batches import step_numbers
+from neucrowd_tf.training.batches import pipelines
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.learner import in_batches
 from neucrowd_tf.training.loop import train
@@ -81,7 +81,7 @@ class DLCLGAN(AugmentedDLCL):
                 learning_rate=self.gan_learning_rate,
                 seed=self.seed,
             )
-            game = in_batches(model, step_numbers, 1, run)
+            game = in_batches(model, pipelines(model.orders), 1, run)
             stage = run.stage("game")
             if data.validation is None:
                 history = train(model, game, epochs=epochs, run=stage)

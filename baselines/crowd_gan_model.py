@@ -115,14 +115,32 @@ class CrowdGANModel(keras.Model):
         features = tf.reshape(tf.gather(self.crowd.features, rows), [-1, *self.feature_shape])
         return tf.cast(self.head(self.base(features, training=False)), tf.float32)
 
-    def train_step(self, data: Tensor) -> dict[str, Tensor]:
-        epoch = tf.cast(tf.reshape(data, []), tf.int32)
-        return {"loss": self.discriminator_turn(epoch), "reward": self.generator_turn(epoch)}
+    def orders(self, step: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns an epoch, and the orders of annotations and of instances in each of its passes.
 
-    def discriminator_turn(self, epoch: Tensor) -> Tensor:
+        They are drawn on the host, as other devices have no kernel for them.
+        """
+        epoch = tf.cast(step, tf.int32)
+        crowd = self.crowd
+        total = len(crowd.instances) + int(self.counts.sum())
+        sizes = ((total, _PAIRS), (len(crowd.features), _ROWS))
+        passes = tf.constant(self.passes)
+        drawn = (shuffles(tf.constant(n), crowd.draw(epoch, use), passes) for n, use in sizes)
+        return epoch, *drawn
+
+    def train_step(self, data: tuple[Tensor, Tensor, Tensor]) -> dict[str, Tensor]:
+        epoch, of_pairs, of_rows = data
+        loss = self.discriminator_turn(epoch, of_pairs)
+        return {"loss": loss, "reward": self.generator_turn(epoch, of_rows)}
+
+    def discriminator_turn(self, epoch: Tensor, orders: Tensor) -> Tensor:
         """Trains the discriminator on authentic and generated annotations; returns the mean loss.
 
         As many generated annotations of each annotator are drawn at random.
+
+        Args:
+            epoch: its number.
+            orders: `[passes, P]` of all these annotations.
         """
         crowd = self.crowd
         size = len(crowd.features)
@@ -139,7 +157,6 @@ class CrowdGANModel(keras.Model):
         )
         pairs = crowd.with_generated(rows, codes, drawn)
         total = tf.size(pairs[0])
-        orders = shuffles(total, crowd.draw(epoch, _PAIRS), tf.constant(self.passes))
         variables = self.discriminator.trainable_variables
 
         def step(turn: Tensor, index: Tensor) -> Tensor:
@@ -156,11 +173,15 @@ class CrowdGANModel(keras.Model):
         count = batches_in(total, _BATCH_PAIRS)
         return passes_over(self.passes, count, step) / tf.cast(total, tf.float32)
 
-    def generator_turn(self, epoch: Tensor) -> Tensor:
-        """Makes policy-gradient steps on all pairs; returns the mean reward of the last pass."""
+    def generator_turn(self, epoch: Tensor, orders: Tensor) -> Tensor:
+        """Makes policy-gradient steps on all pairs; returns the mean reward of the last pass.
+
+        Args:
+            epoch: its number.
+            orders: `[passes, N]` of the instances.
+        """
         crowd = self.crowd
         size = len(crowd.features)
-        orders = shuffles(tf.constant(size), crowd.draw(epoch, _ROWS), tf.constant(self.passes))
         variables = [*self.base.trainable_variables, *self.head.trainable_variables]
 
         def step(turn: Tensor, index: Tensor) -> Tensor:

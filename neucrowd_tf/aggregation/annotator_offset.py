@@ -163,18 +163,12 @@ def _posteriors(model: _Crowd, beliefs: Floats, priors: Floats, weights: Floats)
         at = np.arange(0, len(labels) * size, size) + labels
         own = beliefs.take(crowd.instances[span], axis=0)
         mistakes = _without(wrong.take(annotators, axis=0), own)
-        total = _without(by_class.take(annotators, axis=0), own)
-        total += ROW_LABELS
-        named = _without(cells.take(cell, axis=0), own)
-        named += usual.take(labels, axis=0)
-        chances = usually_wrong.take(annotators, axis=0)
-        chances += mistakes
-        chances /= total
+        total = _without(by_class.take(annotators, axis=0), own) + ROW_LABELS
+        named = _without(cells.take(cell, axis=0), own) + usual.take(labels, axis=0)
+        chances = (mistakes + usually_wrong.take(annotators, axis=0)) / total
         chances *= named
-        mistakes += ROW_LABELS
-        chances /= mistakes
-        agreed = _without(hits.take(cell), own.take(at))
-        agreed += usually_right.take(cell)
+        chances /= mistakes + ROW_LABELS
+        agreed = _without(hits.take(cell), own.take(at)) + usually_right.take(cell)
         chances.reshape(-1)[at] = agreed / total.take(at)
         np.maximum(chances, TINY, out=chances)
         np.log(chances, out=chances)
@@ -212,12 +206,7 @@ def _correlations(model: _Crowd, beliefs: Floats) -> Floats:
 
 
 def _sums_with_others(cells: sparse.csr_matrix, between: Floats) -> sparse.csr_matrix:
-    """Returns `cells @ between` where `cells` has entries, which most items and annotators lack.
-
-    Args:
-        cells: `[N, R]` numbers of labels, each item's annotators in order.
-        between: `[R, R]`.
-    """
+    """Returns `cells` `[N, R]` times `between` `[R, R]`, where cells have entries, in order."""
     annotators = cells.indices
     sizes = np.diff(cells.indptr)
     first = np.repeat(cells.indptr[:-1], sizes)
