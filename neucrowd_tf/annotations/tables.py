@@ -13,14 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from neucrowd_tf.annotations.codes import (
-    MISSING,
-    as_frame,
-    matched,
-    numbered,
-    unmasked,
-    without_blanks,
-)
+from neucrowd_tf.annotations.codes import as_frame, matched, numbered, unmasked, without_blanks
 from neucrowd_tf.annotations.core import Annotations
 from neucrowd_tf.declare.types import Array, Features, Floats, Floats32, Frame, Indices
 from neucrowd_tf.errors import DataError, warn
@@ -439,7 +432,7 @@ def as_annotations(annotations: Any, num_classes: int | None = None) -> Annotati
             crowd = Annotations.from_dense(
                 cells, num_classes=num_classes, instance_names=names, annotator_names=frame.columns
             )
-            if num_classes is None and not (cells == MISSING).any():  # labels, not codes
+            if num_classes is None and not (cells == -1).any():  # labels, not codes
                 return crowd.align(class_names=np.unique(crowd.labels))
             return crowd
         if (cells == -1).any():
