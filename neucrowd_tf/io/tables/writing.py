@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from neucrowd_tf.declare.types import Texts
+from neucrowd_tf.names import bare_name
 
 # Full-width signs too: spreadsheets in East Asian languages take them for the plain ones.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
@@ -50,7 +51,7 @@ def _is_plain(value: Any) -> bool:
 def name_of(cell: str, names: Container[str]) -> str:
     """Returns the known name that a cell stands for (3.0 for 3), or the cell as it is."""
     bare = cell.removeprefix("'")
-    forms = [cell, bare, re.sub(r"\.0+$", "", cell)]
+    forms = [cell, bare, re.sub(r"\.0+$", "", cell), bare_name(cell)]
     if text_cell(bare) == cell:
         forms.insert(0, bare)
     return next(filter(names.__contains__, forms), cell)
