@@ -146,11 +146,6 @@ def normalised(name: str) -> str:
     return unicodedata.normalize("NFKC", name).strip().casefold()
 
 
-def bare_name(name: str) -> str:
-    """Returns a name in Unicode's composed form, without outer spaces."""
-    return unicodedata.normalize("NFC", name.strip())
-
-
 def spelt(name: object) -> str:
     """Returns how an error message shows an id: NumPy's numbers and dates without their type."""
     plain = _plain(name)

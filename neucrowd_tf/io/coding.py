@@ -21,6 +21,7 @@ from neucrowd_tf.io.column_values import are_many, repeats
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import encode
+from neucrowd_tf.io.tables.writing import bare_name
 from neucrowd_tf.io.times import read_times
 from neucrowd_tf.io.values import (
     ALL,
@@ -39,7 +40,7 @@ from neucrowd_tf.io.values import (
     one_spelling,
     split_cell,
 )
-from neucrowd_tf.names import bare_name, listed, positions
+from neucrowd_tf.names import listed, positions
 
 # What programs write for an id that is missing.
 PLACEHOLDERS = ("nan", "NaN", "None", "null", "NULL", "<NA>", "NaT")

@@ -15,7 +15,8 @@ from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_names import SHOWN, called, flagged_columns, second_tier
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table, head_of, read_table
-from neucrowd_tf.names import bare_name, listed, places_of, positions, roles_of
+from neucrowd_tf.io.tables.writing import bare_name
+from neucrowd_tf.names import listed, places_of, positions, roles_of
 
 
 def options_beside(path: Path, options: TableOptions) -> TableOptions:

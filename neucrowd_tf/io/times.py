@@ -92,7 +92,7 @@ def read_times(texts: Texts) -> tuple[Floats | None, str]:
 
 
 def time_form(texts: Texts) -> tuple[str | None, str]:
-    """Returns the form of times, ISO also for numbers, and why there is none; see `read_times`."""
+    """Returns the form of times, ISO also for numbers, and why they have none; see `read_times`."""
     filled = _filled(list(map(str.strip, texts)))
     if not filled:
         return ISO, ""

@@ -213,7 +213,7 @@ def gather(
         runs: the files of the runs.
         num_annotators, num_classes: R and C.
         source: the annotations, for errors.
-        time: the form of times, None if there are none.
+        time: the form of times, None without times.
         rule: "error", or which of an annotator's labels of one item counts.
         number: the shard's.
 

@@ -55,8 +55,9 @@ from neucrowd_tf.io.table import (
     rows_about,
     texts_of_arrow,
 )
+from neucrowd_tf.io.tables.writing import bare_name
 from neucrowd_tf.io.times import time_form
-from neucrowd_tf.names import bare_name, places_of, plain_integers, positions
+from neucrowd_tf.names import places_of, plain_integers, positions
 
 COLUMNS = ("task", "worker", "label")
 NAMES = "annotators.parquet"
@@ -101,7 +102,7 @@ class Source:
         options: how they are read.
         lines: what was read, for the report.
         columns: the first labels of the first file.
-        time: the form of the times, None if there are none, see `time_form`.
+        time: the form of the times, None without them, see `time_form`.
         time_problem: why times are not read.
         table: the labels, if the layout is not a long table and so was read into memory; items are
             rows of `items`.

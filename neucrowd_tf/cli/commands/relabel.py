@@ -195,7 +195,7 @@ def _summary(
         size: number of items with labels.
         budget: labels, or what they may cost.
         costs: `[R]` prices, if there are any.
-        cheapest: the least price of those who can be asked.
+        cheapest: the lowest price of an annotator to ask.
     """
     items = set()
     annotators = []

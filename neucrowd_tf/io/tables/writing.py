@@ -9,13 +9,13 @@ import csv
 import itertools
 import re
 import types
+import unicodedata
 from collections.abc import Collection, Container, Iterable
 from typing import Any
 
 import numpy as np
 
 from neucrowd_tf.declare.types import Texts
-from neucrowd_tf.names import bare_name
 
 # Full-width signs too: spreadsheets in East Asian languages take them for the plain ones.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
@@ -46,6 +46,11 @@ def text_cell(value: Any) -> str:
 def _is_plain(value: Any) -> bool:
     """Returns whether a value is its own cell: so are nearly all of a large table."""
     return type(value) is str and value.isascii() and value[:1].isalnum()
+
+
+def bare_name(name: str) -> str:
+    """Returns a name in Unicode's composed form, without outer spaces."""
+    return unicodedata.normalize("NFC", name.strip())
 
 
 def name_of(cell: str, names: Container[str]) -> str:
