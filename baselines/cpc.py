@@ -17,7 +17,7 @@ from scipy.special import log_softmax, softmax
 from sklearn.exceptions import ConvergenceWarning
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare.declarations import estimator, number, whole
+from neucrowd_tf.declare.declarations import SEED, estimator, number, whole
 from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.declare.types import Floats, Indices, Mask
 from neucrowd_tf.errors import UnsupportedDataError, warn
@@ -222,7 +222,7 @@ class ClusteredPersonalClassifiers(LinearClassifier):
     max_iter: Annotated[
         int, whole(), "largest number of iterations of each of the three stages."
     ] = 500
-    seed: Annotated[int, whole(0), "not used, because the objective has one minimum."] = 0
+    seed: Annotated[int, SEED, "not used, because the objective has one minimum."] = 0
 
     def _fit(self, data: TrainingData, run: Run) -> None:
         raw = data.features.reshape(len(data.features), -1).astype(np.float64)

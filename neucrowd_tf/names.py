@@ -9,6 +9,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, TypeVar
 
 import numpy as np
@@ -175,11 +176,9 @@ def natural_key(text: str) -> list[Any]:
 
 def text_order(texts: Sequence[str]) -> list[str]:
     """Returns texts sorted: as numbers if all are finite ones, otherwise by `natural_key`."""
-    if plain_integers(texts):
-        return sorted(texts, key=int)
     with contextlib.suppress(ValueError):
         if all(map(math.isfinite, map(float, texts))):
-            return sorted(texts, key=float)
+            return sorted(texts, key=Decimal)
     return sorted(texts, key=lambda text: (natural_key(text), text))
 
 

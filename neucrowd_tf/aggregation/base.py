@@ -15,13 +15,13 @@ from neucrowd_tf.annotations import MISSING, Annotations, as_annotations
 from neucrowd_tf.annotations.statistics import known_codes
 from neucrowd_tf.annotations.votes import Ties, majority_labels
 from neucrowd_tf.declare.declarations import (
+    SEED,
     Constraint,
     check_arguments,
     declared_by_name,
     estimator,
     fitted,
     one_of,
-    whole,
 )
 from neucrowd_tf.declare.types import Array, Fields, Floats, Indices, Mask
 from neucrowd_tf.errors import DataError, UsageError, warn
@@ -76,7 +76,7 @@ class Aggregator(Persistent):
         'what decides between equally probable classes: "random" (with `seed`), "first" (the lowest'
         ' class code) or "prior" (the class that is commoner over all instances).',
     ] = "first"
-    seed: Annotated[int, whole(0), "seed of all random draws."] = 0
+    seed: Annotated[int, SEED, "seed of all random draws."] = 0
     labels_: Codes = fitted()
     probas_: Floats = fitted()
     priors_: Floats = fitted()

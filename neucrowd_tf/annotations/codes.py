@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from neucrowd_tf.declare.types import Array, Codes32, Frame, Indices, NamedValues
+from neucrowd_tf.declare.types import Array, Codes32, Frame, Indices, Integers, NamedValues
 from neucrowd_tf.errors import DataError, RowError
 from neucrowd_tf.names import (
     as_name_array,
@@ -88,12 +88,18 @@ def axis_names(table: object, axis: str) -> Names | None:
 
 
 def names_for(names: Names | None, size: int, title: str) -> Array:
-    """Returns `size` names as an array; integers 0..size-1 when none are given."""
+    """Returns `size` names as an array; integers 0..size-1 when none are given.
+
+    Raises:
+        DataError: another number of names, or one twice; instances may be there twice (a sample).
+    """
     if names is None:
         return np.arange(size)
     array = as_name_array(names)
     if len(array) != size:
         raise DataError(f"{title}: expected {size} names, received {len(array)}")
+    if title != "instance_names":
+        matched(array[:0], array, title.removesuffix("_names"))
     return array
 
 
@@ -259,8 +265,8 @@ def duplicates(keys: Array, rule: Duplicates) -> NDArray[np.intp]:
 
 
 def rows_to_keep(
-    instances: Codes32,
-    annotators: Codes32,
+    instances: Integers,
+    annotators: Integers,
     instance_names: Array,
     annotator_names: Array,
     rule: Duplicates,

@@ -497,14 +497,41 @@ class Annotations(AnnotationViews):
         Raises:
             DataError: a cell has a label already.
         """
-        extra = coded_triples(instances, annotators, labels)
+        names = (self.instance_names, self.annotator_names)
+        crowd = self._extended((instances, annotators, labels), *names, generated=True)
+        rows, columns = np.nonzero(self.cells())  # once each, whatever `duplicates` was
+        rows = np.append(rows, crowd.instances[len(self.labels) :])
+        columns = np.append(columns, crowd.annotators[len(self.labels) :])
+        rows_to_keep(rows, columns, *names, "error")
+        return crowd
+
+    def _extended(
+        self,
+        triple: tuple[ArrayLike, ArrayLike, ArrayLike],
+        instance_names: Names | None = None,
+        annotator_names: Names | None = None,
+        *,
+        generated: bool = False,
+    ) -> Annotations:
+        """Returns the annotations with further ones after them.
+
+        Marks stay, and so do several labels of one instance by one annotator.
+
+        Args:
+            triple: `[M]` instances, annotators and labels.
+            instance_names, annotator_names: by default they are numbered anew.
+            generated: whether these are marked.
+        """
+        extra = coded_triples(*triple)
         columns = zip((self.instances, self.annotators, self.labels), extra, strict=True)
+        marks = np.append(self.generated, np.full(len(extra[0]), generated))
         return Annotations(
             *map(np.concatenate, columns),
-            instance_names=self.instance_names,
-            annotator_names=self.annotator_names,
+            instance_names=instance_names,
+            annotator_names=annotator_names,
             class_names=self.class_names,
-            generated=np.concatenate([self.generated, np.ones(len(extra[0]), dtype=bool)]),
+            generated=marks if marks.any() else None,
+            duplicates="all",
         )
 
 

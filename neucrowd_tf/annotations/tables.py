@@ -13,14 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from neucrowd_tf.annotations.codes import (
-    MISSING,
-    as_frame,
-    matched,
-    numbered,
-    unmasked,
-    without_blanks,
-)
+from neucrowd_tf.annotations.codes import as_frame, matched, numbered, unmasked, without_blanks
 from neucrowd_tf.annotations.core import Annotations
 from neucrowd_tf.declare.types import Array, Features, Floats, Floats32, Frame, Indices
 from neucrowd_tf.errors import DataError, warn
@@ -202,7 +195,7 @@ def align_labels(labels: Any, table: Any, rows: Names, subject: str = "labels") 
 
 
 def check_features(features: Features, subject: str = "features") -> Array:
-    """Returns features as finite numbers `[N, d]` of their own precision, or float32 `[N, ...]`.
+    """Returns features as finite numbers `[N, ...]` of their own precision.
 
     Args:
         features: an array, a DataFrame (also with nullable, boolean or object columns of numbers)
@@ -215,9 +208,7 @@ def check_features(features: Features, subject: str = "features") -> Array:
     """
     array = _as_numbers(features, subject)
     check_numbers(array, subject)
-    if array.ndim == 2:
-        return array
-    return as_single(array, subject)
+    return array
 
 
 def check_numbers(array: Array, subject: str) -> None:
@@ -252,12 +243,12 @@ def is_text(features: Features) -> bool:
 
 
 def check_texts(features: Features, subject: str = "texts") -> Array:
-    """Returns texts `[N]` as an array of `str`.
+    """Returns texts `[N]` as an array of `str`; an empty list has none.
 
     Raises:
         DataError: something else.
     """
-    if not is_text(features):
+    if np.shape(features) != (0,) and not is_text(features):
         array = np.asarray(features)
         advice = " Pass the column of texts." * (array.ndim == 2)
         raise DataError(
@@ -276,6 +267,8 @@ def check_texts(features: Features, subject: str = "texts") -> Array:
 
 def as_single(array: Array, subject: str, scaling: Floats | None = None) -> Floats32:
     """Returns finite numbers as float32, first rescaled in float64 if there is a `rescaling`.
+
+    No other function makes float32 of what a method is fitted to or predicts.
 
     Args:
         array: numbers `[N, ...]`.
@@ -297,11 +290,21 @@ def as_single(array: Array, subject: str, scaling: Floats | None = None) -> Floa
     return single
 
 
-def _row_blocks(array: Array) -> Iterator[slice]:
+def _row_blocks(array: Any) -> Iterator[slice]:
     """Yields rows of about 8 MB, so that what is computed of a matrix needs no copy of it."""
     rows = max(1, (1 << 20) // max(math.prod(array.shape[1:]), 1))
     for start in range(0, len(array), rows):
         yield slice(start, start + rows)
+
+
+def _blocks(features: Any) -> Iterator[tuple[Any, Array]]:
+    """Yields positions and numbers `[n, d]` of features in memory or out of it."""
+    if isinstance(features, np.ndarray):
+        blocks: Any = ((rows, features[rows]) for rows in _row_blocks(features))
+    else:
+        blocks = features.blocks(next(_row_blocks(features)).stop)
+    for rows, block in blocks:
+        yield rows, block.reshape(-1, block.shape[-1])
 
 
 def _check_finite(values: Array, array: Array, subject: str) -> None:
@@ -317,32 +320,35 @@ def _check_finite(values: Array, array: Array, subject: str) -> None:
             )
 
 
-def rescaling(features: Array) -> Floats | None:
+def rescaling(features: Any) -> Floats | None:
     """Returns the middle and half the range `[2, d]` of columns that float32 cannot hold.
 
     These are columns whose values it moves by more than `LOST` (seconds of an epoch), or that it
     does not reach. Others have 0 and 1. None: float32 holds all columns.
 
+    Args:
+        features: `[N, ..., d]`, an array or `LazyFeatures`; of images each channel is a column.
+
     Raises:
         DataError: a number that float32 does not reach, so far from the others of its column that
             they would become equal.
     """
-    is_single = features.dtype.itemsize <= 4 and features.dtype.kind == "f"
-    if is_single or features.ndim != 2 or not len(features):
+    if np.can_cast(features.dtype, np.float32) or not len(features):
         return None
-    moved = np.zeros(features.shape[1])
+    moved = np.zeros(features.shape[-1])
     low = moved + np.inf
     high = -low
     with np.errstate(over="ignore"):
-        for rows in _row_blocks(features):
-            exact = features[rows].astype(np.float64, copy=False)
+        for _, block in _blocks(features):
+            exact = block.astype(np.float64, copy=False)
             np.minimum(low, exact.min(axis=0), out=low)
             np.maximum(high, exact.max(axis=0), out=high)
             rounding = np.abs(exact.astype(np.float32) - exact)
             np.maximum(moved, rounding.max(axis=0), out=moved)
     middle = high / 2 + low / 2
     half = high / 2 - low / 2
-    varies = half > len(features) * np.finfo(np.float64).eps * np.abs(middle)
+    values = math.prod(features.shape[:-1])
+    varies = half > values * np.finfo(np.float64).eps * np.abs(middle)
     _check_reached(features, np.flatnonzero(~np.isfinite(moved)))
     representable = np.where(varies, moved <= LOST * half, np.isfinite(moved))
     if representable.all():
@@ -351,16 +357,19 @@ def rescaling(features: Array) -> Floats | None:
     return np.where(representable, [[0.0], [1.0]], [middle, half])
 
 
-def _check_reached(features: Array, columns: Indices) -> None:
+def _check_reached(features: Any, columns: Indices) -> None:
     """Raises DataError for a number that float32 does not reach among others that it holds."""
     most = np.finfo(np.float32).max
     for column in columns.tolist():
-        sizes = np.abs(features[:, column].astype(np.float64))
+        exact = np.empty((len(features), math.prod(features.shape[1:-1])))
+        for rows, block in _blocks(features):
+            exact[rows] = block[:, column].reshape(-1, exact.shape[1])
+        sizes = np.abs(exact)
         reached = sizes[(sizes > 0) & (sizes <= most)]
         if len(reached) and reached.max() < LOST * sizes.max():
-            row = int(sizes.argmax())
+            row, place = np.argwhere(sizes == sizes.max())[0].tolist()
             raise DataError(
-                f"features: {_shown((row, column))}: {features[row, column]} is out of reach of"
+                f"features: {_shown((row, column))}: {exact[row, place]} is out of reach of"
                 f" float32 ({most:.3g}), and the other numbers of the column would become equal"
                 " beside it. Correct it, or take the logarithm of the column."
             )
@@ -439,7 +448,7 @@ def as_annotations(annotations: Any, num_classes: int | None = None) -> Annotati
             crowd = Annotations.from_dense(
                 cells, num_classes=num_classes, instance_names=names, annotator_names=frame.columns
             )
-            if num_classes is None and not (cells == MISSING).any():  # labels, not codes
+            if num_classes is None and not (cells == -1).any():  # labels, not codes
                 return crowd.align(class_names=np.unique(crowd.labels))
             return crowd
         if (cells == -1).any():

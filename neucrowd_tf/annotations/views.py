@@ -176,11 +176,16 @@ class AnnotationViews:
         )
 
     def to_wide_frame(self) -> pd.DataFrame:
-        """Returns a row per instance and a column per annotator, NaN for missing labels."""
+        """Returns a row per instance and a column per annotator, NaN for missing labels.
+
+        Several labels of one annotator are an error, see `to_sparse`.
+        """
         import pandas as pd
 
+        codes = self.to_dense()
+        labelled = codes >= 0
         values = np.full(self.shape, np.nan, dtype=object)
-        values[self.instances, self.annotators] = self.class_names[self.labels]
+        values[labelled] = self.class_names[codes[labelled]]
         return pd.DataFrame(
             values, index=pd.Index(self.instance_names), columns=pd.Index(self.annotator_names)
         )

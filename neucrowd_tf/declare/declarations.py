@@ -12,7 +12,7 @@
         '''Infers one label per item.'''
 
         annotations: Annotated[Path, "Labels: CSV with task, annotator, label."]
-        seed: Annotated[int, whole(0), "Seed of random draws."] = 0
+        seed: Annotated[int, SEED, "Seed of random draws."] = 0
 
 A declaration is a type, a rule and a meaning; without a default it is required. A subclass changes
 a default by assigning another one (`epochs: int = 50`): rule and meaning stay. Types are read at
@@ -101,6 +101,9 @@ def whole(least: int = 1, most: int | None = None) -> Constraint:
     if most is not None:
         words += f" to {most}"
     return Constraint(words, holds)
+
+
+SEED = whole(0, 2**32 - 1)  # what scikit-learn and NumPy take
 
 
 def number(

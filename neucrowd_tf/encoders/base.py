@@ -32,8 +32,13 @@ class Encoder(Persistent, BaseEstimator):
     digest_: str
     _vectors: dict[bytes, bytes]
 
-    def fit(self, items: object = None) -> Any:
-        """Finds the network and computes its digest; nothing is learned."""
+    def fit(self, items: object = None, y: object = None) -> Any:
+        """Finds the network and computes its digest; nothing is learned.
+
+        Args:
+            items: texts or images.
+            y: ignored; a `Pipeline` passes it.
+        """
         raise NotImplementedError
 
     def _find_network(self, items: object) -> None:
@@ -46,6 +51,10 @@ class Encoder(Persistent, BaseEstimator):
                     " one, or fit again."
                 )
 
+    def _blank(self) -> object:
+        """Returns an item that can always be encoded."""
+        raise NotImplementedError
+
     def _encoded(self, items: list[Any]) -> Iterator[Floats32]:
         """Yields the vectors of items that are in no cache, with progress."""
         raise NotImplementedError
@@ -57,6 +66,8 @@ class Encoder(Persistent, BaseEstimator):
             DataError: the network cannot be read, or it is another one than before.
         """
         self._find_network(items)
+        if not keys:
+            return np.stack([*self._encoded([self._blank()])])[:0]
         vectors = self._vectors
         item_of = dict(zip(keys, items, strict=True))
         new = without(item_of, vectors)

@@ -20,6 +20,7 @@ from neucrowd_tf.saving.transaction import transaction
 APPLICATION = "keras:"
 SIDE = 224  # pixels, which most of these networks were trained on
 BATCH = 32
+ROUNDING = 1e-3  # by which resized images may lie beyond 0 and 1
 
 
 @estimator
@@ -49,24 +50,21 @@ class ImageEncoder(Encoder):
     digest_: str = fitted()
     shape_: tuple[int, ...] = fitted()
 
-    def fit(self, images: Any = None) -> ImageEncoder:
+    def fit(self, images: Any = None, y: object = None) -> ImageEncoder:
         """Loads the network and computes its digest; nothing is learned.
 
         Args:
             images: `[M, height, width, 3]` from 0 to 1, whose size later images must have.
+            y: ignored; a `Pipeline` passes it.
 
         Raises:
             UsageError: Keras has no such network.
             DataError: no images, or no weights of this network.
         """
         check_arguments(self)
-        if np.ndim(images) != 4 or np.shape(images)[3] != 3:
-            raise DataError(
-                f"--encoder={self.source}: expected colour images [items, height, width, 3],"
-                f" received shape {np.shape(images)}. Remove the encoder or pass images."
-            )
+        shape = self._checked(images).shape[1:]
         with transaction(self):
-            self.shape_ = tuple(np.shape(images)[1:])
+            self.shape_ = shape
             self._vectors: dict[bytes, bytes] = {}
             network, self._model = _application(self.source, self.shape_)
             digest = hashlib.sha256(f"{network.name} {SIDE} {self.shape_}".encode())
@@ -74,6 +72,24 @@ class ImageEncoder(Encoder):
                 digest.update(np.ascontiguousarray(weights).tobytes())
             self.digest_ = digest.hexdigest()
         return self
+
+    def _checked(self, images: Any) -> Floats32:
+        """Returns images as the network takes them, or raises DataError."""
+        if np.ndim(images) != 4 or np.shape(images)[3] != 3:
+            raise DataError(
+                f"--encoder={self.source}: expected colour images [items, height, width, 3],"
+                f" received shape {np.shape(images)}. Remove the encoder or pass images."
+            )
+        values = np.asarray(images)
+        low = values.min(initial=1)
+        high = values.max(initial=0)
+        in_range = low >= -ROUNDING and high <= 1 + ROUNDING
+        if values.dtype.kind != "f" or not in_range:
+            raise DataError(
+                f"--encoder={self.source}: expected images of floats from 0 to 1, received"
+                f" {values.dtype} from {low:g} to {high:g}. Divide 8-bit images by 255."
+            )
+        return values.astype(np.float32, copy=False)
 
     def transform(self, images: Array) -> Floats32:
         """Returns the vectors of images, from the cache if they are there.
@@ -85,9 +101,10 @@ class ImageEncoder(Encoder):
             `[M, d]`.
 
         Raises:
-            DataError: the network is another one than before, or the images have another size.
+            DataError: the network is another one than before, or the images have another size or
+                range.
         """
-        images = np.asarray(images, np.float32)
+        images = self._checked(images)
         if images.shape[1:] != self.shape_:
             raise DataError(
                 f"features: expected images of shape {self.shape_}, received {images.shape[1:]}"
@@ -99,6 +116,9 @@ class ImageEncoder(Encoder):
         """Returns the Keras model from images to their vectors."""
         self._find_network(np.zeros((1, *self.shape_), np.float32))
         return self._model
+
+    def _blank(self) -> object:
+        return np.zeros(self.shape_, np.float32)
 
     def _encoded(self, images: list[Floats32]) -> Iterator[Floats32]:
         model = self.layer()

@@ -65,8 +65,8 @@ class SentenceEncoder(Encoder):
     takes: ClassVar[str] = "texts"
     digest_: str = fitted()
 
-    def fit(self, texts: object = None) -> SentenceEncoder:
-        """Finds the network and computes its digest; nothing is learned.
+    def fit(self, texts: object = None, y: object = None) -> SentenceEncoder:
+        """Finds the network and computes its digest; nothing is learned from texts, nor from `y`.
 
         Raises:
             UsageError: no such folder or file, or a package that is not installed.
@@ -112,6 +112,9 @@ class SentenceEncoder(Encoder):
 
     def layer(self) -> None:
         """Returns None: an exported model takes vectors and does not contain the network."""
+
+    def _blank(self) -> object:
+        return ""
 
     def _encoded(self, texts: list[str]) -> Iterator[Floats32]:
         if self._encode is None:

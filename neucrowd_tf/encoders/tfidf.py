@@ -20,7 +20,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from neucrowd_tf.annotations.tables import check_texts
-from neucrowd_tf.declare.declarations import check_arguments, estimator, fitted, none, whole
+from neucrowd_tf.declare.declarations import SEED, check_arguments, estimator, fitted, none, whole
 from neucrowd_tf.declare.types import Array, Fields, Floats, Floats32, Layer, NamedValues
 from neucrowd_tf.errors import DataError, UsageError, one_at_a_time
 from neucrowd_tf.saving.persistent import Persistent
@@ -137,7 +137,7 @@ class TextFeatures(Persistent, BaseEstimator):
         "k, number of features of a text (fewer for few texts); None does not reduce TF-IDF.",
     ] = 100
     terms: Annotated[int, whole(1), "most n-grams of each kind; frequent ones first."] = 20_000
-    seed: Annotated[int, whole(0), "seed of the decomposition."] = 0
+    seed: Annotated[int, SEED, "seed of the decomposition."] = 0
 
     word_terms_: Array = fitted()
     word_weights_: Floats = fitted()
@@ -145,8 +145,8 @@ class TextFeatures(Persistent, BaseEstimator):
     character_weights_: Floats = fitted()
     components_: Floats32 | None = fitted()
 
-    def fit(self, texts: Sequence[str] | Array) -> TextFeatures:
-        """Learns n-grams, weights and the reduction from texts `[N]`.
+    def fit(self, texts: Sequence[str] | Array, y: object = None) -> TextFeatures:
+        """Learns n-grams, weights and the reduction from texts `[N]`, and nothing from `y`.
 
         Raises:
             DataError: not texts, or none with a letter or a digit.
@@ -208,7 +208,10 @@ class TextFeatures(Persistent, BaseEstimator):
         """
         if not hasattr(self, "components_"):
             raise NotFittedError("this TextFeatures is not fitted yet: call fit first")
-        weighted = self._weights(check_texts(texts).tolist())
+        checked = check_texts(texts).tolist()
+        if not checked:  # scikit-learn weights no empty matrix
+            return self.transform([""])[:0]
+        weighted = self._weights(checked)
         if self.components_ is None:
             return weighted.copy()
         return np.asarray(weighted @ self.components_, dtype=np.float32)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -205,7 +205,8 @@ class CodedLabels:
             counts = self.labels.counts()
             self.notes += nothing_said(self.labels.names, counts, list(filter(None, texts)))
         for side, word in ((self.items, "item"), (self.annotators, "annotator")):
-            self.notes += id_lines(word, twice_spelt(side.names), side.names)
+            sizes = dict(zip(side.names, side.counts().tolist(), strict=True))
+            self.notes += id_lines(word, twice_spelt(side.names), sizes)
         if lost := len(items.difference(self.items.names)):
             self.notes.append(f"Items without a label: {lost:,}.")
 
@@ -339,22 +340,22 @@ def twice_spelt(names: Texts) -> Floats:
     return np.array([alike, twice], dtype=np.float64)
 
 
-def id_lines(word: str, twice: Floats, names: Collection[str]) -> list[str]:
-    """Returns lines on ids that may be missing (`PLACEHOLDERS`), look alike or are one number.
+def id_lines(word: str, twice: Floats, sizes: Mapping[str, int]) -> list[str]:
+    """Returns lines on ids that may be the same, or may be missing.
 
     Args:
         word: "item" or "annotator".
         twice: see `twice_spelt`.
-        names: the ids.
+        sizes: how many labels are of each name.
     """
     lines = []
     alike, numbers = twice.tolist()
-    if placeholders := among(PLACEHOLDERS, names):
-        lines.append(f"Names of {word}s that may be missing ones: {', '.join(placeholders)}.")
     if alike:
         lines.append(f"{alike:,.0f} more {word}s differ only in spaces or Unicode form.")
     if numbers > 0:
         lines.append(f"{numbers:,.0f} more {word}s are numbers written in two ways (7, 7.0).")
+    for name in among(PLACEHOLDERS, sizes):
+        lines.append(f"{sizes[name]:,} labels are of {word} {name}, which may be missing.")
     return lines
 
 

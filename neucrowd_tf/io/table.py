@@ -407,7 +407,7 @@ def head_of(path: Path, options: TableOptions, rows: int = HEAD) -> Table:
     """
     if ending(path) not in PARQUET:
         return next(csv_parts(path, options, rows))
-    with _parquet(path) as file:
+    with parquet_file(path) as file:
         table = file.schema_arrow.empty_table()
         first = itertools.islice(file.iter_batches(rows), 1)
         return _of_arrow(path, table.from_batches(first, file.schema_arrow))
@@ -438,7 +438,7 @@ def arrow_batches(
     import pyarrow as pa
 
     if ending(path) in PARQUET:
-        with _parquet(path) as file:
+        with parquet_file(path) as file:
             use = None if groups is None else list(groups)
             yield from file.iter_batches(1 << 18, use, list(columns), use_threads=False)
     elif plain and is_plain(path):
@@ -517,12 +517,12 @@ def is_plain(path: Path) -> bool:
 def rows_about(path: Path) -> int:
     """Returns about how many rows a table has: of a text, by its size."""
     if ending(path) in PARQUET:
-        with _parquet(path) as file:
+        with parquet_file(path) as file:
             return int(file.metadata.num_rows)
     return path.stat().st_size // ROW_BYTES
 
 
-def _parquet(path: Path) -> Any:
+def parquet_file(path: Path) -> Any:
     """Opens a Parquet file.
 
     Raises:
@@ -552,7 +552,7 @@ def open_parquet(path: Path) -> Any:
         DataError: a damaged file, another one, or a column's name that occurs twice.
         UsageError: pyarrow is not installed.
     """
-    with _parquet(path) as file:
+    with parquet_file(path) as file:
         try:
             return file.read(use_threads=False)
         except OSError as bad:
@@ -561,7 +561,7 @@ def open_parquet(path: Path) -> Any:
 
 def first_record(path: Path) -> Fields | None:
     """Returns the first row of a Parquet file with lists, objects or names of classes; or None."""
-    with _parquet(path) as file:
+    with parquet_file(path) as file:
         schema = file.schema_arrow
         nested = any(field.type.num_fields for field in schema)
         if not nested and not _features(schema):

@@ -14,12 +14,12 @@ from sklearn.base import clone
 
 from neucrowd_tf.annotations.votes import Scale, scale_of
 from neucrowd_tf.declare.declarations import (
+    SEED,
     Constraint,
     check_arguments,
     estimator,
     fitted,
     none,
-    whole,
 )
 from neucrowd_tf.declare.types import Array, Estimator, Fields, Layer, Network
 from neucrowd_tf.encoders.tfidf import TextFeatures
@@ -78,7 +78,7 @@ class TextClassifier(CrowdEstimator):
         Constraint("an estimator", lambda value: hasattr(value, "fit")),
         "what is fitted to the vectors: a clone of it is.",
     ] = dataclasses.field(kw_only=True)
-    seed: Annotated[int, whole(0), "of `TextFeatures`, and of an estimator whose own is 0."] = 0
+    seed: Annotated[int, SEED, "of `TextFeatures`, and of an estimator whose own is 0."] = 0
 
     encoder_: Any = fitted()
     estimator_: Estimator = fitted()

@@ -55,8 +55,8 @@ def constants(mean: ArrayLike, scale: ArrayLike, name: str, dtype: str = "float3
     return layer
 
 
-def rescaled(model: keras.Model, mean: Array, scale: Array) -> keras.Model:
-    """Returns a model of features `[M, d]` in float64, which it rescales for a model in float32."""
-    inputs = keras.Input((len(mean),), dtype="float64", name="features")
+def rescaled(model: keras.Model, shape: tuple[int, ...], mean: Array, scale: Array) -> keras.Model:
+    """Returns a model of features `[M, *shape]` in float64, rescaled for a model in float32."""
+    inputs = keras.Input(shape, dtype="float64", name="features")
     x = constants(mean, scale, "rescale", "float64")(inputs)
     return keras.Model(inputs, model(ops.cast(x, "float32")))

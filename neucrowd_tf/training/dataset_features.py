@@ -29,7 +29,7 @@ class DatasetFeatures(LazyFeatures):
         subject: their name in errors.
 
     Raises:
-        DataError: other elements, or other positions.
+        DataError: other elements, other positions, or no end.
     """
 
     def __init__(self, dataset: Any, subject: str = "features") -> None:
@@ -43,14 +43,22 @@ class DatasetFeatures(LazyFeatures):
         shape = spec[0].shape[1:] if spec[1].shape.rank else spec[0].shape
         if not shape.rank or not shape.is_fully_defined():
             raise DataError(f"{subject}: expected one shape of all instances, received {shape}")
+        if dataset.cardinality() == tf.data.INFINITE_CARDINALITY:
+            raise DataError(f"{subject}: the dataset has no end. Leave out dataset.repeat().")
+        dtype = spec[0].dtype
+        if np.can_cast(dtype.as_numpy_dtype, np.float32):  # others stay exact until `as_single`
+            dtype = tf.float32
+        if not (dtype.is_floating or dtype.is_integer):
+            raise DataError(f"{subject}: expected numbers, received dtype {dtype.name}")
         if not spec[1].shape.rank:
             dataset = dataset.batch(max(1, min(ROWS, _BYTES_AT_ONCE // (4 * math.prod(shape)))))
-        self.dataset = dataset.map(lambda x, i: (tf.cast(x, tf.float32), tf.cast(i, tf.int32)))
+        self.dataset = dataset.map(lambda x, i: (tf.cast(x, dtype), tf.cast(i, tf.int32)))
         indices = self.dataset.map(lambda _, i: i).as_numpy_iterator()
         positions = np.concatenate([np.zeros(0, np.int32), *indices])
         if not np.array_equal(np.sort(positions), np.arange(len(positions))):
             raise DataError(f"{subject}: expected each index from 0 to {len(positions) - 1} once")
         self.shape = (len(positions), *shape.as_list())
+        self.dtype = np.dtype(dtype.as_numpy_dtype)
         self.subject = subject
 
     def __getitem__(self, rows: Indices) -> DatasetFeatures:
@@ -71,7 +79,17 @@ class DatasetFeatures(LazyFeatures):
         for block, positions in self.dataset.rebatch(rows).as_numpy_iterator():
             if not np.isfinite(block).all():
                 raise DataError(f"{self.subject}: expected finite numbers")
-            yield positions, block
+            yield positions, self._change(block)
+
+    def changed_dataset(self) -> tf.data.Dataset:
+        """Returns a dataset of the same elements, with the changes."""
+
+        def changed(features: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
+            values = tf.numpy_function(self._change, [features], tf.float32)
+            values.set_shape(features.shape)
+            return values, indices
+
+        return self.dataset.map(changed) if self._changes else self.dataset
 
     def batches(self, size: int) -> DatasetBatches:
         """Returns the pipelines of batches of this size."""
@@ -97,7 +115,7 @@ class DatasetBatches:
 
     def __init__(self, features: DatasetFeatures, size: int) -> None:
         self.steps = -(-len(features) // size)
-        self._dataset = features.dataset.rebatch(SHUFFLED).enumerate()
+        self._dataset = features.changed_dataset().rebatch(SHUFFLED).enumerate()
         self._size = size
 
     def make(self, first_step: int, seed: int) -> Tensor:

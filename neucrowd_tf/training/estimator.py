@@ -30,7 +30,7 @@ from neucrowd_tf.annotations.tables import (
     rescaling,
 )
 from neucrowd_tf.annotations.votes import decided, scale_of
-from neucrowd_tf.declare.declarations import check_arguments, estimator, fitted, whole
+from neucrowd_tf.declare.declarations import SEED, check_arguments, estimator, fitted
 from neucrowd_tf.declare.types import (
     Array,
     Features,
@@ -114,7 +114,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     feature_shape_: tuple[int, ...] = fitted()
     rescaling_: Floats | None = fitted()  # of columns that float32 cannot hold
 
-    seed: Annotated[int, whole(0), "seed of all random draws."] = 0
+    seed: Annotated[int, SEED, "seed of all random draws."] = 0
 
     def fit(
         self,
@@ -210,18 +210,16 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         if is_dataset(features) or is_mapped(features):
             self._require_batches()
         inputs = Inputs.of(features, annotations, validation)
-        x = self._by_rows(self._features(inputs.features, "features"))
+        x = self._features(inputs.features, "features")
         crowd, rows = self._annotated(len(x), inputs.annotations)
         if len(rows) < len(x):
             x = x[rows]
         self.classes_ = crowd.class_names
         self.feature_names_in_ = column_names(inputs.features)
         self.rescaling_ = None
-        exact = x.array if isinstance(x, ArrayFeatures) else x
-        # What keeps its scale keeps float32's range.
-        if isinstance(exact, np.ndarray) and getattr(self, "standardise", True) is True:
-            self.rescaling_ = rescaling(exact)
-        x = self._single(x, "features")
+        if x.dtype != object:
+            self.rescaling_ = self._rescaling(x)
+        x = self._by_rows(self._single(x, "features"))
         self.feature_shape_ = tuple(map(int, x.shape[1:]))
         self.n_features_in_ = (1, *self.feature_shape_)[-1]
         if inputs.validation is None:
@@ -229,6 +227,21 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         table, codes, kind = inputs.validation
         held_out = self._by_rows(self._values(table, "validation features"))
         return TrainingData(x, crowd, (held_out, codes), rows, kind)
+
+    def _rescaling(self, features: Any) -> Floats | None:
+        """Returns the `rescaling` of what the method trains on.
+
+        Raises:
+            DataError: a column that float32 cannot hold, of a method that keeps its scale.
+        """
+        scaling = rescaling(features)
+        if scaling is not None and getattr(self, "standardise", True) is not True:
+            column = int(np.flatnonzero((scaling != [[0.0], [1.0]]).any(axis=0))[0])
+            raise DataError(
+                f"features: column {column}: float32 does not hold its numbers"
+                f" (about {scaling[0, column]:g}) apart. Rescale it, or set standardise=True."
+            )
+        return scaling
 
     def _annotated(self, size: int, crowd: Annotations | None) -> tuple[Annotations, Indices]:
         """Returns the annotations of instances that have any, and the rows of these instances.
@@ -303,13 +316,15 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         return self._single(x, subject)
 
     def _single(self, features: Any, subject: str) -> Any:
-        """Returns numbers as float32, rescaled as those of training were; others as they are."""
+        """Returns numbers as float32, rescaled as those of training were; texts as they are."""
         scaling = getattr(self, "rescaling_", None)
-        if isinstance(features, ArrayFeatures):
-            return features.changed(lambda block: as_single(block, subject, scaling))
-        if isinstance(features, np.ndarray) and features.dtype != object:
+        if features.dtype == object:
+            return features
+        if not isinstance(features, LazyFeatures):
             return as_single(features, subject, scaling)
-        return features
+        if scaling is None and features.dtype == np.float32:
+            return features
+        return features.changed(lambda block: as_single(block, subject, scaling))
 
     def _features(self, features: Features, subject: str) -> Any:
         """Returns features as numbers `[N, ...]`, as texts, or out of memory."""
@@ -396,10 +411,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
             FloatingPointError: a prediction that is not finite.
         """
         is_crowd = isinstance(labels, Annotations)
-        if not is_crowd and np.ndim(labels) == 2:
-            is_crowd = np.shape(labels)[1] > 1
-            if not is_crowd:
-                labels = np.squeeze(labels, axis=1)  # type: ignore[arg-type]
+        is_crowd = is_crowd or (np.ndim(labels) == 2 and np.shape(labels)[1] > 1)
         inputs = self._inputs(features, labels if is_crowd else None)
         sample_weight = inputs.of_rows(sample_weight, "sample_weight")
         if is_crowd:
@@ -435,7 +447,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
             return model
         from neucrowd_tf.nn.standardise import rescaled
 
-        return rescaled(model, *scaling)
+        return rescaled(model, self.feature_shape_, *scaling)
 
     def __getstate__(self) -> Fields:
         """Copies leave out caches, whose names begin with "_", as saved estimators do."""

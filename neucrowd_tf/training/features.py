@@ -6,11 +6,11 @@ import copy
 import hashlib
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from neucrowd_tf.declare.types import Array, Features, Floats, Indices
+from neucrowd_tf.declare.types import Array, Features, Floats, Floats32, Indices
 from neucrowd_tf.io.files.arrays import array_digest
 
 # Under this share of a column's mean a deviation is float32's rounding, which dividing by it would
@@ -69,12 +69,14 @@ class LazyFeatures:
     """Features `[N, ...]` that are read block by block in every pass.
 
     Attributes:
-        shape, ndim: as of an array.
+        shape, ndim, dtype: as of an array.
         subject: their name in errors.
     """
 
     shape: tuple[int, ...]
+    dtype: np.dtype[Any]
     subject: str
+    _changes: tuple[Callable[[Array], Floats32], ...] = ()
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -82,6 +84,18 @@ class LazyFeatures:
     @property
     def ndim(self) -> int:
         return len(self.shape)
+
+    def changed(self, change: Callable[[Array], Floats32]) -> Self:
+        """Returns float32 features whose blocks are changed when they are read."""
+        changed = copy.copy(self)
+        changed._changes = (*self._changes, change)
+        changed.dtype = np.dtype(np.float32)
+        return changed
+
+    def _change(self, block: Array) -> Array:
+        for change in self._changes:
+            block = change(block)
+        return block
 
     def blocks(self, rows: int = ROWS) -> Iterator[tuple[Any, Array]]:
         """Yields positions and features `[n, ...]` of at most `rows` instances at a time."""
@@ -114,8 +128,8 @@ class ArrayFeatures(LazyFeatures):
         self.array = array
         self.subject = subject
         self.shape = array.shape
+        self.dtype = array.dtype
         self._rows: Indices | None = None
-        self._changes: tuple[Callable[[Array], Array], ...] = ()
 
     def __getitem__(self, rows: Indices) -> ArrayFeatures:
         """Returns the instances at these positions."""
@@ -123,12 +137,6 @@ class ArrayFeatures(LazyFeatures):
         selected._rows = rows if self._rows is None else self._rows[rows]
         selected.shape = (len(selected._rows), *self.shape[1:])
         return selected
-
-    def changed(self, change: Callable[[Array], Array]) -> ArrayFeatures:
-        """Returns features whose blocks are changed when they are read."""
-        changed = copy.copy(self)
-        changed._changes = (*self._changes, change)
-        return changed
 
     def flat(self) -> ArrayFeatures:
         """Returns features `[N, d]`, whatever shape an instance has."""
@@ -139,10 +147,7 @@ class ArrayFeatures(LazyFeatures):
 
     def take(self, rows: Indices | slice) -> Array:
         """Returns the features at these positions as an array."""
-        block = self.array[rows if self._rows is None else self._rows[rows]]
-        for change in self._changes:
-            block = change(block)
-        return block
+        return self._change(self.array[rows if self._rows is None else self._rows[rows]])
 
     def blocks(self, rows: int = ROWS) -> Iterator[tuple[slice, Array]]:
         for start in range(0, max(len(self), 1), rows):

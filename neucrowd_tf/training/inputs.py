@@ -97,9 +97,11 @@ class Inputs(NamedTuple):
         parts = Inputs.of(
             features, subject="validation features", columns=column_names(self.features)
         )
+        size = np.shape(parts.features)[0]
+        if not size:
+            raise DataError("validation: expected at least one row, received none. Leave it out.")
         labels = parts.of_rows(labels, "validation labels")
         codes = encode_labels(labels, class_names, "validation labels")
-        size = np.shape(parts.features)[0]
         if len(codes) != size:
             raise DataError(
                 f"validation: expected as many labels as rows, received {len(codes)} and {size}"
@@ -107,5 +109,12 @@ class Inputs(NamedTuple):
         return self._replace(validation=(parts.features, codes, kind))
 
     def of_rows(self, labels: Features, subject: str = "labels") -> Features:
-        """Returns labels `[N]` in the order of the rows, by name if both sides have names."""
+        """Returns labels `[N]` in the order of the rows, by name if both sides have names.
+
+        Args:
+            labels: `[N]`, or a table of one column.
+            subject: their name in errors.
+        """
+        if np.ndim(labels) == 2 and np.shape(labels)[1] == 1:
+            labels = np.squeeze(labels, axis=1)
         return align_labels(labels, self.features, self.rows, subject)

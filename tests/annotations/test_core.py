@@ -127,6 +127,10 @@ def test_generated_annotations_are_marked() -> None:
     assert more.observed() == crowd and more[[0]].generated.tolist() == [False, True]
     assert crowd.observed() is crowd
     raises(DataError, "expected each pair once", crowd.with_generated, [0], [0], [1])
+    twice = Annotations([0, 0], [0, 0], [0, 1], num_annotators=2, duplicates="all")
+    assert twice.with_generated([0], [1], [1]).vote_counts().tolist() == [[1, 2]]
+    raises(DataError, "expected each pair once", twice.with_generated, [0], [0], [1])
+    raises(DataError, "expected each pair once", twice.with_generated, [0, 0], [1, 1], [0, 1])
 
 
 def test_duplicates() -> None:
@@ -143,6 +147,9 @@ def test_duplicates() -> None:
     assert Annotations.from_arrays(*triples, duplicates="last").to_dense().tolist() == [[1], [1]]
     both = Annotations.from_arrays(*triples, duplicates="all")
     assert both.vote_counts().tolist() == [[1, 1], [0, 1]]
+    for view in (both.to_dense, both.to_wide_frame):
+        with pytest.raises(DataError, match="several labels of an instance by one annotator"):
+            view()
     with pytest.raises(DataError, match="duplicates: expected 'error', 'first', 'last' or 'all'"):
         Annotations.from_arrays(*triples, duplicates="any")
 
@@ -166,6 +173,10 @@ def test_duplicates() -> None:
  "instances: expected a one-dimensional array of integer codes, received float64"],
 ["", [[0], [0], [0]], {"num_classes": 2, "class_names": ["a"]},
  "class_names: expected 2 names, received 1"],
+["", [[0], [0], [0]], {"class_names": ["a", "a"]},
+ "class names: expected each name once, received 'a' again"],
+["", [[0], [0], [0]], {"annotator_names": ["a", "b", "a"]},
+ "annotator names: expected each name once, received 'a' again"],
 ["", [[0], [0], [0]], {"generated": [true, false]},
  "generated: expected shape \\(1,\\), received \\(2,\\)"],
 ["from_dense", [[0, 1]], {},

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.pipeline import make_pipeline
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.cli.commands.predict import Scorer
@@ -40,9 +41,10 @@ def test_vectors_are_the_networks_pooled_features(
     labels = np.arange(24) % 2
     pictures = rng.uniform(0, 0.4, (24, 8, 8, 3)) + 0.5 * labels[:, None, None, None]
     pictures = pictures.astype(np.float32)
-    encoder = make_encoder(source).fit(pictures)
+    encoder = make_encoder(source)
     assert isinstance(encoder, ImageEncoder)
-    vectors = encoder.transform(pictures)
+    vectors = make_pipeline(encoder).fit_transform(pictures, labels)
+    assert encoder.transform(pictures[:0]).shape == (0, vectors.shape[1])
     larger = keras.ops.image.resize(255 * pictures, (32, 32))
     assert_allclose(vectors, network(larger, training=False), rtol=1e-3, atol=1e-3)
 
@@ -52,6 +54,10 @@ def test_vectors_are_the_networks_pooled_features(
     assert_allclose(load(tmp_path / "saved").layer()(pictures), vectors, atol=1e-3)
     with pytest.raises(DataError, match=r"shape \(8, 8, 3\), received \(9, 9, 3\)"):
         encoder.transform(np.zeros((1, 9, 9, 3)).tolist())
+    for wrong in (255 * pictures, np.uint8(255 * pictures), -pictures, pictures * np.nan):
+        for use in (encoder.fit, encoder.transform):
+            with pytest.raises(DataError, match="expected images of floats from 0 to 1"):
+                use(wrong)
 
     crowd = Annotations.from_dense(np.stack([labels, labels, labels ^ (np.arange(24) % 7 == 0)], 1))
     model = TextClassifier(encoder, estimator=TwoStageClassifier())

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.pipeline import make_pipeline
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.cli.commands.predict import Scorer
@@ -80,7 +81,9 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def test_vectors_by_hand(tmp_path: Path) -> None:
     encoder = SentenceEncoder(str(make_encoder(tmp_path / "mean"))).fit()
+    assert encoder.transform([]).shape == (0, 2)
     texts = ["good", "good bad", "food", "good food", "?", ""]
+    assert make_pipeline(encoder).fit_transform(texts, texts).shape == (6, 2)
     sums = array_of("1 0; 1 1; 1 1; 3 1; 0 0; 0 0")
     lengths = np.linalg.norm(sums, axis=1, keepdims=True)
     assert_allclose(encoder.transform(texts), sums / np.maximum(lengths, 1), atol=1e-6)

@@ -7,11 +7,23 @@ from typing import Any
 import numpy as np
 import pytest
 
+from neucrowd_tf.aggregation.dawid_skene import DawidSkene
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare.declarations import none, number, one_of, strengths, whole, widths
+from neucrowd_tf.declare.declarations import (
+    check_arguments,
+    none,
+    number,
+    one_of,
+    strengths,
+    whole,
+    widths,
+)
+from neucrowd_tf.encoders.tfidf import TextFeatures
 from neucrowd_tf.errors import UsageError
+from neucrowd_tf.methods.dasc import DASC
 from neucrowd_tf.methods.neucrowd import NeuCrowd
 from neucrowd_tf.methods.rll import RLL
+from neucrowd_tf.methods.texts import TextClassifier
 from neucrowd_tf.training import Run
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.networks import ENCODERS, configuration
@@ -59,6 +71,22 @@ def test_arguments_of_other_types_that_mean_the_same_pass() -> None:
         Stops(**options, learning_rate=1).fit(
             np.eye(4), Annotations.from_dense(array_of("0; 1; 0; 1"))
         )
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        NeuCrowd,
+        lambda seed: DASC(seed=seed),
+        lambda seed: TextClassifier(estimator=RLL(), seed=seed),
+        lambda seed: TextFeatures(seed=seed),
+        lambda seed: DawidSkene(seed=seed),
+    ],
+)
+def test_seeds_are_those_that_numpy_and_scikit_learn_take(make) -> None:
+    check_arguments(make(seed=2**32 - 1))
+    with pytest.raises(UsageError, match="seed: expected a whole number from 0 to 4294967295"):
+        check_arguments(make(seed=2**32))
 
 
 def test_bounds_belong_to_the_right_side() -> None:

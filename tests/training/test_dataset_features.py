@@ -10,9 +10,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf import DASC, CrowdLayer, Run
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.annotations.tables import as_single
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.images import image_folder
 from neucrowd_tf.methods.crowd_layers.doctor_net import WeightedDoctorNet
+from neucrowd_tf.methods.two_stage import TwoStageClassifier
 from neucrowd_tf.methods.two_stage.deep_labels import DeepLabels
 from neucrowd_tf.training.dataset_features import DatasetFeatures
 from neucrowd_tf.training.features import in_blocks, standardise
@@ -73,6 +75,26 @@ def test_methods_that_train_by_batches_take_a_dataset(crowd, kind):
     assert_allclose(model.predict_proba(dataset), model.predict_proba(x), atol=1e-6)
 
 
+def test_float32_is_made_of_a_dataset_as_of_an_array(crowd):
+    x, dense, truth, _ = crowd
+    seconds = x.astype(np.float64) + 1.7e9
+    dataset = tf.data.Dataset.from_tensor_slices((seconds, np.arange(90)))
+    expected = TwoStageClassifier(Cs=(1e-3, 1.0)).fit(seconds, dense, (seconds, truth))
+    model = TwoStageClassifier(Cs=(1e-3, 1.0)).fit(dataset, dense, (dataset, truth))
+    assert_array_equal(model.rescaling_, expected.rescaling_)
+    probabilities = expected.predict_proba(seconds)
+    assert_array_equal(expected.predict_proba(dataset), probabilities)
+    assert_allclose(model.predict_proba(dataset), probabilities, atol=1e-6)
+    rescaled = DatasetFeatures(dataset).changed(
+        lambda block: as_single(block, "", model.rescaling_)
+    )
+    _, batch, places = next(rescaled.batches(32).make(0, 1).as_numpy_iterator())
+    assert_array_equal(batch, as_single(seconds, "", model.rescaling_)[places])
+    beyond = dataset.map(lambda x, i: (x * 1e200, i))
+    with pytest.raises(DataError, match="row 0, column 0: expected a finite number"):
+        model.predict(beyond)
+
+
 def test_a_resumed_fit_ends_with_the_same_bytes(crowd, tmp_path):
     x, dense, truth, dataset = crowd
 
@@ -106,6 +128,9 @@ def test_errors_say_what_to_pass(crowd):
         CrowdLayer().fit(tf.data.Dataset.from_tensor_slices(x), dense)
     twice = dataset.concatenate(dataset)
     raises(DataError, "expected each index from 0 to 179 once", CrowdLayer().fit, twice, dense)
+    raises(DataError, "the dataset has no end", CrowdLayer().fit, dataset.repeat(), dense)
+    texts = dataset.map(lambda x, i: (tf.strings.as_string(x), i))
+    raises(DataError, "expected numbers, received dtype string", CrowdLayer().fit, texts, dense)
 
 
 def test_a_folder_of_images(tmp_path):

@@ -138,6 +138,11 @@ def test_series_are_matched_by_name() -> None:
         for labels in (Y, shuffled)
     ]
     assert chosen == [1.0, 1.0]
+    column = shuffled.to_frame("label")
+    held = model().set_params(Cs=(1e-4, 1.0)).fit(X, LONG, (X, column))
+    assert held.head_.C_ == 1.0 and held.score(X, column) == fitted.score(X, TRUTH)
+    with pytest.raises(DataError, match="validation: expected at least one row"):
+        model().fit(X, LONG, (X.iloc[:0], Y.iloc[:0]))
     with pytest.raises(
         DataError, match=r"of the features. index has no label\. Add it, or pass labels\.to_n"
     ):
@@ -247,6 +252,22 @@ def test_units_of_features_do_not_matter(name: str, scale: float, shift: float) 
     assert_allclose(fitted.predict_proba(moved), right, atol=1e-3)
     assert_allclose(fitted.predict_proba(moved.iloc[:1]), right[:1], atol=1e-3)
     assert fitted.predict(moved.iloc[:0]).shape == (0,)
+
+
+def test_float32_is_made_of_images_as_of_rows() -> None:
+    images = X.to_numpy()[:, None] + 1.7e9
+    fitted = model().fit(images, CROWD)
+    probabilities = fitted.predict_proba(images)
+    expected = model().fit(images[:, 0], CROWD).predict_proba(images[:, 0])
+    assert_allclose(probabilities, expected, atol=1e-6)
+    graph = fitted.inference_model()(images)["probabilities"]
+    assert_allclose(graph, probabilities, atol=1e-4)
+
+
+def test_what_keeps_its_scale_refuses_what_float32_does_not_hold() -> None:
+    model = registry.method("crowd_layer").make(epochs=1, standardise=False)
+    with pytest.raises(DataError, match=r"column 1: float32 does not hold .*\(about 1\.7e\+09\)"):
+        model.fit(X.assign(b=X["b"] + 1.7e9), CROWD)
 
 
 def test_a_number_beyond_float32_among_others_is_named() -> None:

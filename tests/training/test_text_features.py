@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import issparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 
 from neucrowd_tf import load
 from neucrowd_tf.annotations import Annotations
@@ -173,6 +174,9 @@ def test_linear_models_take_tfidf_without_a_reduction() -> None:
     assert len(with_truth.head_.scores_) > 2
     reduced = TextClassifier(TextFeatures(size=3), estimator=one).fit(texts, crowd)
     assert reduced.head_.kernel_.shape == (3, 2)  # as the user wants it
+    assert reduced.predict([]).shape == (0,)
+    parts = make_pipeline(TextFeatures(size=3), one).fit(texts, crowd)
+    assert_array_equal(parts.predict_proba(texts), reduced.predict_proba(texts))
     network = TextClassifier(estimator=CrowdLayer(epochs=1)).fit(texts, crowd)
     assert network.encoder_.components_ is not None
 
@@ -183,6 +187,7 @@ def test_every_kind_of_linear_method_takes_texts(name: str) -> None:
     plugins.register(("baselines",))
     fitted = TextClassifier(estimator=registry.method(name).make(seed=0)).fit(texts, crowd)
     assert fitted.predict_proba(texts).shape == (len(texts), 2)
+    assert fitted.predict_proba([]).shape == (0, 2) and fitted.predict([]).shape == (0,)
 
 
 def test_networks_take_no_sparse_vectors() -> None:

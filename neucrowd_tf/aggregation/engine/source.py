@@ -508,7 +508,8 @@ def lines_of(
     of_tasks = np.sum([size.twice for size in sizes], axis=0)
     twice = {"task": of_tasks, "worker": twice_spelt(annotators)}
     for role, word in words.items():
-        notes += id_lines(word, twice[role], [text for of, text in lost if of == role])
+        placeholders = {text: count for (of, text), count in lost.items() if of == role}
+        notes += id_lines(word, twice[role], placeholders)
     num_labels = labels.num_labels()
     most = max(size.most for size in sizes)
     sentences = [

@@ -11,7 +11,7 @@ import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -42,7 +42,7 @@ from neucrowd_tf.io.folders import tables_in
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers import find
 from neucrowd_tf.io.labels import report_on_stderr
-from neucrowd_tf.io.table import BLOCK, PARQUET, rows_about
+from neucrowd_tf.io.table import BLOCK, PARQUET, parquet_file, rows_about
 from neucrowd_tf.io.tables.writing import columns_csv
 from neucrowd_tf.io.values import numbers_of
 from neucrowd_tf.names import as_name_array
@@ -211,14 +211,12 @@ def _csv_of_parts(folder: Path) -> Iterator[str]:
 
     The rows of all files, each in the order of `row`, are merged by it.
     """
-    import pyarrow.parquet as pq
-
-    files = list(map(pq.ParquetFile, sorted(folder.glob("*.parquet"))))
+    files = list(map(parquet_file, sorted(folder.glob("*.parquet"))))
     names = files[0].schema_arrow.names
     titles = names[: names.index("row")]
     size = max(1, BLOCK // len(files))
 
-    def rows_of(file: pq.ParquetFile) -> Iterator[tuple[object, ...]]:
+    def rows_of(file: Any) -> Iterator[tuple[object, ...]]:
         for batch in file.iter_batches(size, columns=[*titles, "row"]):
             yield from zip(*map(operator.methodcaller("to_pylist"), batch.columns), strict=True)
 

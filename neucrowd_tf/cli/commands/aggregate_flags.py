@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from neucrowd_tf.cli.command_line import SCALE, STDOUT, LabelFlags
-from neucrowd_tf.declare.declarations import number, whole
+from neucrowd_tf.declare.declarations import SEED, number, whole
 from neucrowd_tf.io.schema import ANNOTATIONS
 
 
@@ -32,7 +32,7 @@ class Aggregate(LabelFlags):
     annotators: Annotated[
         Path | None, "CSV to write: skill, note and confusion matrix of each annotator."
     ] = None
-    seed: Annotated[int, whole(0), "Seed of a method's random draws."] = 0
+    seed: Annotated[int, SEED, "Seed of a method's random draws."] = 0
     ties: Annotated[
         Literal["random", "first", "prior"] | None,
         "What decides between equally probable classes: `random` (with --seed), `first` in the"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from neucrowd_tf.cli.command_line import STDOUT, LabelFlags
-from neucrowd_tf.declare.declarations import whole
+from neucrowd_tf.declare.declarations import SEED, whole
 from neucrowd_tf.io.schema import ANNOTATIONS
 
 
@@ -32,4 +32,4 @@ class Gold(LabelFlags):
     gold: Annotated[
         Path | None, "CSV task,label: gold labels that exist already. Their items are not drawn."
     ] = None
-    seed: Annotated[int, whole(0), "Seed of the random draw."] = 0
+    seed: Annotated[int, SEED, "Seed of the random draw."] = 0

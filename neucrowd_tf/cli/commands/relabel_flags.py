@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from neucrowd_tf.cli.command_line import SCALE, STDOUT, LabelFlags
-from neucrowd_tf.declare.declarations import number, whole
+from neucrowd_tf.declare.declarations import SEED, number, whole
 from neucrowd_tf.declare.types import Entries
 
 
@@ -29,7 +29,7 @@ class Relabel(LabelFlags):
     least_gain: Annotated[
         float, number(least=0), "Leaves out labels whose gain (per cost) is smaller than this."
     ] = 0.0
-    seed: Annotated[int, whole(0), "Seed of the consensus' random draws."] = 0
+    seed: Annotated[int, SEED, "Seed of the consensus' random draws."] = 0
     most_each: Annotated[
         int | None,
         whole(1),

@@ -33,12 +33,9 @@ def with_validation(data: TrainingData, gold: Indices) -> tuple[TrainingData, In
     crowd = data.annotations
     size = len(labels)
     if crowd.has_identities:
-        annotations = Annotations(
-            np.concatenate([crowd.instances, crowd.num_instances + np.arange(size)]),
-            np.concatenate([crowd.annotators, np.full(size, crowd.num_annotators)]),
-            np.concatenate([crowd.labels, labels]),
-            class_names=crowd.class_names,
-        )
+        instances = crowd.num_instances + np.arange(size)
+        annotators = np.full(size, crowd.num_annotators)
+        annotations = crowd._extended((instances, annotators, labels))
     else:
         votes = np.eye(crowd.num_classes, dtype=np.int32)[labels]
         annotations = Annotations.from_votes(

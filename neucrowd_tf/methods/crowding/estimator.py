@@ -394,7 +394,8 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
 
         These are features `[B, d]`, z-hat `[B, C]` and the annotators' one-hot vectors `[R, R]`.
         """
-        flat = np.asarray(self.model_.get_layer("standardise")(block)).reshape(len(block), -1)
+        flat = np.asarray(self.model_.get_layer("standardise")(block))
+        flat = flat.reshape(len(block), math.prod(self.feature_shape_))
         annotators = np.eye(len(self.annotator_names_), dtype=np.float32)
         return flat, self._predict_proba(block), annotators
 

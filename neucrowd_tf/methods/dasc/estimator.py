@@ -15,6 +15,7 @@ from sklearn.base import clone
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.statistics import imbalance_ratio
 from neucrowd_tf.declare.declarations import (
+    SEED,
     Constraint,
     check_arguments,
     estimator,
@@ -151,7 +152,7 @@ class DASC(CrowdEstimator):
     ] = "validation"
     seed: Annotated[
         int,
-        whole(0),
+        SEED,
         "seed of all random draws. Each round's model is fitted with a seed derived from it, not"
         " with its own.",
     ] = 0

@@ -338,6 +338,11 @@ def test_a_validation_label_is_that_of_one_more_annotator() -> None:
     assert dense.shape == (160, 10)
     assert (dense[:100, :9] == crowd[:100].to_dense()).all() and (dense[100:, :9] == -1).all()
     assert (dense[:100, 9] == -1).all() and (dense[100:, 9] == truth[100:]).all()
+    twice = Annotations([0, 0, 1], [0, 0, 0], [0, 1, 1], generated=[0, 0, 1], duplicates="all")
+    data = TrainingData(features[:2], twice, (features[:1], truth[:1]), np.arange(2))
+    more = with_validation(data, np.full(2, -1))[0].annotations
+    assert more.vote_counts()[:2].tolist() == twice.vote_counts().tolist()
+    assert more.generated.tolist() == [False, False, True, False]
 
 
 @pytest.mark.ci
