@@ -115,8 +115,8 @@ def commands(size: float) -> dict[str, float]:
 def features(size: float) -> dict[str, float]:
     """Returns the peak of memory over the caller's features, and what is left after the fit.
 
-    Both are in units of these features. What TensorFlow frees stays in its pool, from which the next
-    fit takes it, and counts as left (with TF_ENABLE_ONEDNN_OPTS=0 there is no pool).
+    Both are in units of these features. What TensorFlow frees stays in its pool, from which the
+    next fit takes it, and counts as left (with TF_ENABLE_ONEDNN_OPTS=0 there is no pool).
 
     Args:
         size: what the number of instances is multiplied with.

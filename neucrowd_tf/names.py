@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import itertools
+import math
 import re
 import unicodedata
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, TypeVar
 
 import numpy as np
@@ -162,6 +165,21 @@ def typed_names(texts: Sequence[str]) -> Array:
     if plain_integers(texts):
         return np.array(list(map(int, texts)), dtype=np.int64)
     return as_name_array(list(texts))
+
+
+def natural_key(text: str) -> list[Any]:
+    """Returns the key that sorts texts with the numbers in them as numbers: b2 before b10."""
+    key: list[Any] = re.split(r"(\d+)", text)
+    key[1::2] = map(int, key[1::2])  # `split` puts what the group matches at odd places
+    return key
+
+
+def text_order(texts: Sequence[str]) -> list[str]:
+    """Returns texts sorted: as numbers if all are finite ones, otherwise by `natural_key`."""
+    with contextlib.suppress(ValueError):
+        if all(map(math.isfinite, map(float, texts))):
+            return sorted(texts, key=Decimal)
+    return sorted(texts, key=lambda text: (natural_key(text), text))
 
 
 def listed(names: Sequence[object], most: int, show: Callable[[Any], str] = str) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from neucrowd_tf import names
 from neucrowd_tf.io.table import encode
-from neucrowd_tf.io.values import natural_key
+from neucrowd_tf.names import natural_key
 
 
 @pytest.mark.parametrize("kind", ["int8", "int32", "int64", "uint8", "uint64"])

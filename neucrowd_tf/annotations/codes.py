@@ -14,7 +14,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from neucrowd_tf.declare.types import Array, Codes32, Frame, Indices, Integers, NamedValues
 from neucrowd_tf.errors import DataError, RowError
-from neucrowd_tf.names import as_name_array, listed, normalised, places_of, roles_of, spelt, without
+from neucrowd_tf.names import (
+    as_name_array,
+    listed,
+    normalised,
+    places_of,
+    positions,
+    roles_of,
+    spelt,
+    text_order,
+    without,
+)
 
 MISSING = -1
 MOST_VOTES = 1_000_000
@@ -132,8 +142,9 @@ def factorize(
         values: `[A]` hashable ids.
         names: the allowed ids in their order, or None for those that occur.
         title: the column's name, for the error.
-        sort: whether ids that occur are sorted (if they can be compared) or in order of appearance;
-            sorted ones that are whole numbers are ints, as missing values turn ints into floats.
+        sort: whether ids that occur are sorted (if they can be compared, texts as in files) or in
+            order of appearance; sorted ones that are whole numbers are ints, as missing values turn
+            ints into floats.
 
     Raises:
         DataError: a missing id, or one that `names` does not contain.
@@ -155,20 +166,24 @@ def factorize(
     if names is None:
         order = np.arange(len(distinct))
         if sort:
-            check_spelling(distinct.tolist(), title)
-            with contextlib.suppress(TypeError):  # ids of several types have no common order
-                order = np.argsort(distinct, kind="stable")
+            every = distinct.tolist()
+            check_spelling(every, title)
+            if set(map(type, every)) == {str}:
+                order = places_of(text_order(every), positions(every))
+            else:
+                with contextlib.suppress(TypeError):  # ids of several types have no common order
+                    order = np.argsort(distinct, kind="stable")
         return np.argsort(order).astype(np.int32)[codes], distinct[order]
     allowed = as_name_array(names)
-    positions = matched(distinct, allowed, title).astype(np.int32)
-    if (positions < 0).any():
-        unknown = int(np.flatnonzero(positions < 0)[0])
+    places = matched(distinct, allowed, title).astype(np.int32)
+    if (places < 0).any():
+        unknown = int(np.flatnonzero(places < 0)[0])
         row = int(np.flatnonzero(codes == unknown)[0])
         shown = listed(allowed.tolist(), 5, repr)
         raise RowError(
             row, f"column {title!r}: expected one of {shown}, received {spelt(distinct[unknown])}"
         )
-    return positions[codes], allowed
+    return places[codes], allowed
 
 
 def matched(names: Array, wanted: Array, title: str) -> Indices:
@@ -192,6 +207,15 @@ def as_frame(value: object) -> Frame:
     if pandas is not None and isinstance(value, pandas.DataFrame):
         return value
     return None
+
+
+def without_blanks(column: Any) -> Any:
+    """Returns a frame's column in which blank texts are missing, as blank cells of files are."""
+    blanks = []
+    for value in column.unique() if column.dtype.kind == "O" else ():
+        if isinstance(value, str) and not value.strip():
+            blanks.append(value)
+    return column.mask(column.isin(blanks)) if blanks else column
 
 
 def label_columns(columns: Iterable[object], names: NamedValues) -> list[Any]:

@@ -30,6 +30,7 @@ from neucrowd_tf.annotations.codes import (
     rows_to_keep,
     size_of,
     vote_matrix,
+    without_blanks,
 )
 from neucrowd_tf.annotations.views import AnnotationViews
 from neucrowd_tf.declare.types import Array, Frame
@@ -245,11 +246,11 @@ class Annotations(AnnotationViews):
             DataError: a missing column, no label, a missing id, an unknown id or a duplicate.
 
         Rows without a label are left out, and so are instances without any, as files are read; a
-        warning counts both. `instance_names` keeps such instances.
+        warning counts both. `instance_names` keeps such instances. Blank texts are missing.
         """
         frame = _frame(frame)
         names = label_columns(frame.columns, {"task": task, "worker": worker, "label": label})
-        sides = list(map(frame.__getitem__, names))
+        sides = [without_blanks(frame[name]) for name in names]
         missing = sides[2].isna().to_numpy()
         if missing.all():
             raise DataError(
@@ -283,8 +284,8 @@ class Annotations(AnnotationViews):
     def from_wide_frame(cls, frame: Frame, *, class_names: Names | None = None) -> Annotations:
         """Returns annotations from a frame with a row per instance and a column per annotator.
 
-        NaN is a missing label (cleanlab's form). Whole floats become ints, as NaN turns a column of
-        ints into floats.
+        NaN or a blank text is a missing label (cleanlab's form). Whole floats become ints, as NaN
+        turns a column of ints into floats.
 
         Raises:
             DataError: a repeated name of a row or a column, or an unknown label.
@@ -301,6 +302,7 @@ class Annotations(AnnotationViews):
                     f"wide frame: expected each {side} name once, received"
                     f" {axis[axis.duplicated()][0]!r} again"
                 )
+        frame = frame.apply(without_blanks)
         rows, columns = np.nonzero(frame.notna().to_numpy())
         if class_names is None and len(set(frame.dtypes)) == 1:
             class_names = classes_in_order(frame.stack())

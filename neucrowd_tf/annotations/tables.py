@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from neucrowd_tf.annotations.codes import as_frame, matched, numbered, unmasked
+from neucrowd_tf.annotations.codes import as_frame, matched, numbered, unmasked, without_blanks
 from neucrowd_tf.annotations.core import Annotations
 from neucrowd_tf.declare.types import Array, Features, Floats, Floats32, Frame, Indices
 from neucrowd_tf.errors import DataError, warn
@@ -411,7 +411,8 @@ def as_annotations(annotations: Any, num_classes: int | None = None) -> Annotati
             columns `task`, `worker`, `label` or their aliases; a frame with a row per instance and
             a column per annotator, of class codes with -1 or of labels with NaN for missing ones;
             or a dense `[N, R]` matrix of class codes with -1 (or masked) for missing ones.
-        num_classes: C of a matrix of codes; by default one more than the largest.
+        num_classes: C of a matrix of codes; by default one more than the largest, of a frame
+            without -1 as many as occur.
 
     Raises:
         DataError: a frame with some of the three columns only, or of another form.
@@ -440,12 +441,16 @@ def as_annotations(annotations: Any, num_classes: int | None = None) -> Annotati
             f"  annotations = Annotations.from_frame(annotations, {', '.join(arguments)})"
         )
     frame, names = split_names(frame, "annotations")
+    frame = frame.apply(without_blanks)
     if all(getattr(dtype, "kind", "O") in "iuf" for dtype in frame.dtypes):
         cells = frame.to_numpy(np.float64, na_value=np.nan)
         if not np.isnan(cells).any():
-            return Annotations.from_dense(
+            crowd = Annotations.from_dense(
                 cells, num_classes=num_classes, instance_names=names, annotator_names=frame.columns
             )
+            if num_classes is None and not (cells == -1).any():  # labels, not codes
+                return crowd.align(class_names=np.unique(crowd.labels))
+            return crowd
         if (cells == -1).any():
             raise DataError(
                 "annotations: missing labels are both -1 and NaN. Use frame.replace(-1, np.nan), or"

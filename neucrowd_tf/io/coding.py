@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from neucrowd_tf.annotations.codes import duplicates
-from neucrowd_tf.declare.types import Array, Floats, Indices, Mask
+from neucrowd_tf.annotations.codes import Duplicates, duplicates
+from neucrowd_tf.declare.picking import among
+from neucrowd_tf.declare.types import Array, Floats, Indices, Mask, Texts
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.column_names import SHOWN, is_missing
 from neucrowd_tf.io.column_values import are_many, repeats
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import encode
+from neucrowd_tf.io.tables.writing import bare_name
 from neucrowd_tf.io.times import read_times
 from neucrowd_tf.io.values import (
+    ALL,
     bin_names,
     check_classes,
     check_ids,
@@ -33,10 +37,14 @@ from neucrowd_tf.io.values import (
     has_no_class,
     nothing_said,
     numbers_of,
+    one_spelling,
     split_cell,
-    without_point,
 )
 from neucrowd_tf.names import listed, positions
+
+# What programs write for an id that is missing.
+PLACEHOLDERS = ("nan", "NaN", "None", "null", "NULL", "<NA>", "NaT")
+AGES = {"last": "newest", "first": "oldest"}  # of the label that counts if there are times
 
 
 class Coded(NamedTuple):
@@ -72,6 +80,7 @@ class CodedLabels:
 
     Attributes:
         items, annotators, labels: the columns; without annotators if there are vote counts alone.
+        written: the labels as the file has them.
         rows: `[A]` where the file has each label.
         pairs: the item and the class of each item here, if cells had several labels.
         sizes: how many labels, items and annotators the file has.
@@ -91,6 +100,7 @@ class CodedLabels:
         self.items = Coded.of(columns.items)
         self.annotators = Coded.of(columns.annotators)
         self.labels = Coded.of(self._one_label_cells())
+        self.written = self.labels
         self.rows = np.arange(len(self.items.codes))
         self.pairs: tuple[tuple[str, str], ...] | None = None
         self._times_problem = ""  # why the times are not read
@@ -104,6 +114,7 @@ class CodedLabels:
                 "annotator": people,
             }
             self._check_repeats()
+            self.written = self.labels
             if options.multi_label is None:
                 self._spell_labels()
             else:
@@ -175,35 +186,29 @@ class CodedLabels:
         texts = list(itertools.compress(labels.names, missing))
         used = ~missing[labels.codes]
         if not used.all() and not columns.annotators_in_columns:
-            shown = ", ".join(map(repr, texts))
-            self.notes.append(f"{int((~used).sum()):,} labels are missing ({shown}).")
-        if options.missing is None and not options.bins:
-            self.notes += nothing_said(labels.names, labels.counts(), list(filter(None, texts)))
+            self.notes.append(missing_line(int((~used).sum()), texts))
         for side, word in ((self.items, "item"), (self.annotators, "annotator")):
             names = np.array(list(map(str.strip, side.names)), dtype=object)
             named = names.astype(bool)[side.codes]
             if nameless := int((used & ~named).sum()):
-                self.notes.append(f"{nameless:,} labels without {word} are left out.")
+                self.notes.append(nameless_line(nameless, word))
                 used &= named
-            self._say_numbers_written_twice(side.names, word)
         if not used.any():
             raise error("no_labels", self.path, problem="; all are missing" if len(used) else "")
+        items = set(filter(str.strip, self.items.names))
         if not used.all():
-            items = set(filter(str.strip, self.items.names))
             self.rows = self.rows[used]
             self.items = self.items.at(used)
             self.annotators = self.annotators.at(used, every=columns.annotators_in_columns)
             self.labels = labels.at(used)
-            if lost := len(items) - len(self.items.names):
-                self.notes.append(f"Items without a label: {lost:,}.")
-
-    def _say_numbers_written_twice(self, names: list[str], word: str) -> None:
-        """Adds a note on ids that are one number; those above 2**53 are compared exactly."""
-        numbers = numbers_of(names)
-        if numbers is None or len(set(numbers)) == len(numbers):
-            return
-        if twice := len(names) - len(set(map(Decimal, names))):
-            self.notes.append(f"{twice:,} more {word}s are numbers written in two ways (7, 7.0).")
+        if options.missing is None and not options.bins:
+            counts = self.labels.counts()
+            self.notes += nothing_said(self.labels.names, counts, list(filter(None, texts)))
+        for side, word in ((self.items, "item"), (self.annotators, "annotator")):
+            sizes = dict(zip(side.names, side.counts().tolist(), strict=True))
+            self.notes += id_lines(word, twice_spelt(side.names), sizes)
+        if lost := len(items.difference(self.items.names)):
+            self.notes.append(f"Items without a label: {lost:,}.")
 
     def place(self, side: Coded) -> Callable[[int], str]:
         """Returns where the first label of a column's code is."""
@@ -221,24 +226,16 @@ class CodedLabels:
         Raises:
             DataError: cells of several labels, or ratings that have no bin.
         """
-        points = decimal_points(self.labels.names)
-        if points != self.labels.names:
-            first = self.labels.names[0]
-            self.labels = self.labels.renamed(points)
-            self.notes.append(f"Commas are decimal: {first} is read as {points[0]}.")
-        cells = []
-        orders = []
-        for name in self.labels.names:
-            cells.append("" if self._is_one_label(name) else name)
-            if isinstance(name, tuple):
-                orders.append(name)
+        names = self.labels.names
+        orders = [name for name in names if isinstance(name, tuple)]
         check_ranking(self.path, self.columns.layout, orders)
-        self.notes += check_several(self.path, cells, self.place(self.labels))
-        if not self.options.exact_names:
-            self.labels = self.labels.renamed(without_point(self.labels.names))
-        if self.options.bins:
-            binned = bin_names(self.path, self.labels.names, self.options.bins)
-            self.labels = self.labels.renamed(binned)
+        place = self.place(self.labels)
+        structured = self.columns.structured
+        classes, self.options, notes = spelt_labels(
+            self.path, names, self.options, place, structured=structured
+        )
+        self.labels = self.labels.renamed(classes)
+        self.notes += notes
 
     def _ask_for_each_class(self, sign: str) -> None:
         """Makes a yes/no question of each class of those that cells have, parted by a sign."""
@@ -299,15 +296,7 @@ class CodedLabels:
         rule = self.options.duplicates or "last"
         keys = self._keys
         counted = np.ones(len(keys), dtype=bool)
-        extra = duplicates(keys, rule)
-        used: str = rule
-        if rule == "last" and len(extra) and self.times is not None:
-            times = np.nan_to_num(self.times, nan=-np.inf)  # missing times come first
-            oldest_first = np.argsort(times, kind="stable")
-            older = np.sort(oldest_first[duplicates(keys[oldest_first], rule)])
-            if not np.array_equal(older, np.sort(extra)):
-                extra = older
-                used = f"the newest by {self.columns.roles.get('time', 'their times')}"
+        extra, by_time = superseded(keys, rule, self.times)
         if len(extra) and rule == "error":
             row = int(extra[0])
             raise error(
@@ -318,10 +307,169 @@ class CodedLabels:
                 annotator=self.annotators.names[self.annotators.codes[row]],
             )
         if len(extra):
-            line = f"Duplicate (item, annotator) pairs: {len(extra):,}, {used} used (--duplicates)."
-            if rule == "last" and self._times_problem:
-                column = self.columns.roles.get("time", "labels")
-                line += f" Times of {column} were not used: {self._times_problem}."
+            line = duplicates_line(
+                len(extra), rule, self.columns, self._times_problem, by_time=by_time
+            )
             self.notes.insert(0, line)
             counted[extra] = rule == "all"
         return counted
+
+
+def missing_line(count: int, texts: Texts) -> str:
+    """Returns how many labels are missing, and which texts they are."""
+    return f"{count:,} labels are missing ({', '.join(map(repr, texts))})."
+
+
+def nameless_line(count: int, word: str) -> str:
+    """Returns how many labels have no item, or no annotator."""
+    return f"{count:,} labels without {word} are left out."
+
+
+def twice_spelt(names: Texts) -> Floats:
+    """Returns how many ids look like others, and how many are the numbers of others.
+
+    These are compared exactly above 2**53 too; NaN if not all ids are numbers.
+    """
+    alike = len(names) - len({*map(bare_name, names)})
+    twice = math.nan
+    numbers = numbers_of(names)
+    if numbers is not None:
+        twice = len(names) - len(set(numbers))
+        if twice:
+            twice = len(names) - len(set(map(Decimal, names)))
+    return np.array([alike, twice], dtype=np.float64)
+
+
+def id_lines(word: str, twice: Floats, sizes: Mapping[str, int]) -> list[str]:
+    """Returns lines on ids that may be the same, or may be missing.
+
+    Args:
+        word: "item" or "annotator".
+        twice: see `twice_spelt`.
+        sizes: how many labels are of each name.
+    """
+    lines = []
+    alike, numbers = twice.tolist()
+    if alike:
+        lines.append(f"{alike:,.0f} more {word}s differ only in spaces or Unicode form.")
+    if numbers > 0:
+        lines.append(f"{numbers:,.0f} more {word}s are numbers written in two ways (7, 7.0).")
+    for name in among(PLACEHOLDERS, sizes):
+        lines.append(f"{sizes[name]:,} labels are of {word} {name}, which may be missing.")
+    return lines
+
+
+def spelt_labels(
+    path: Path,
+    names: Sequence[Any],
+    options: TableOptions,
+    place: Callable[[int], str],
+    *,
+    structured: bool = False,
+) -> tuple[list[str], TableOptions, list[str]]:
+    """Returns the class of each label, numbers in one spelling and ratings as bins.
+
+    Besides, the options, with the bins as classes, and notes.
+
+    Args:
+        path: the file.
+        names: the different labels.
+        options: how they are read.
+        place: where name i is first.
+        structured: whether a text is one label, see `LabelColumns`.
+
+    Raises:
+        DataError: cells of several labels, or ratings that have no bin.
+    """
+    notes = []
+    classes = decimal_points(names)
+    if classes != names:
+        notes.append(f"Commas are decimal: {names[0]} is read as {classes[0]}.")
+    cells = ["" if structured and isinstance(name, str) else name for name in classes]
+    notes += check_several(path, cells, place)
+    if not options.exact_names:
+        classes = one_spelling(classes, options.classes)
+    if options.bins:
+        classes, ranges = bin_names(path, classes, options.bins)
+        if options.classes in ((), ALL):  # empty bins have their places too
+            options = dataclasses.replace(options, classes=tuple(ranges))
+    return classes, options, notes
+
+
+def code_together(
+    columns: Sequence[LabelColumns], options: Sequence[TableOptions], paths: Sequence[Path]
+) -> list[CodedLabels]:
+    """Codes files whose labels become one table: classes are spelt and cut as if it were one file.
+
+    Args:
+        columns: what each file contains.
+        options: how each is read; several labels in a cell, bins and classes are the same.
+        paths: the files; the last one is named if their names do not go together.
+
+    Raises:
+        DataError: names or labels that cannot be used, in one of them or together.
+    """
+    files = list(map(CodedLabels, columns, options, paths))
+    path = paths[-1]
+    annotators = []
+    classes = []
+    written = []
+    for coded in files:
+        annotators += coded.annotators.names
+        written += coded.written.names
+        classes += [name for _, name in coded.pairs or ()]
+    check_names(path, "annotator", [*dict.fromkeys(annotators)], lambda at: "", options[-1])
+    if classes and all(coded.pairs for coded in files):
+        named = classes_of(path, [*dict.fromkeys(classes)], options[-1], lambda at: "")
+        several = [dataclasses.replace(one, classes=tuple(named)) for one in options]
+        files = list(map(CodedLabels, columns, several, paths))
+    elif not classes:
+        classes, spelling, _ = spelt_labels(
+            path, written, options[-1], lambda at: "", structured=True
+        )
+        names = iter(classes)
+        for coded in files:
+            coded.labels = coded.written.renamed(
+                list(itertools.islice(names, len(coded.written.names)))
+            )
+            coded.options = spelling
+    lines = [" ".join(name.split()) for name in dict.fromkeys(classes)]
+    check_names(path, "label", lines, lambda at: "", options[-1])
+    return files
+
+
+def superseded(keys: Indices, rule: Duplicates, times: Floats | None) -> tuple[Indices, bool]:
+    """Returns which labels do not count as others have their key, and whether by their times.
+
+    If there are times, the last one is the newest and the first one the oldest; one whose time is
+    missing is neither.
+    """
+    extra = duplicates(keys, rule)
+    if rule in AGES and len(extra) and times is not None:
+        never_used = -np.inf if rule == "last" else np.inf
+        oldest_first = np.argsort(np.where(np.isnan(times), never_used, times), kind="stable")
+        others = np.sort(oldest_first[duplicates(keys[oldest_first], rule)])
+        if not np.array_equal(others, np.sort(extra)):
+            return others, True
+    return extra, False
+
+
+def duplicates_line(
+    count: int, rule: str, columns: LabelColumns, problem: str, *, by_time: bool
+) -> str:
+    """Returns how many labels repeat an item and annotator, and which of them are used.
+
+    Args:
+        count: how many.
+        rule: "last", "first" or "all".
+        columns: the file's.
+        problem: why times were not read.
+        by_time: whether another label counts than without times.
+    """
+    used = rule
+    if by_time:
+        used = f"the {AGES[rule]} by {columns.roles.get('time', 'their times')}"
+    line = f"Duplicate (item, annotator) pairs: {count:,}, {used} used (--duplicates)."
+    if rule in AGES and problem:
+        line += f" Times of {columns.roles.get('time', 'labels')} were not used: {problem}."
+    return line

@@ -13,18 +13,26 @@ import numpy as np
 
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.coding import Coded
+from neucrowd_tf.io.column_names import few
 from neucrowd_tf.io.columns import Column, LabelColumns
+from neucrowd_tf.io.files.reading import ending
+from neucrowd_tf.io.table import PARQUET
+from neucrowd_tf.names import without
 
-ENDINGS = (".parquet", ".csv")
+ENDINGS = (*PARQUET, ".csv", ".tsv", ".tab")
 
 
 def tables_in(folder: Path) -> list[Path]:
-    """Returns the tables in a folder and in its folders that are not hidden."""
-    tables = []
+    """Returns the tables in a folder and in its folders that are not hidden, packed ones too."""
+    return [file for file in _files_in(folder) if ending(file) in ENDINGS]
+
+
+def _files_in(folder: Path) -> list[Path]:
+    files = []
     for file in sorted(folder.rglob("*")):
-        if file.suffix.lower() in ENDINGS and not file.name.startswith((".", "_")):
-            tables.append(file)
-    return tables
+        if file.is_file() and not file.name.startswith((".", "_")):
+            files.append(file)
+    return files
 
 
 def joined(folder: Path, files: Sequence[Path], parts: Sequence[LabelColumns]) -> LabelColumns:
@@ -57,6 +65,9 @@ def joined(folder: Path, files: Sequence[Path], parts: Sequence[LabelColumns]) -
     if all(len(part.times) for part in parts):
         times = _concatenated(parts, "times")
     notes: dict[str, None] = {}
+    if others := without(_files_in(folder), files):
+        names = few([file.name for file in others], 3)
+        notes[f"Files of the folder that are not read: {names}."] = None
     left_out: Counter[str] = Counter()
     wrong = first.wrong
     for part in parts:

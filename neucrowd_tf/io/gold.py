@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from neucrowd_tf.io.labels import report_on_stderr
 from neucrowd_tf.io.schema import DEFAULTS, TableOptions
 from neucrowd_tf.io.table import Table
 from neucrowd_tf.io.tables.writing import name_of
-from neucrowd_tf.io.values import binned
+from neucrowd_tf.io.values import binned, decimal_points, one_spelling
 from neucrowd_tf.names import positions, roles_of, without
 
 DRAWN = "drawn"  # the column that says how the command `gold` drew an item
@@ -63,6 +64,8 @@ def read_true_labels(
     exact = set(items)
     for row, (item, cell) in enumerate(zip(ids, table[column], strict=True)):
         label = name_of(cell, codes)
+        if label not in codes and not re.fullmatch(r"\d+,\d{3}", label):  # it may be a thousand
+            [label] = one_spelling(decimal_points([label]), classes)
         if options.bins and label not in codes:
             label = binned(label, classes)
         if label in codes or not is_missing(label, options):
@@ -95,13 +98,12 @@ def read_true_labels(
 
 
 def _true_labels_column(table: Table, options: TableOptions) -> str:
-    """Returns the column of true labels: named, an alias, or a likely one."""
+    """Returns the column of true labels: named, as `gold` calls it, an alias, or a likely one."""
     names = table.columns
     columns = (
         flagged_columns(table, options, "label")
-        or roles_of(names)["label"]
         or list(filter("true_label".__eq__, names))
-        or list(filter(is_gold, names))
+        or [*filter(is_gold, names), *roles_of(names)["label"]]
         or second_tier(names, "label")
     )
     return only_column(table, columns, "label", "label")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_names import SHOWN, called, flagged_columns, second_tier
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table, head_of, read_table
+from neucrowd_tf.io.tables.writing import bare_name
 from neucrowd_tf.names import listed, places_of, positions, roles_of
 
 
@@ -132,20 +134,31 @@ def matched(
 def match_items(names: Texts, items: Texts) -> Indices:
     """Returns where each name is among `items`, -1 if it is not.
 
-    Names match with and without a file's ending if that is unique: `a.jpg` and `a`.
+    Names match in other spellings too if that is unique: with outer spaces, an apostrophe of
+    `text_cell` or `.0`, in another Unicode form, and with and without a file's ending: `a.jpg` and
+    `a`, not `a.png`.
     """
-    place_of = positions(items)
-    places = places_of(names, place_of)
+    places = places_of(names, positions(items))
     if (places >= 0).all():
         return places
-    counts = Counter(map(_stem, items))
-    uses = Counter(map(_stem, names))
-    place_of = positions(map(_stem, items))
-    for at in np.flatnonzero(places < 0).tolist():
-        stem = _stem(names[at])
-        if counts[stem] == uses[stem] == 1:
-            places[at] = place_of[stem]
+    distinct = list(map(_spelling, {*names}))
+    spellings = list(map(_spelling, names))
+    of_items = list(map(_spelling, items))
+    for form in (str, _stem):
+        counts = Counter(map(form, of_items))
+        uses = Counter(map(form, distinct))
+        place_of = positions(map(form, of_items))
+        for at in np.flatnonzero(places < 0).tolist():
+            key = form(spellings[at])
+            one_lacks_it = key in (spellings[at], of_items[place_of.get(key, 0)])
+            if counts[key] == uses[key] == 1 and one_lacks_it:
+                places[at] = place_of[key]
     return places
+
+
+def _spelling(name: str) -> str:
+    """Returns what spellings of an id have in common."""
+    return re.sub(r"(?<=\d)\.0+$", "", bare_name(name).removeprefix("'"))
 
 
 def _stem(name: str) -> str:

@@ -15,7 +15,7 @@ from neucrowd_tf.declare.types import Array, Fields, Floats, Indices, Texts
 from neucrowd_tf.errors import DataError, UsageError, printable
 from neucrowd_tf.io.asking import Asked, Proposal
 from neucrowd_tf.io.checks import broken, error, unreadable
-from neucrowd_tf.io.coding import CodedLabels
+from neucrowd_tf.io.coding import CodedLabels, code_together
 from neucrowd_tf.io.column_names import few, named_columns
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.fields import (
@@ -32,11 +32,11 @@ from neucrowd_tf.io.files.npy import read_npy
 from neucrowd_tf.io.folders import joined, tables_in
 from neucrowd_tf.io.head import Head, unknown_keys
 from neucrowd_tf.io.importers import find, peerannot
-from neucrowd_tf.io.items import item_columns, matched, read_beside
+from neucrowd_tf.io.items import item_columns, matched
 from neucrowd_tf.io.layouts import MOST_TRIED, columns_of, completed, of_annotators, of_matrix
 from neucrowd_tf.io.lines import class_line, lines_of
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.io.table import Table, encode
+from neucrowd_tf.io.table import Table, encode, read_table
 from neucrowd_tf.io.values import check_ids, classes_of
 from neucrowd_tf.names import positions, typed_names
 
@@ -111,7 +111,22 @@ def read_annotations(
     return reading
 
 
-def read_annotator_columns(path: Path, options: TableOptions, columns: Texts) -> Reading:
+def read_together(
+    columns: Sequence[LabelColumns], options: Sequence[TableOptions], paths: Sequence[Path]
+) -> list[Reading]:
+    """Returns the annotations of files whose labels become one table, see `code_together`.
+
+    The lines of files, not those of columns that a flag names, are printed.
+    """
+    readings = []
+    for coded in code_together(columns, options, paths):
+        readings.append(_reading(coded, None, "error"))
+        for line in readings[-1].lines if coded.columns.layout else ():
+            report_on_stderr(line)
+    return readings
+
+
+def read_annotator_columns(path: Path, options: TableOptions, columns: Texts) -> LabelColumns:
     """Reads columns that have an annotator's labels each, in a table whose rows may repeat items.
 
     Args:
@@ -120,17 +135,16 @@ def read_annotator_columns(path: Path, options: TableOptions, columns: Texts) ->
         columns: the columns' names, which are those of the annotators.
 
     Raises:
-        DataError: no such column, or an item with two labels in one.
+        DataError: no such column.
     """
-    options = dataclasses.replace(options, worker_column=(), label_column=(), duplicates="error")
-    table, options = read_beside(path, options)
+    table = read_table(path, options)
     items = item_columns(table, options)
     labels = named_columns(path, table.columns, columns, "annotator_columns")
     table = table.only([*items, *labels])
     _, codes = encode(table.cells_by_row(table.columns))
     _, first = np.unique(codes, return_index=True)
     table = table.rows(first.tolist())
-    return _reading(CodedLabels(of_annotators(table, items, labels), options, path), None, "error")
+    return of_annotators(table, items, labels)
 
 
 def read_columns(path: Path, options: TableOptions) -> LabelColumns:
@@ -143,7 +157,7 @@ def read_columns(path: Path, options: TableOptions) -> LabelColumns:
     if head.kind == "folder" and find(head) is None and (files := tables_in(path)):
         return joined(path, files, [read_columns(file, options) for file in files])
     if head.kind == "npy":
-        return of_matrix(read_npy(path, MOST_CELLS), path)
+        return of_matrix(read_npy(path, MOST_CELLS), path, options)
     if options.votes_columns and peerannot.matches(head):
         return columns_of(peerannot.counts_of(head), options)
     by_path = "." in "".join((*options.task_column, *options.worker_column))

@@ -23,7 +23,7 @@ from neucrowd_tf.io.coding import CodedLabels
 from neucrowd_tf.io.column_names import few, is_part, is_text, is_total
 from neucrowd_tf.io.column_values import are_many, further_annotators, is_fact, split_items
 from neucrowd_tf.io.columns import Column, LabelColumns
-from neucrowd_tf.io.roles import Roles, ask_about_questions, ask_about_repeats, decide
+from neucrowd_tf.io.roles import VOTES, Roles, ask_about_questions, ask_about_repeats, decide
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table, check_header_again
 from neucrowd_tf.io.times import time_column
@@ -72,8 +72,8 @@ def _answered(table: Table, options: TableOptions) -> Iterator[None]:
         raise asked.answered(functools.partial(completed, table, options)) from None
 
 
-def settle(table: Table, options: TableOptions) -> Roles | None:
-    """Returns the roles of a table that is read by parts, decided from its first rows.
+def settle(table: Table, options: TableOptions) -> tuple[Roles, LabelColumns] | None:
+    """Returns the roles of a table that is read by parts, and its first labels, which decide them.
 
     None if the rows are not all of labels.
 
@@ -88,7 +88,7 @@ def settle(table: Table, options: TableOptions) -> Roles | None:
             raise
     whole, _ = _without_extra_rows(table, options)
     if len(whole) == len(table):
-        return decide(table, options)
+        return decide(table, options), columns
     return None
 
 
@@ -331,6 +331,8 @@ def _class_of(column: str, columns: Texts) -> str:
     """Returns the class that a column of counts or of 0 and 1 is about, without a common start."""
     start = os.path.commonprefix([*columns])  # noqa: RUF071
     cut = max(map(start.rfind, "._ :")) + 1
+    if start.lower().startswith(VOTES):
+        cut = len(VOTES)
     if len(columns) > 1:
         return column[cut:]
     return column
@@ -362,11 +364,20 @@ def of_annotators(table: Table, items: Texts, labels: Texts) -> LabelColumns:
     return _of_cells(table, Roles("wide", tuple(items), (), tuple(labels)))
 
 
-def of_matrix(matrix: Array, path: Path) -> LabelColumns:
-    """Returns the labels of an `[N, R]` array of class codes; -1 is missing."""
+def of_matrix(matrix: Array, path: Path, options: TableOptions) -> LabelColumns:
+    """Returns the labels of an `[N, R]` array of class codes; -1 is missing.
+
+    Raises:
+        DataError: another array, or a code that is below -1, or is -1 without a sign.
+    """
     if matrix.ndim != 2 or matrix.dtype.kind not in "iu":
         problem = f"expected a matrix of whole numbers, received shape {matrix.shape}"
         raise broken(path, f"{problem} of {matrix.dtype}")
+    codes = np.unique(matrix)
+    odd = codes[(codes < -1) | ((codes == np.iinfo(codes.dtype).max) & (codes.dtype.kind == "u"))]
+    if len(odd) and options.missing is None:
+        advice = f"write classes from 0 and -1 if a label is missing, or name {odd[0]} in --missing"
+        raise broken(path, f"{odd[0]} is no class; {advice}")
     names = tuple(map(str, range(matrix.shape[1])))
     table = Table(path, names, matrix.T.astype(str).tolist(), header=False)
     return dataclasses.replace(_of_cells(table, Roles("matrix", label=names)), layout="matrix")

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare.types import Array
+from neucrowd_tf.declare.types import Array, Texts
 from neucrowd_tf.io.checks import amounts
 from neucrowd_tf.io.coding import CodedLabels
 from neucrowd_tf.io.column_names import SHOWN, few, is_model, repeated_codings
+from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.roles import RUNNING, WORDS, as_list
 
 RAREST = 5  # classes that are shown besides the most frequent ones
@@ -56,9 +57,20 @@ def _sentences(coded: CodedLabels, crowd: Annotations, counts: Array) -> Iterato
     columns = coded.columns
     annotators = coded.annotators.names
     yield class_line(crowd.class_names.tolist(), counts)
+    yield from about_columns(columns, annotators, is_timed=coded.times is not None)
+    if columns.left_out:
+        yield f"Left out: {', '.join(amounts(columns.left_out))}."
+    yield from coded.notes
+    if columns.counts is None:
+        most = int(np.bincount(crowd.instances).max(initial=0))
+        yield from about_sizes(len(annotators), most, counts)
+
+
+def about_columns(columns: LabelColumns, annotators: Texts, *, is_timed: bool) -> Iterator[str]:
+    """Yields what other columns have, and which annotators may be no people or one person."""
     if columns.annotators_in_columns:
         yield f"Annotators: {few(annotators)}."
-    if coded.times is not None and "time" in columns.roles:
+    if is_timed and "time" in columns.roles:
         yield f"Times: {columns.roles['time']}."
     if columns.unused:
         yield f"Unused columns: {few(columns.unused)}."
@@ -74,16 +86,16 @@ def _sentences(coded: CodedLabels, crowd: Annotations, counts: Array) -> Iterato
         yield f"They count as people without {flag}."
     if again := repeated_codings(annotators):
         yield f"Annotators who may be further codings by others: {few(again)}."
-    if columns.left_out:
-        yield f"Left out: {', '.join(amounts(columns.left_out))}."
-    yield from coded.notes
-    if columns.counts is None:
-        if len(annotators) == 1:
-            yield "There is one annotator."
-        elif int(np.bincount(crowd.instances).max(initial=0)) == 1:
-            yield "Each item has one label."
-        if np.sum(counts > 0) == 1:
-            yield "All labels are the same."
+
+
+def about_sizes(annotators: int, most: int, counts: Array) -> Iterator[str]:
+    """Yields that there is one annotator, one label of each item (`most`), or one class."""
+    if annotators == 1:
+        yield "There is one annotator."
+    elif most == 1:
+        yield "Each item has one label."
+    if np.sum(counts > 0) == 1:
+        yield "All labels are the same."
 
 
 def class_line(names: Sequence[Any], counts: Array) -> str:

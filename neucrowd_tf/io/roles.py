@@ -677,7 +677,7 @@ class _Decision:
         roles = _columns({"task": item[1:], "worker": worker[1:], "label": label[1:]})
         return [{"header": "none", **roles}], (
             "Check which column is the item: the command names the one with most values.",
-            f"If each column is an annotator: --label_column={','.join(names)}",
+            f"If each column is an annotator: --header=none --label_column={','.join(names)}",
         )
 
     def _matrix(self) -> Roles:

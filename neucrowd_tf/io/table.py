@@ -90,10 +90,24 @@ class Table:
         return zip(*map(self.__getitem__, columns), strict=True)
 
     def joined(self, columns: Texts) -> list[str]:
-        """Returns the cells of a column, or of several joined by commas ("" if one is empty)."""
+        """Returns the cells of a column, or of several joined by commas ("" if one is empty).
+
+        Raises:
+            DataError: different cells that would be joined to one text.
+        """
         if len(columns) == 1:
             return self[columns[0]]
-        return [JOINT.join(row) * all(row) for row in self.cells_by_row(columns)]
+        rows = list(self.cells_by_row(columns))
+        texts = [JOINT.join(row) * all(row) for row in rows]
+        with_joint = [
+            name for name in columns if any(JOINT in text for text in self.codes(name)[0])
+        ]
+        first: dict[str, tuple[str, ...]] = {}
+        for at, (text, row) in enumerate(zip(texts, rows, strict=True) if with_joint[1:] else ()):
+            if text and first.setdefault(text, row) != row:
+                problem = f"columns {', '.join(columns)}: {first[text]} and {row} are both {text!r}"
+                raise broken(self.path, f"{problem}; write them without commas", self.place(at))
+        return texts
 
     def only(self, columns: Texts) -> Table:
         """Returns the table with these columns, each once."""
@@ -393,7 +407,7 @@ def head_of(path: Path, options: TableOptions, rows: int = HEAD) -> Table:
     """
     if ending(path) not in PARQUET:
         return next(csv_parts(path, options, rows))
-    with _parquet(path) as file:
+    with parquet_file(path) as file:
         table = file.schema_arrow.empty_table()
         first = itertools.islice(file.iter_batches(rows), 1)
         return _of_arrow(path, table.from_batches(first, file.schema_arrow))
@@ -424,7 +438,7 @@ def arrow_batches(
     import pyarrow as pa
 
     if ending(path) in PARQUET:
-        with _parquet(path) as file:
+        with parquet_file(path) as file:
             use = None if groups is None else list(groups)
             yield from file.iter_batches(1 << 18, use, list(columns), use_threads=False)
     elif plain and is_plain(path):
@@ -503,12 +517,12 @@ def is_plain(path: Path) -> bool:
 def rows_about(path: Path) -> int:
     """Returns about how many rows a table has: of a text, by its size."""
     if ending(path) in PARQUET:
-        with _parquet(path) as file:
+        with parquet_file(path) as file:
             return int(file.metadata.num_rows)
     return path.stat().st_size // ROW_BYTES
 
 
-def _parquet(path: Path) -> Any:
+def parquet_file(path: Path) -> Any:
     """Opens a Parquet file.
 
     Raises:
@@ -538,7 +552,7 @@ def open_parquet(path: Path) -> Any:
         DataError: a damaged file, another one, or a column's name that occurs twice.
         UsageError: pyarrow is not installed.
     """
-    with _parquet(path) as file:
+    with parquet_file(path) as file:
         try:
             return file.read(use_threads=False)
         except OSError as bad:
@@ -547,7 +561,7 @@ def open_parquet(path: Path) -> Any:
 
 def first_record(path: Path) -> Fields | None:
     """Returns the first row of a Parquet file with lists, objects or names of classes; or None."""
-    with _parquet(path) as file:
+    with parquet_file(path) as file:
         schema = file.schema_arrow
         nested = any(field.type.num_fields for field in schema)
         if not nested and not _features(schema):
@@ -621,7 +635,7 @@ def _cells_of_arrow(column: Any) -> Column:
     if not (
         pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)
     ):
-        return list(map(cell_text, column.to_pylist()))
+        return texts_of_arrow(column)
     coded = column.dictionary_encode(null_encoding="encode").unify_dictionaries()
     if not coded.num_chunks:
         return []
@@ -633,15 +647,27 @@ def _cells_of_arrow(column: Any) -> Column:
     return names, codes_of[codes]
 
 
+def texts_of_arrow(column: Any) -> list[str]:
+    """Returns values of Arrow's as cells; those of 32 bits keep their own digits."""
+    if str(column.type) == "float":
+        return list(map(cell_text, column.to_numpy(zero_copy_only=False)))
+    return list(map(cell_text, column.to_pylist()))
+
+
 def cell_text(value: Any) -> str:
-    """Returns a value of JSON or Parquet as a cell: "" for None and NaN, 3 for 3.0."""
+    """Returns a value of JSON or Parquet as a cell: "" for None and NaN, 3 for 3.0.
+
+    Others are as pandas writes them to a CSV, so that both files of one frame have the same cells.
+    """
     if value is None or value != value:
         return ""
     if isinstance(value, str):
         return value
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, (float, np.floating)) and value.is_integer() and abs(float(value)) < 2**53:
         return str(int(value))
-    if isinstance(value, (bool, dict, list)):
+    if isinstance(value, (dict, list)):
         return json.dumps(value, ensure_ascii=False, default=str)
     return str(value)
 

@@ -21,17 +21,20 @@ UNITS = (1e17, 1e14, 1e11)  # least numbers of nanoseconds, microseconds and mil
 NEARLY_ALL = 0.95  # of the texts of a column are times, if the column has times
 AMBIGUOUS = "may begin with the day or the month"
 START = 20  # texts that a form is looked for in
+COMPACT = re.compile(r"(19|20)\d{12}")  # no thousandths of seconds: these would be of 2573 or so
 LIKE_TIME = re.compile(r"[\w ,+]{0,12}\d[-/.:]\d[-\w ,:/.+]{0,30}")
 DATES = (
     "%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y",
     "%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%y/%m/%d", "%b %d, %Y", "%d %b %Y",
 )  # fmt: skip
 CLOCKS = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p")
+ISO = ""  # the form of ISO 8601, and of numbers
 FORMS = (
     *map("".join, itertools.product(DATES, CLOCKS)),
     "%a %b %d %H:%M:%S %z %Y",  # of Mechanical Turk
     "%a %b %d %H:%M:%S %Y",
     "%a, %d %b %Y %H:%M:%S %z",
+    "%Y%m%d%H%M%S",
 )
 # Hours from UTC.
 ZONES = {"UTC": 0, "GMT": 0, "EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6,
@@ -42,9 +45,10 @@ _ZONE = re.compile(rf"\b({'|'.join(ZONES)})\b")
 def time_column(table: Table, columns: Texts, roles: Sequence[Texts]) -> tuple[str | None, bool]:
     """Returns the column of times: the first, by the rank of its name, whose cells are times.
 
-    A column with another name has times if its cells are written as times, not as numbers, and
-    differ within items and within annotators. If no column can be read, it is the first that is
-    named as times, or whose order of day and month is not known.
+    A column that never differs within an item has the item's date. One with another name has times
+    if its cells are written as times, not as numbers, and differ within annotators too. If no
+    column can be read, it is the first that is named as times, or whose order of day and month is
+    not known.
 
     Args:
         table: with a row per label.
@@ -58,12 +62,13 @@ def time_column(table: Table, columns: Texts, roles: Sequence[Texts]) -> tuple[s
     others = []
     for column in without(columns, named):
         texts = table.distinct(column)
-        if len(texts) < 2 or not all(map(LIKE_TIME.fullmatch, texts[:START])):
-            continue
-        if not is_constant(table, roles[0], column) and not is_fact(table, roles[1], column):
+        is_time = len(texts) > 1 and all(map(LIKE_TIME.fullmatch, texts[:START]))
+        if is_time and not is_fact(table, roles[1], column):
             others.append(column)
     unread = None
     for column in (*named, *others):
+        if is_constant(table, roles[0], column):
+            continue
         seconds, problem = read_times(table.codes(column)[0])
         if seconds is not None and np.isfinite(seconds).any():
             return column, True
@@ -80,29 +85,47 @@ def read_times(texts: Texts) -> tuple[Floats | None, str]:
     they are NaN, as missing ones. If the texts do not tell which number is the day and which one
     the month, they are not read.
     """
-    bare = list(map(str.strip, texts))
-    filled = _filled(bare)
+    form, problem = time_form(texts)
+    if form is None:
+        return None, problem
+    return seconds_in(form, texts), ""
+
+
+def time_form(texts: Texts) -> tuple[str | None, str]:
+    """Returns the form of times, ISO also for numbers, and why they have none; see `read_times`."""
+    filled = _filled(list(map(str.strip, texts)))
     if not filled:
-        return np.full(len(bare), math.nan), ""
+        return ISO, ""
     least = NEARLY_ALL * len(filled)
-    if {*map(_seconds, filled[:START])} - {None}:
-        values = list(map(_seconds, bare))
-        if len(bare) - values.count(None) >= least:
-            return np.array(values, dtype=np.float64), ""
-    zoned = [_ZONE.sub(lambda zone: f"{ZONES[zone[1]] * 100:+05d}", text) for text in bare]
-    start = _filled(zoned)[:START]
-    in_forms = []
+    has_iso = bool({*map(_seconds, filled[:START])} - {None})
+    if has_iso and np.isfinite(seconds_in(ISO, filled)).sum() >= least:
+        return ISO, ""
+    start = _filled(_zoned(filled))[:START]
+    forms = []
     for form in FORMS:
         if any(_fits(text, form) for text in start):
-            in_forms.append(_in_form(zoned, form))
-    readings = np.array(in_forms).reshape(-1, len(bare))
+            forms.append(form)
+    in_forms = [seconds_in(form, filled) for form in forms]
+    readings = np.array(in_forms).reshape(-1, len(filled))
     counts = np.isfinite(readings).sum(axis=1)
     if counts.max(initial=0) < least:
         return None, f"{filled[0]!r} is not read as a time; write 2026-01-31 09:00"
     best, *others = readings[counts == counts.max()]
     if all(np.array_equal(best, other, equal_nan=True) for other in others):
-        return best, ""
+        return forms[int(counts.argmax())], ""
     return None, f"{filled[0]!r} {AMBIGUOUS}; write 2026-01-31"
+
+
+def seconds_in(form: str, texts: Texts) -> Floats:
+    """Returns texts of a form as seconds since 1970, NaN for others; see `time_form`."""
+    bare = list(map(str.strip, texts))
+    if form == ISO:
+        return np.array(list(map(_seconds, bare)), dtype=np.float64)
+    return _in_form(_zoned(bare), form)
+
+
+def _zoned(texts: Texts) -> list[str]:
+    return [_ZONE.sub(lambda zone: f"{ZONES[zone[1]] * 100:+05d}", text) for text in texts]
 
 
 def _filled(texts: Texts) -> list[str]:
@@ -132,7 +155,7 @@ def _seconds(text: str) -> float | None:
         value = float(text)
     except ValueError:
         value = 0.0
-    if FIRST <= value < math.inf:
+    if COMPACT.fullmatch(text) is None and FIRST <= value < math.inf:
         factor = sum(map(value.__ge__, UNITS))
         return value / 1000.0**factor
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,12 @@ from neucrowd_tf.declare.types import Array, Texts
 from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_values import MOST_ANSWERS, check_free_text
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.names import normalised, plain_integers, without
+from neucrowd_tf.names import normalised, plain_integers, text_order, without
 
 ALL = ("all",)  # of --classes: any number of classes
 FEW = 10  # different numbers without a line
 JOINTS = (",", ";", "/", "+", "&", " ")  # signs that a line names if they join classes
-_CUT = re.compile(r"[+-]?\d[.,]\d+[eE]\+?\d{2,3}")
+_CUT = re.compile(r"[+-]?\d([.,]\d+)?[eE]\+?\d{2,3}")
 # Lists as NumPy spells them, without commas, or with the missing labels of Python and pandas.
 _LIST = re.compile(r"""\[(?:'[^']*'|"[^"]*"|nan|None|[\s,])*\]""")
 _NAMES = re.compile(r"\[.+,.+\]")  # two entries of a list at least
@@ -30,6 +31,7 @@ _ABUT = re.compile(r"""(['"])\s+\1""")
 # What may say that there is no label: a code, texts of Python and pandas, and signs for a blank
 # cell. They are classes, but a line names them. Beside "+", a "-" is its opposite.
 NOTHING = ("-1", "None", "<NA>", "NaT", "-", "--", "?", ".")
+is_number = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?", re.I | re.A).fullmatch
 _COMMA = re.compile(r"[+-]?\d+,\d+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffd\ud800-\udfff]")
 Place = Callable[[int], str]
@@ -189,14 +191,20 @@ def numbers_of(names: Iterable[Any]) -> list[float] | None:
     return None
 
 
-def without_point(names: Texts) -> list[str]:
-    """Returns the names, numbers without `.0` if all are numbers: 1.0 and 1 are one class.
+def one_spelling(names: Texts, classes: Texts = ()) -> list[str]:
+    """Returns the names, with one spelling of each number: 1.50 is 1.5 if both occur.
 
-    Tables with missing cells are often written with whole numbers as 1.0.
+    It is that of a class, or the shortest. If all are numbers, they lose `.0`: tables with missing
+    cells are often written with whole numbers as 1.0.
     """
-    if numbers_of(names) is None:
-        return list(names)
-    return [re.sub(r"\.0+$", "", name.strip()) for name in names]
+    plain = list(names)
+    if numbers_of(names) is not None:
+        plain = [re.sub(r"\.0+$", "", name.strip()) for name in names]
+    spellings: dict[Decimal, str] = {}
+    for name in (*classes, *sorted(plain, key=len)):
+        if is_number(name):
+            spellings.setdefault(Decimal(name), name)
+    return [spellings[Decimal(name)] if is_number(name) else name for name in plain]
 
 
 def decimal_points(names: Sequence[Any]) -> list[Any]:
@@ -239,8 +247,8 @@ def check_classes(
     return lines
 
 
-def bin_names(path: Path, names: Texts, bins: Sequence[float]) -> list[str]:
-    """Returns the bin of each rating, as the text of its range.
+def bin_names(path: Path, names: Texts, bins: Sequence[float]) -> tuple[list[str], list[str]]:
+    """Returns the bin of each rating, and all bins in their order, as the texts of their ranges.
 
     Args:
         path: the file.
@@ -254,42 +262,57 @@ def bin_names(path: Path, names: Texts, bins: Sequence[float]) -> list[str]:
     if numbers is None:
         text = next(name for name in names if numbers_of([name]) is None)
         raise error("unknown_class", path, label=text, classes="numbers, as --bins needs")
-    edges = np.asarray(bins)
+    ends = min(numbers), max(numbers)
+    edges = list(bins)
     if len(bins) == 1:
-        edges = np.linspace(min(numbers), max(numbers), int(bins[0]) + 1)
-    for other in (min(numbers), max(numbers)):
+        edges = _equal_edges(*ends, int(bins[0]))
+    for other in ends:
         if not edges[0] <= other <= edges[-1]:
             raise error("unknown_class", path, label=f"{other:g}", classes=f"the bins {list(bins)}")
     place = np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, len(edges) - 2)
-    return [f"{edges[at]:g} to {edges[at + 1]:g}" for at in place.tolist()]
+    texts = [repr(edge).removesuffix(".0") for edge in edges]
+    ranges = list(map("{} to {}".format, texts, texts[1:]))
+    return list(map(ranges.__getitem__, place.tolist())), ranges
+
+
+def _equal_edges(low: float, high: float, count: int) -> list[float]:
+    """Returns the edges of bins of equal width, rounded: with six digits, or more to be apart.
+
+    The names of the bins have these edges exactly.
+    """
+    if low == high:
+        return [low, high]
+    inner = np.linspace(low, high, count + 1)[1:-1].tolist()
+    digits = 6
+    edges: set[float] = set()
+    while len(edges) <= count and digits < 18:
+        rounded = map(float, map(f"{{:.{digits}g}}".format, inner))
+        edges = {low, high, *filter(low.__lt__, filter(high.__gt__, rounded))}
+        digits += 1
+    return sorted(edges)
+
+
+def _range_of(name: str) -> list[float] | None:
+    """Returns the edges of a bin by its name, None of another class."""
+    low, to, high = name.partition(" to ")
+    return numbers_of([low, high]) if to else None
 
 
 def binned(text: str, classes: Texts) -> str:
     """Returns the class of `bin_names` that has a rating, or the text if none has it."""
     value = numbers_of([text])
     for name in classes if value else ():
-        low, high = numbers_of(name.split(" to ")) or [np.inf, np.inf]
+        low, high = _range_of(name) or [np.inf, np.inf]
         if value and (low <= value[0] < high or (value[0] == high and name == classes[-1])):
             return name
     return text
 
 
-def natural_key(text: str) -> list[Any]:
-    """Returns the key that sorts texts with the numbers in them as numbers: b2 before b10."""
-    key: list[Any] = re.split(r"(\d+)", text)
-    key[1::2] = map(int, key[1::2])  # `split` puts what the group matches at odd places
-    return key
-
-
 def class_order(names: Texts) -> list[str]:
-    """Returns class names sorted: as numbers if all are, otherwise as text."""
-    if plain_integers(names):
-        return sorted(names, key=int)
-    if numbers_of(names) is not None:
-        return sorted(names, key=float)
-    if all(map(re.compile(r"-?[\d.]+ to -?[\d.]+").fullmatch, names)):
-        return sorted(names, key=lambda name: float(name.split(" to ")[0]))
-    return sorted(names, key=lambda name: (natural_key(name), name))
+    """Returns class names sorted: as numbers or bins if all are, otherwise as text."""
+    if all(map(_range_of, names)):
+        return sorted(names, key=lambda name: _range_of(name) or [])
+    return text_order(names)
 
 
 def classes_of(path: Path, names: Texts, options: TableOptions, place: Place) -> list[str]:

@@ -107,6 +107,25 @@ def test_large_ids_beside_missing_ones_stay_exact() -> None:
     assert sorted(crowd.instance_names.tolist()) == [2**60, 2**60 + 1]
 
 
+def test_labels_of_frames_are_those_of_files() -> None:
+    """No class 0 that nobody chose, numbers in texts in their order, blank texts missing."""
+    frame = pd.DataFrame({"ann": [1, 3, 1], "bob": [1, 3, 3]})
+    assert as_annotations(frame).class_names.tolist() == [1, 3]
+    assert as_annotations(frame, 5).num_classes == 5
+    frame.loc[0, "ann"] = -1
+    assert as_annotations(frame).class_names.tolist() == [0, 1, 2, 3]
+    for texts in (["1.5", "2", "10"], ["a", "b2", "b10"]):
+        names = Annotations.from_arrays([1, 2, 3], ["w"] * 3, texts[::-1]).class_names.tolist()
+        assert names == texts
+    wide = pd.DataFrame({"ann": ["x", "", "y"], "bob": ["x", "y", " "]})
+    assert as_annotations(wide).vote_counts().tolist() == [[2, 0], [0, 1], [0, 1]]
+    long = pd.DataFrame({"task": [1, 1, 2], "worker": ["a", "b", "b"], "label": ["x", " ", "y"]})
+    with pytest.warns(UserWarning, match="1 of 3 labels are missing"):
+        assert Annotations.from_frame(long).class_names.tolist() == ["x", "y"]
+    with pytest.raises(DataError, match="'worker': expected a value, received a missing one"):
+        Annotations.from_frame(long.replace("a", ""))
+
+
 def test_wide_frames_keep_their_names() -> None:
     wide = pd.DataFrame({"w": [0, -1], "v": [1, 1]}, index=["a", "b"])
     crowd = as_annotations(wide)

@@ -46,15 +46,14 @@ def test_the_files_and_the_report_say_so_if_there_are_times(tmp_path: Path, cli)
     table = tmp_path / "annotators.csv"
     page = tmp_path / "report.html"
     flags = [f"--annotations={path}", f"--output={tmp_path / 'out.csv'}", f"--annotators={table}"]
-    for column in ("created_at", "page"):
+    for timed in (True, False):  # the second are the items' dates
         rows = [
-            f"t{item},a{who},{label},2026-01-{1 + item // 4:02}"
+            f"t{item},a{who},{label},2026-01-{1 + item // 4:02} 0{who * timed}:00"
             for item, who, label in rows_of_a_crowd()
         ]
-        path.write_text("\n".join([f"task,annotator,label,{column}", *rows]))
+        path.write_text("\n".join(["task,annotator,label,created_at", *rows]))
         printed = cli("aggregate", ["--method=majority_vote", *flags]).err
         cli("report", [f"--annotations={path}", f"--output={page}"])
-        timed = column == "created_at"
         said = ("a0 changed: " in printed, "changed: " in table.read_text())
         assert said == (timed, timed)
         assert ("Annotators who changed" in page.read_text()) == timed

@@ -110,6 +110,48 @@ def test_merged_by_hand(merge) -> None:
     assert "1 annotator is new: 'w'. Check its spelling." in message
 
 
+BESIDE = [
+    ("t,w,1.0", "t,v,skip", "t,w,1.0 t,v,skip", ""),  # numbers stay as they are beside a text
+    ("t,w,2.0", "t,v,3.0", "t,w,2 t,v,3", ""),
+    ("@t,-w,x", "'@t,'-w,y", "@t,-w,y", ""),  # as the commands write names
+    ("t,w,1\nu,w,10", "u,v,3", "t,w,1 to 5.5 u,w,5.5 to 10 u,v,1 to 5.5", "--bins=2"),
+    ("t,w,x|y", "u,v,x", "t,x,w,yes t,y,w,yes u,x,v,yes u,y,v,no", "--multi_label=|"),
+    ("t,w,x|y", "t [y],v,no", "t,x,w,yes t,y,w,yes t,y,v,no", "--multi_label=|"),
+    ("t,w,x\nt,w,y", "u,w,x", "t,w,x t,w,y u,w,x", "--duplicates=all"),
+]
+
+
+@pytest.mark.parametrize(("labels", "new", "merged", "flag"), BESIDE)
+def test_two_files_are_read_as_one(merge, labels: str, new: str, merged: str, flag: str) -> None:
+    head = "task,worker,label\n"
+    rows, _ = merge(f"{head}{labels}\n", f"{head}{new}\n", *filter(None, [flag]))
+    assert " ".join(rows) == merged
+
+
+def test_a_second_file_has_a_layout_of_its_own(merge) -> None:
+    """Neither the first one's question nor its want of a header is asked of it."""
+    roles = ["--task_column=1", "--worker_column=2", "--label_column=3", "--header=none"]
+    first = "".join(LABELS.splitlines(keepends=True)[1:])
+    assert merge(first, "a,w,y\nb,w,y\n", *roles)[0][-1] == "b,w,y"
+    assert merge(first, "task,worker,label\na,w,y\n", *roles)[0][-1] == "a,w,y"
+    asked = LABELS.replace("\n", ",q\n").replace("label,q", "label,on")
+    assert merge(asked, "task,worker,label\na,w,y\n", "--question=on=q")[0][-1] == "a,w,y"
+
+
+def test_names_and_questions_that_do_not_go_together(tmp_path: Path, cli) -> None:
+    old = tmp_path / "a.csv"
+    new = tmp_path / "b.csv"
+    flags = [f"--annotations={old}", f"--labels={new}"]
+    old.write_text("task,worker,label\na,u,Yes\nb,w,no\n")
+    for row in ("a,v,yes", "a,U,no"):
+        new.write_text(f"task,worker,label\n{row}\n")
+        assert "differ only in case" in cli("merge", flags, 2).err
+    old.write_text("task,worker,label\na,u,x|y\n")
+    new.write_text("task,worker,label\nc [x],u,yes\n")
+    shown = cli("merge", [*flags, "--multi_label=|"], 2).err
+    assert "item 'c [x]' is not one of the 2 items of the labels. Write it as a [x]" in shown
+
+
 def test_labels_that_are_not_filled_in_are_not_merged(tmp_path: Path, cli) -> None:
     (tmp_path / "a.csv").write_text(LABELS)
     new = tmp_path / "relabel.csv"

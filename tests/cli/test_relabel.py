@@ -353,7 +353,15 @@ def test_costs(labels_csv: Path, tmp_path: Path, cli, monkeypatch: pytest.Monkey
     plan = pd.read_csv(io.StringIO(captured.out))
     assert plan["cost"].tolist() == frame.set_index("annotator")["cost"][plan["annotator"]].tolist()
     assert 11 <= plan["cost"].sum() <= 12 and f", cost {plan['cost'].sum():g}." in captured.err
-    assert "corrected per 100 of cost" in captured.err
+    assert "corrected per 100 of cost" in captured.err and "No further label" not in captured.err
+    # Half of them are dear: the default cap is a label each, and too little for the budget.
+    frame["cost"] = [0.1 if i % 2 else 50.0 for i in range(len(names))]
+    frame.to_csv(costs, index=False)
+    flags[1] = "--budget=3"
+    plan = pd.read_csv(io.StringIO(cli("relabel", flags).out))
+    assert len(plan) == 30 and len(set(plan["annotator"])) > 3
+    capped = cli("relabel", [*flags, "--most_each=1"])
+    assert "No further label of the budget of 3 is useful or can be asked for." in capped.err
     monkeypatch.setattr("neucrowd_tf.cli.commands.relabel.infer", None)  # errors come before it
     for content, message in {
         "annotator,cost\n0,1\n": "annotators that can be asked have no cost, such as",

@@ -286,8 +286,10 @@ def write_labels(
 ) -> np.ndarray:
     """Writes a shard's labels and probabilities.
 
-    The columns are `task,label,probability,num_labels,num_tied` and `p_<class>` for each class. Of
-    equally probable classes, whose number is `num_tied`, the first is the label.
+    The columns are `task,label,probability,num_labels,num_tied,row` and `p_<class>` for each class,
+    with `class` after `task` if cells had several labels. Of equally probable classes, whose number
+    is `num_tied`, the first is the label. The rows are in the order of `row`, which is that of the
+    tasks in the source.
 
     Args:
         shards: the annotations.
@@ -312,8 +314,9 @@ def write_labels(
         rule, sums = calibration
         probas, num_tied = rule.apply(probas, _vote_counts(shard), sums)
     names = pa.array(shards.classes)
+    tasks = shards.tasks(number)
     columns = {
-        "task": shards.tasks(number),
+        **dict(zip(tasks.column_names, tasks.columns, strict=True)),
         "label": pa.DictionaryArray.from_arrays(best.astype(np.int32), names),
         "probability": probas[np.arange(len(best)), best],
         "num_labels": np.diff(shard.one_hot.indptr).astype(np.int32),
@@ -321,10 +324,11 @@ def write_labels(
     }
     if pa.types.is_integer(names.type):
         columns["label"] = names.take(pa.array(best))
+    columns["row"] = columns.pop("row")  # behind what labels.csv has
     for code, label in enumerate(shards.classes):
         columns[f"p_{label}"] = probas[:, code].astype(np.float32)
     with atomic_path(folder / f"part-{number:05d}.parquet") as temporary:
-        pq.write_table(pa.table(columns), temporary)
+        pq.write_table(pa.table(columns).sort_by("row"), temporary)
     annotators = shard.one_hot.indices // shards.num_classes
     return np.bincount(annotators, minlength=shards.num_annotators)
 

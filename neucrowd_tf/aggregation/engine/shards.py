@@ -21,8 +21,11 @@ from scipy import sparse
 from neucrowd_tf.aggregation.engine.local import Engine
 from neucrowd_tf.aggregation.engine.source import (
     NAMES,
+    Lost,
+    Size,
     Source,
     check_vocabulary,
+    lines_of,
     scatter,
     state_of,
     united,
@@ -31,15 +34,16 @@ from neucrowd_tf.aggregation.engine.source import (
 )
 from neucrowd_tf.aggregation.sums import Shard
 from neucrowd_tf.annotations import Duplicates
-from neucrowd_tf.annotations.codes import duplicates
 from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.checks import error
+from neucrowd_tf.io.coding import superseded, twice_spelt
 from neucrowd_tf.io.files.arrays import ARRAY_HEADERS
 from neucrowd_tf.io.files.atomic import atomic_path
 from neucrowd_tf.io.files.json_text import write_json
 from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.table import PARQUET
+from neucrowd_tf.io.times import seconds_in
 from neucrowd_tf.names import typed_names
 
 # Annotations of a shard: small enough that a few are in memory at once, large enough that adding
@@ -47,8 +51,8 @@ from neucrowd_tf.names import typed_names
 SHARD_ROWS = 4_000_000
 FEWEST = 8
 MOST = 4096
-MOST_CLASSES = 1 << 15
 RECORD = "shards.json"
+ITEMS = "items.parquet"  # the names of items that are numbers
 
 
 def _files(number: int) -> tuple[str, str, str]:
@@ -98,10 +102,16 @@ class Shards:
         )
         return Shard(one_hot, self.num_classes)
 
-    def tasks(self, number: int) -> pa.Array:
-        """Returns the names of a shard's tasks."""
-        table = feather.read_table(self.folder / _files(number)[2], memory_map=True)
-        return table["task"].combine_chunks()
+    def tasks(self, number: int) -> pa.Table:
+        """Returns the names of a shard's tasks, and their places among all tasks, `row`.
+
+        That is the first row that has a label of it, but the number of a task that is numbered.
+        """
+        tasks = feather.read_table(self.folder / _files(number)[2], memory_map=True)
+        if not (self.folder / ITEMS).exists():
+            return tasks
+        names = pq.read_table(self.folder / ITEMS).take(tasks["task"])
+        return names.append_column("row", tasks["task"])
 
 
 def make_shards(source: Source, settings: Fields, folder: Path, engine: Engine) -> Shards:
@@ -121,45 +131,45 @@ def make_shards(source: Source, settings: Fields, folder: Path, engine: Engine) 
     stored = source.stored(folder / "runs")
     workers = []
     labels = Counter[str]()
-    missing = 0
-    for workers_of_part, counts, lost in engine.map(vocabulary, stored.parts):
+    lost: Lost = Counter()
+    for workers_of_part, counts, lost_of_part in engine.map(vocabulary, stored.parts):
         workers.append(workers_of_part)
         labels += counts
-        missing += lost
+        lost += lost_of_part
     annotators = _ordered(united(workers))
     first_file = source.files[0].absolute()
     names = list(map(str, annotators.to_pylist()))
     for piece in source.parts[:1]:
-        _, of_workers, of_labels = piece.columns
-        if set(of_workers) & set(names) and set(of_labels) & labels.keys():
+        if set(piece.columns["worker"]) & set(names) and set(piece.columns["label"]) & {*labels}:
             raise error("header_again", first_file)
-    classes, lines = check_vocabulary(first_file, names, labels, missing, stored.options)
-    if len(classes) > MOST_CLASSES:
-        raise DataError(
-            f"{first_file}: label: expected at most {MOST_CLASSES} classes, received {len(classes)}"
-        )
+    if not labels:
+        raise error("no_labels", first_file, problem="; all are missing" if lost else "")
+    coded = check_vocabulary(stored, stored.options, names, labels)
+    classes = coded.classes
+    if source.items is not None:
+        pq.write_table(source.items, folder / ITEMS)
     with atomic_path(folder / NAMES) as temporary:
         pq.write_table(pa.table({"annotator": annotators}), temporary)
     buckets = min(max(source.rows // SHARD_ROWS, FEWEST), MOST)
-    coded = pa.array(classes, pa.large_string())
-    job = functools.partial(scatter, folder, coded, _text(stored), buckets)
+    spelling = (pa.array(list(labels), pa.large_string()), pa.array(coded.codes))
+    job = functools.partial(scatter, folder, spelling, _text(stored), buckets)
     runs = list(itertools.chain.from_iterable(engine.map(job, enumerate(stored.parts))))
     rule = stored.options.duplicates or "last"
     sizes = (len(annotators), len(classes))
-    sort = functools.partial(gather, folder, runs, *sizes, first_file, rule)
-    tasks, annotations, repeated = zip(*engine.map(sort, range(buckets)), strict=True)
+    sort = functools.partial(gather, folder, runs, *sizes, first_file, source.time, rule)
+    shards_of = list(engine.map(sort, range(buckets)))
     shutil.rmtree(folder / "runs")
     if state_of(source.files) != source.state:
         raise DataError(f"{first_file}: a file changed while it was read. Start again.")
-    if any(repeated):
-        pairs = f"{sum(repeated):,}, {rule} used"
-        lines.append(f"Duplicate (item, annotator) pairs: {pairs} (--duplicates).")
+    lines = list(source.lines)
+    if source.table is None:
+        lines += lines_of(source, names, coded, lost, shards_of)
     shards = {
-        "sizes": tasks,
-        "num_annotations": sum(annotations),
+        "sizes": [shard.tasks for shard in shards_of],
+        "num_annotations": sum(shard.annotations for shard in shards_of),
         "num_annotators": len(annotators),
         "classes": typed_names(classes).tolist(),
-        "lines": [*source.lines, *(() if source.table else lines)],
+        "lines": lines,
     }
     write_json(folder / RECORD, {"of": settings, **shards})
     return Shards(folder, **shards)
@@ -176,7 +186,7 @@ def _ordered(names: pa.Array) -> pa.Array:
 
 def _text(source: Source) -> bool:
     """Whether any file has text for its items, so that all items are read as text."""
-    for file, items in {(part.file, part.columns[0]) for part in source.parts}:
+    for file, items in {(part.file, part.columns["task"]) for part in source.parts}:
         if ending(file) not in PARQUET or len(items) > 1:
             return True
         if not pa.types.is_integer(pq.read_schema(file).field(items[0]).type):
@@ -190,38 +200,48 @@ def gather(
     num_annotators: int,
     num_classes: int,
     source: Path,
+    time: str | None,
     rule: Duplicates,
     number: int,
-) -> tuple[int, int, int]:
+) -> Size:
     """Writes the arrays of a shard, sorted by item and annotator, from what all runs have for it.
+
+    Times decide which of an item's labels by one annotator is the last or the first, if there are.
 
     Args:
         folder: of the shards.
         runs: the files of the runs.
         num_annotators, num_classes: R and C.
         source: the annotations, for errors.
+        time: the form of times, None without times.
         rule: "error", or which of an annotator's labels of one item counts.
         number: the shard's.
-
-    Returns:
-        how many items and annotations it has, and how many duplicate ones it left out.
 
     Raises:
         DataError: two labels of one item by one annotator.
     """
     rows = []
+    row_numbers = []
+    before = 0
     for run in runs:
         table = feather.read_table(run, memory_map=True)
         offsets = np.frombuffer(table.schema.metadata[b"offsets"], dtype="<i8")
         start, last = offsets[number : number + 2].tolist()
-        rows.append(table.slice(start, last - start).replace_schema_metadata())
+        table = table.slice(start, last - start).replace_schema_metadata()
+        row_numbers.append(table["row"].to_numpy() + np.int64(before))
+        before += int(offsets[-1])
+        rows.append(table)
     table = pa.concat_tables(rows)
     tasks = table["task"].combine_chunks().dictionary_encode()
     order = pc.sort_indices(tasks.dictionary)
     names = tasks.dictionary.take(order)
     rank = np.empty(len(names), dtype=np.int64)
     rank[order.to_numpy()] = np.arange(len(names))
-    pairs = rank[tasks.indices.to_numpy()] * num_annotators + table["annotator"].to_numpy()
+    codes = tasks.indices.to_numpy()
+    pairs = rank[codes] * num_annotators + table["annotator"].to_numpy()
+    # Codes of the dictionary are in the order in which tasks appear.
+    firsts = np.flatnonzero(np.diff(np.maximum.accumulate(codes), prepend=-1))
+    first_rows = np.concatenate(row_numbers)[firsts][order.to_numpy()]
     keys = pairs * num_classes + table["label"].to_numpy()
     ordered = np.sort(keys)
     places = ordered // num_classes
@@ -230,8 +250,15 @@ def gather(
         item, annotator_code = divmod(int(places[repeated[0]]), num_annotators)
         annotator = pq.read_table(folder / NAMES)["annotator"][annotator_code].as_py()
         raise error("duplicate_pair", source, item=names[item].as_py(), annotator=annotator)
+    by_time = False
     if len(repeated) and rule != "all":
-        ordered = np.sort(np.delete(keys, duplicates(pairs, rule)))
+        seconds = None
+        if time is not None and "time" in table.column_names:
+            seconds = np.full(len(pairs), np.nan)
+            again = np.flatnonzero(np.isin(pairs, places[repeated]))
+            seconds[again] = seconds_in(time, table["time"].take(again).to_pylist())
+        extra, by_time = superseded(pairs, rule, seconds)
+        ordered = np.sort(np.delete(keys, extra))
     width = num_annotators * num_classes
     items, columns = np.divmod(ordered, width)
     offsets = np.cumsum(np.bincount(items + 1, minlength=len(names) + 1))
@@ -239,5 +266,9 @@ def gather(
     for path, array in zip(paths, (offsets, columns), strict=True):
         with atomic_path(path) as temporary:
             np.save(temporary, array.astype(np.int32 if width < 2**31 else np.int64))
-    write_arrow(last, pa.table({"task": names}))
-    return len(names), len(columns), len(keys) - len(columns)
+    write_arrow(last, pa.table({"task": names, "row": first_rows}))
+    most = int(np.diff(offsets).max(initial=0))
+    twice = np.zeros(2)
+    if pa.types.is_large_string(names.type):
+        twice = twice_spelt(names.to_pylist())
+    return Size(len(names), len(columns), len(repeated), by_time, most, twice)

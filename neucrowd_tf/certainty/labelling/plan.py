@@ -87,7 +87,8 @@ def make_plan(
         crowd: the labels at hand.
         belief: what is believed because of them.
         budget: how many labels to ask for; fewer if no other is worth anything.
-        most_each: the most labels per annotator; by default twice an even share.
+        most_each: the most labels per annotator; by default twice an even share, doubled while the
+            budget pays for annotators who have as many, and no one else's label is worth anything.
         per_task: the most labels per task.
         free: `[R]` annotators to choose from; all by default.
         costs: `[R]` price of an annotator's label, which the budget pays; 1 by default.
@@ -98,6 +99,7 @@ def make_plan(
         free = np.ones(size, dtype=bool)
     if costs is None:
         costs = np.ones(size)
+    is_fixed = most_each is not None
     if most_each is None:
         affordable = budget / float(costs[free].mean()) if free.any() else 0.0
         most_each = math.ceil(EVEN_SHARES * affordable / max(free.sum(), 1))
@@ -116,10 +118,16 @@ def make_plan(
     plan: list[Request] = []
     remaining = budget + 1e-9
     again: list[int] = []  # tasks without a bid: all get one before the next request
-    while heap or again or waiting:
-        usable = free & (load < most_each) & (costs <= remaining)
-        if not usable.any():
-            break
+    while True:
+        affordable_now = free & (costs <= remaining)
+        usable = affordable_now & (load < most_each)
+        if not usable.any() or not (heap or again or waiting):
+            if is_fixed or np.array_equal(usable, affordable_now):
+                break
+            most_each *= 2
+            heap.clear()
+            again = np.setdiff1d(tasks[asked[tasks] < per_task], waiting).tolist()
+            continue
         while waiting and (not heap or -heap[0][0] <= bounds[waiting[0]]):
             offers.add(waiting[:step], free)
             waiting = waiting[step:]
@@ -128,11 +136,12 @@ def make_plan(
             if gain >= least_gain * costs[annotator] and not offers.add_next(task, usable):
                 again.append(task)
         if again:
-            offers.add(again, usable)
+            for start in range(0, len(again), step):
+                offers.add(again[start : start + step], usable)
             again = []
             continue
         if not heap:
-            break
+            continue
         _, task, annotator, gain = heapq.heappop(heap)
         if gain < least_gain * costs[annotator]:
             continue

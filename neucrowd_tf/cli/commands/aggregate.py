@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import heapq
 import itertools
+import operator
 import shutil
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -40,9 +42,10 @@ from neucrowd_tf.io.folders import tables_in
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers import find
 from neucrowd_tf.io.labels import report_on_stderr
-from neucrowd_tf.io.table import PARQUET, open_parquet, rows_about
+from neucrowd_tf.io.table import BLOCK, PARQUET, parquet_file, rows_about
 from neucrowd_tf.io.tables.writing import columns_csv
 from neucrowd_tf.io.values import numbers_of
+from neucrowd_tf.names import as_name_array
 
 if TYPE_CHECKING:
     from neucrowd_tf.annotations import Annotations
@@ -204,15 +207,25 @@ def _aggregate_by_parts(flags: Aggregate) -> list[str]:
 
 
 def _csv_of_parts(folder: Path) -> Iterator[str]:
-    """Yields the CSV of labels that were written by parts, as `labels_csv` has it."""
-    for number, path in enumerate(sorted(folder.glob("*.parquet"))):
-        table = open_parquet(path)
-        columns = {}
-        for name in ("task", "label", "probability", "num_labels", "num_tied"):
-            columns[name] = table[name].to_pylist()
-        columns["probability"] = np.array(columns["probability"], dtype=float)
-        text = columns_csv(columns.items())
-        yield text if number == 0 else text.partition("\n")[2]
+    """Yields the CSV of labels that were written by parts, as `labels_csv` has it and in its order.
+
+    The rows of all files, each in the order of `row`, are merged by it.
+    """
+    files = list(map(parquet_file, sorted(folder.glob("*.parquet"))))
+    names = files[0].schema_arrow.names
+    titles = names[: names.index("row")]
+    size = max(1, BLOCK // len(files))
+
+    def rows_of(file: Any) -> Iterator[tuple[object, ...]]:
+        for batch in file.iter_batches(size, columns=[*titles, "row"]):
+            yield from zip(*map(operator.methodcaller("to_pylist"), batch.columns), strict=True)
+
+    rows = heapq.merge(*map(rows_of, files), key=operator.itemgetter(-1))
+    yield ",".join(titles) + "\n"
+    while block := list(itertools.islice(rows, BLOCK)):
+        columns = dict(zip(titles, map(as_name_array, zip(*block, strict=True)), strict=False))
+        columns["probability"] = columns["probability"].astype(float)
+        yield columns_csv(columns.items()).partition("\n")[2]
 
 
 def _fit(flags: Aggregate, output: Path) -> None:

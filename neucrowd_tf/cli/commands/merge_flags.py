@@ -30,4 +30,7 @@ class Merge(TableOptions):
         "Columns of --labels with the labels of one annotator each, such as a model. Each item has"
         " one label in such a column.",
     ] = ()
-    output: Annotated[Path, "CSV to write: task,annotator,label. `-` prints."] = STDOUT
+    output: Annotated[
+        Path,
+        "CSV to write: task,annotator,label, with --multi_label also a column class. `-` prints.",
+    ] = STDOUT

@@ -96,7 +96,9 @@ def run(flags: Relabel) -> list[str]:
     if inference.certainty.notes:
         notes.append(UNLIKE.format(", ".join(inference.certainty.notes)))
     now = _accuracy(inference, belief, evidence)
-    return [*notes, *_summary(plan, now, int(crowd.annotated.sum()), flags.budget, costs)]
+    size = int(crowd.annotated.sum())
+    cheapest = 1.0 if costs is None else float(costs[free].min())
+    return [*notes, *_summary(plan, now, size, flags.budget, costs, cheapest)]
 
 
 def _costs(path: Path, annotators: Texts, free: Mask, options: TableOptions) -> Floats:
@@ -178,7 +180,12 @@ def _csv(
 
 
 def _summary(
-    plan: Sequence[Request], now: Estimate, size: int, budget: int, costs: Floats | None
+    plan: Sequence[Request],
+    now: Estimate,
+    size: int,
+    budget: int,
+    costs: Floats | None,
+    cheapest: float,
 ) -> list[str]:
     """Returns what is asked for, the accuracy now and then, and when to stop.
 
@@ -188,6 +195,7 @@ def _summary(
         size: number of items with labels.
         budget: labels, or what they may cost.
         costs: `[R]` prices, if there are any.
+        cheapest: the lowest price of an annotator to ask.
     """
     items = set()
     annotators = []
@@ -201,7 +209,7 @@ def _summary(
     if costs is not None:
         line += f", cost {prices.sum():g}"
     line += "."
-    if prices.sum() + prices.max(initial=1.0) <= budget:
+    if prices.sum() + cheapest <= budget:
         line += f" No further label of the budget of {budget:,} is useful or can be asked for."
     if REACHED[0] * gains.max(initial=0.0) < NO_GAIN:
         line += NOTHING_TO_GAIN

@@ -30,7 +30,11 @@ class Relabel(LabelFlags):
         float, number(least=0), "Leaves out labels whose gain (per cost) is smaller than this."
     ] = 0.0
     seed: Annotated[int, SEED, "Seed of the consensus' random draws."] = 0
-    most_each: Annotated[int | None, whole(1), "Most labels per annotator."] = None
+    most_each: Annotated[
+        int | None,
+        whole(1),
+        "Most labels per annotator. Default: twice an even share, more if the budget is not spent.",
+    ] = None
     scale: Annotated[Literal["nominal", "ordinal"], SCALE] = "nominal"
     per_task: Annotated[int, whole(1), "Largest number of labels per item."] = 2
     ask: Annotated[

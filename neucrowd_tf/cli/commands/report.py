@@ -40,8 +40,10 @@ def run(flags: Report) -> list[str]:
     written = {flags.output: page}
     if flags.agreement is not None:
         people = people_only(crowd, models)
-        tables = agreement_csvs(people, flags.scale).items()
-        written |= {flags.agreement / name: text for name, text in tables}
+        for name, text in agreement_csvs(people, flags.scale).items():
+            path = flags.agreement / name
+            check_outputs({"--output": flags.output, "--agreement": path}, {})
+            written[path] = text
     write_outputs(written)
     for path in written:
         if path != STDOUT:

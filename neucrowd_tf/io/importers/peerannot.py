@@ -23,10 +23,20 @@ from neucrowd_tf.declare.picking import of_type
 from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.io.annotator_columns import are_persons, exclude_each_other, vary_together
 from neucrowd_tf.io.asking import Asked, Proposal, as_list
-from neucrowd_tf.io.column_names import SHOWN, are_answers, few, is_model, num_roles
+from neucrowd_tf.io.column_names import (
+    SHOWN,
+    are_answers,
+    few,
+    is_gold,
+    is_model,
+    is_status,
+    is_text,
+    num_roles,
+)
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
+from neucrowd_tf.io.layouts import columns_of
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table, table_of_records
 
@@ -53,6 +63,9 @@ def matches(head: Head) -> bool:
 def read(head: Head, options: TableOptions) -> LabelColumns:
     """Reads the labels; items without any are counted.
 
+    Keys within that name roles are columns, as a data frame by rows has them. So are they if one
+    is named as true labels, texts or states: beside these a table has a column per annotator.
+
     Raises:
         Rejection: what the keys are is not certain.
     """
@@ -60,6 +73,10 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     outer = list(head.value)
     objects = of_type(head.value.values(), dict)
     inner = list(dict.fromkeys(itertools.chain.from_iterable(objects)))
+    if num_roles(inner) > 1:
+        return columns_of(counts_of(head, KEY), options)
+    if not named and any(is_gold(key) or is_text(key) or is_status(key) for key in inner):
+        return columns_of(counts_of(head), options)
     swapped = options.task_column == (WITHIN,) or options.worker_column == (KEY,)
     if not named:
         swapped = _are_people(outer) and not _are_people(inner)
@@ -134,9 +151,9 @@ def _num_pairs(values: Iterable[object]) -> int:
     return sum(count * (count - 1) for count in Counter(values).values())
 
 
-def counts_of(head: Head) -> Table:
+def counts_of(head: Head, column: str = "item") -> Table:
     """Returns an object of items and their numbers of votes by class as a table."""
-    rows = [{**votes, "item": item} for item, votes in head.value.items()]
+    rows = [{**votes, column: item} for item, votes in head.value.items()]
     return table_of_records(head.path, rows)
 
 

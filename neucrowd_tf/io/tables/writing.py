@@ -9,6 +9,7 @@ import csv
 import itertools
 import re
 import types
+import unicodedata
 from collections.abc import Collection, Container, Iterable
 from typing import Any
 
@@ -47,10 +48,15 @@ def _is_plain(value: Any) -> bool:
     return type(value) is str and value.isascii() and value[:1].isalnum()
 
 
+def bare_name(name: str) -> str:
+    """Returns a name in Unicode's composed form, without outer spaces."""
+    return unicodedata.normalize("NFC", name.strip())
+
+
 def name_of(cell: str, names: Container[str]) -> str:
     """Returns the known name that a cell stands for (3.0 for 3), or the cell as it is."""
     bare = cell.removeprefix("'")
-    forms = [cell, bare, re.sub(r"\.0+$", "", cell)]
+    forms = [cell, bare, re.sub(r"\.0+$", "", cell), bare_name(cell)]
     if text_cell(bare) == cell:
         forms.insert(0, bare)
     return next(filter(names.__contains__, forms), cell)

@@ -18,7 +18,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from benchmarks.timing import simulated
 from neucrowd_tf.aggregation import BWA, IBCC, DawidSkene, MajorityVote
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.cli.commands import call
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.files.json import read_json
 from neucrowd_tf.io.schema import TableOptions
@@ -204,7 +203,7 @@ def test_duplicates(rule, first: list[int], tmp_path: Path) -> None:
     for number, size in enumerate(shards.sizes):
         if size:
             counts = shards.open(number).one_hot.toarray().tolist()
-            votes |= dict(zip(shards.tasks(number).to_pylist(), counts, strict=True))
+            votes |= dict(zip(shards.tasks(number)["task"].to_pylist(), counts, strict=True))
     assert votes == {1: first, 2: [0, 1, 0, 0]}
     assert shards.num_annotations == 3 + (rule == "all")
 
@@ -437,28 +436,34 @@ def test_no_scheduler_is_one_line(file: Path, tmp_path: Path) -> None:
     raises(UsageError, "no Dask scheduler answers", connect, "nonsense://here")
 
 
-def labels_of(table: pd.DataFrame) -> list[list[str]]:
-    return sorted(table[["task", "label"]].astype(str).to_numpy().tolist())
-
-
-def both(path: Path, folder: Path, *flags: str) -> tuple[list[Any], list[Any]]:
-    """Returns tasks and labels as they are inferred in memory, and by parts."""
-    flags = (f"--annotations={path}", "--method=majority_vote", *flags)
-    assert call("aggregate", [*flags, "--ties=first", f"--output={folder / 'labels.csv'}"]) == 0
-    assert call("aggregate", [*flags, "--engine=local", f"--output={folder / 'parts'}"]) == 0
-    whole = pd.read_csv(folder / "labels.csv", dtype=str, keep_default_na=False)
-    return labels_of(whole), labels_of(pd.read_parquet(folder / "parts" / "labels"))
-
-
 @pytest.mark.parametrize("case", CASES["read"])
-def test_a_file_is_read_by_parts_as_in_memory(case: str, tmp_path: Path) -> None:
+def test_a_file_is_read_by_parts_as_in_memory(case: str, tmp_path: Path, cli) -> None:
+    """The columns, the order of the rows, labels and probabilities, and what is printed of them."""
     path = tmp_path / "a.csv"
     path.write_text(CASES["read"][case]["table"])
-    whole, parts = both(path, tmp_path, *CASES["read"][case]["flags"])
-    assert len(whole) == len(parts)
-    assert {label for _, label in whole} == {label for _, label in parts}
-    if case != "several labels":  # whose items and classes are two columns of labels.csv
-        assert whole == parts
+    flags = [f"--annotations={path}", *CASES["read"][case]["flags"], "--method=majority_vote"]
+    whole = cli("aggregate", [*flags, "--ties=first"])
+    parts = cli("aggregate", [*flags, "--engine=local"])
+    assert parts.out == whole.out
+    assert parts.err.splitlines()[1] == whole.err.splitlines()[1]
+
+
+def test_a_shard_per_item_and_runs_of_few_rows_change_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli
+) -> None:
+    """Rows of a folder's files are merged by where an item is first; the newest label counts."""
+    monkeypatch.setattr(engine_source, "RUN_ROWS", 2)
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name, day in (("b", 1), ("a", 2)):
+        rows = [f"{item}{name},u{item},{item % 2}.0,2026-0{day}-1{item}" for item in range(9)]
+        rows += [f"2a,u2,1,2026-01-0{day}"]
+        (folder / f"{name}.csv").write_text("\n".join(["task,worker,label,created_at", *rows]))
+    flags = [f"--annotations={folder}", "--method=majority_vote"]
+    whole = cli("aggregate", [*flags, "--ties=first"])
+    parts = cli("aggregate", [*flags, "--engine=local"])
+    assert parts.out == whole.out and "2a,0," in parts.out
+    assert parts.err.splitlines()[1] == whole.err.splitlines()[1]
 
 
 def test_rows_that_are_left_out_are_counted(tmp_path: Path, cli) -> None:
@@ -467,7 +472,7 @@ def test_rows_that_are_left_out_are_counted(tmp_path: Path, cli) -> None:
     output = f"--output={tmp_path / 'o'}"
     path.write_text("task,worker,label\n1,a,x\n1,b,NA\n2,a,y\n2,b,NA\n")
     shown = cli("aggregate", [*flags, output]).err
-    assert "2 labels are missing." in shown and "All labels are the same." not in shown
+    assert "2 labels are missing ('NA')." in shown and "All labels are the same." not in shown
     assert "finished before" in cli("aggregate", [*flags, output, "--resume"]).err
     path.write_text("task,worker,label\n1,a,x\n2,b,x\n")
     same = cli("aggregate", [*flags, f"--output={tmp_path / 'same'}"]).err

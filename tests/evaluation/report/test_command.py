@@ -71,6 +71,15 @@ def _reported(tmp_path: Path, name: str, *flags: str) -> tuple[int, str, dict[st
     return code, html.unescape((tmp_path / "p.html").read_text(encoding="utf-8")), values
 
 
+def test_the_page_does_not_overwrite_a_table_of_agreement(tmp_path: Path, cli) -> None:
+    (tmp_path / "a.csv").write_text(CASES["votes"])
+    page = tmp_path / "agreement" / "items.csv"
+    flags = [f"--annotations={tmp_path / 'a.csv'}", f"--output={page}"]
+    error = cli("report", [*flags, f"--agreement={page.parent}"], 2).err
+    assert f"--agreement={page}: --output writes to the same place" in error
+    assert not page.exists()
+
+
 def test_krippendorffs_example_in_a_file(tmp_path: Path) -> None:
     flags = ["--scale=ordinal", "--label_column=A,B,C,D"]
     _, page, values = _reported(tmp_path, "ordinal", *flags)
