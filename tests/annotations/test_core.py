@@ -148,8 +148,7 @@ def test_duplicates() -> None:
     both = Annotations.from_arrays(*triples, duplicates="all")
     assert both.vote_counts().tolist() == [[1, 1], [0, 1]]
     for view in (both.to_dense, both.to_wide_frame):
-        with pytest.raises(DataError, match="several labels of an instance by one annotator"):
-            view()
+        raises(DataError, "several labels of an instance by one annotator", view)
     with pytest.raises(DataError, match="duplicates: expected 'error', 'first', 'last' or 'all'"):
         Annotations.from_arrays(*triples, duplicates="any")
 

@@ -91,8 +91,7 @@ def test_float32_is_made_of_a_dataset_as_of_an_array(crowd):
     _, batch, places = next(rescaled.batches(32).make(0, 1).as_numpy_iterator())
     assert_array_equal(batch, as_single(seconds, "", model.rescaling_)[places])
     beyond = dataset.map(lambda x, i: (x * 1e200, i))
-    with pytest.raises(DataError, match="row 0, column 0: expected a finite number"):
-        model.predict(beyond)
+    raises(DataError, "row 0, column 0: expected a finite number", model.predict, beyond)
 
 
 def test_a_resumed_fit_ends_with_the_same_bytes(crowd, tmp_path):
