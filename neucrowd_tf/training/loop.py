@@ -237,7 +237,7 @@ def judged(model: keras.Model, evaluate: Evaluate) -> NamedValues:
     """Returns the validation figures of a model.
 
     Raises:
-        FloatingPointError: there are none, because the model has diverged.
+        FloatingPointError: the model has diverged, so that it has none.
     """
     try:
         return evaluate()

@@ -173,7 +173,7 @@ def _named_values(value: types.FunctionType) -> dict[str, Any]:
     """
     names = _names_in(value.__code__)
     modules = [value.__globals__]
-    values = {}
+    values: dict[str, Any] = {}
     for module in modules:
         for name in sorted(names & module.keys()):
             item = module[name]
