@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neucrowd_tf.annotations.codes import Duplicates, duplicates
-from neucrowd_tf.declare.picking import among
+from neucrowd_tf.declare.picking import among, of_type
 from neucrowd_tf.declare.types import Array, Floats, Indices, Mask, Texts
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.column_names import SHOWN, is_missing
@@ -227,7 +228,7 @@ class CodedLabels:
             DataError: cells of several labels, or ratings that have no bin.
         """
         names = self.labels.names
-        orders = [name for name in names if isinstance(name, tuple)]
+        orders = of_type(names, tuple)
         check_ranking(self.path, self.columns.layout, orders)
         place = self.place(self.labels)
         structured = self.columns.structured
@@ -421,8 +422,8 @@ def code_together(
     check_names(path, "annotator", [*dict.fromkeys(annotators)], lambda at: "", options[-1])
     if classes and all(coded.pairs for coded in files):
         named = classes_of(path, [*dict.fromkeys(classes)], options[-1], lambda at: "")
-        several = [dataclasses.replace(one, classes=tuple(named)) for one in options]
-        files = list(map(CodedLabels, columns, several, paths))
+        with_classes = functools.partial(dataclasses.replace, classes=tuple(named))
+        files = list(map(CodedLabels, columns, map(with_classes, options), paths))
     elif not classes:
         classes, spelling, _ = spelt_labels(
             path, written, options[-1], lambda at: "", structured=True
@@ -433,7 +434,7 @@ def code_together(
                 list(itertools.islice(names, len(coded.written.names)))
             )
             coded.options = spelling
-    lines = [" ".join(name.split()) for name in dict.fromkeys(classes)]
+    lines = list(map(" ".join, map(str.split, dict.fromkeys(classes))))
     check_names(path, "label", lines, lambda at: "", options[-1])
     return files
 

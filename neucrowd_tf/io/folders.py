@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from neucrowd_tf.declare.picking import by_name
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.coding import Coded
 from neucrowd_tf.io.column_names import few
@@ -66,7 +67,7 @@ def joined(folder: Path, files: Sequence[Path], parts: Sequence[LabelColumns]) -
         times = _concatenated(parts, "times")
     notes: dict[str, None] = {}
     if others := without(_files_in(folder), files):
-        names = few([file.name for file in others], 3)
+        names = few(list(by_name(others)), 3)
         notes[f"Files of the folder that are not read: {names}."] = None
     left_out: Counter[str] = Counter()
     wrong = first.wrong

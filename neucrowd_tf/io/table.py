@@ -99,12 +99,9 @@ class Table:
             return self[columns[0]]
         rows = list(self.cells_by_row(columns))
         texts = [JOINT.join(row) * all(row) for row in rows]
-        with_joint = [
-            name for name in columns if any(JOINT in text for text in self.codes(name)[0])
-        ]
         first: dict[str, tuple[str, ...]] = {}
-        for at, (text, row) in enumerate(zip(texts, rows, strict=True) if with_joint[1:] else ()):
-            if text and first.setdefault(text, row) != row:
+        for at, (text, row) in enumerate(zip(texts, rows, strict=True)):
+            if text.count(JOINT) >= len(row) and first.setdefault(text, row) != row:
                 problem = f"columns {', '.join(columns)}: {first[text]} and {row} are both {text!r}"
                 raise broken(self.path, f"{problem}; write them without commas", self.place(at))
         return texts

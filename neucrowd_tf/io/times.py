@@ -102,10 +102,11 @@ def time_form(texts: Texts) -> tuple[str | None, str]:
         return ISO, ""
     start = _filled(_zoned(filled))[:START]
     forms = []
+    in_forms = []
     for form in FORMS:
         if any(_fits(text, form) for text in start):
             forms.append(form)
-    in_forms = [seconds_in(form, filled) for form in forms]
+            in_forms.append(seconds_in(form, filled))
     readings = np.array(in_forms).reshape(-1, len(filled))
     counts = np.isfinite(readings).sum(axis=1)
     if counts.max(initial=0) < least:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
+import operator
 import shutil
 from collections import Counter
 from collections.abc import Sequence
@@ -165,8 +166,8 @@ def make_shards(source: Source, settings: Fields, folder: Path, engine: Engine) 
     if source.table is None:
         lines += lines_of(source, names, coded, lost, shards_of)
     shards = {
-        "sizes": [shard.tasks for shard in shards_of],
-        "num_annotations": sum(shard.annotations for shard in shards_of),
+        "sizes": list(map(operator.attrgetter("tasks"), shards_of)),
+        "num_annotations": sum(map(operator.attrgetter("annotations"), shards_of)),
         "num_annotators": len(annotators),
         "classes": typed_names(classes).tolist(),
         "lines": lines,

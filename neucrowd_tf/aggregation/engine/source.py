@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections import Counter
+import operator
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -129,7 +130,7 @@ class Source:
             return self
         path = folder / "labels.parquet"
         pq.write_table(self.table, path)
-        columns = {role: (role,) for role in COLUMNS}
+        columns = dict(zip(COLUMNS, zip(COLUMNS, strict=True), strict=True))
         options = TableOptions(missing=(), duplicates="all", exact_names=True, classes=self.classes)
         return dataclasses.replace(self, parts=[Part(path, columns, options)], options=options)
 
@@ -488,30 +489,29 @@ def lines_of(
         sizes: of the shards.
     """
     notes = []
-    if repeated := sum(size.repeated for size in sizes):
+    if repeated := sum(map(operator.attrgetter("repeated"), sizes)):
         rule = source.options.duplicates or "last"
-        by_time = any(size.by_time for size in sizes)
+        by_time = any(map(operator.attrgetter("by_time"), sizes))
         problem = source.time_problem
         notes.append(duplicates_line(repeated, rule, source.columns, problem, by_time=by_time))
-    texts = [text for role, text in lost if role == "label"]
-    if texts:
-        missing = sum(lost["label", text] for text in texts)
-        notes.append(missing_line(missing, texts))
+    absent: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    for (role, text), count in lost.items():
+        absent[role][text] = count
+    if texts := list(absent["label"]):
+        notes.append(missing_line(sum(absent["label"].values()), texts))
     words = {"task": "item", "worker": "annotator"}
     for role, word in words.items():
-        if nameless := lost[role, ""]:
+        if nameless := absent[role].get("", 0):
             notes.append(nameless_line(nameless, word))
     if source.options.missing is None:
         counts = np.array(list(labels.counts.values()))
-        absent = list(filter(None, texts))
-        notes += values.nothing_said(list(labels.counts), counts, absent)
-    of_tasks = np.sum([size.twice for size in sizes], axis=0)
+        notes += values.nothing_said(list(labels.counts), counts, list(filter(None, texts)))
+    of_tasks = np.sum(list(map(operator.attrgetter("twice"), sizes)), axis=0)
     twice = {"task": of_tasks, "worker": twice_spelt(annotators)}
     for role, word in words.items():
-        placeholders = {text: count for (of, text), count in lost.items() if of == role}
-        notes += id_lines(word, twice[role], placeholders)
+        notes += id_lines(word, twice[role], absent[role])
     num_labels = labels.num_labels()
-    most = max(size.most for size in sizes)
+    most = max(map(operator.attrgetter("most"), sizes))
     sentences = [
         class_line(labels.classes, num_labels),
         *about_columns(source.columns, annotators, is_timed=source.time is not None),

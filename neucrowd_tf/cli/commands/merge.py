@@ -11,6 +11,7 @@ import numpy as np
 
 from neucrowd_tf.cli.command_line import check_outputs, write_outputs
 from neucrowd_tf.cli.commands.merge_flags import Merge
+from neucrowd_tf.declare.picking import entries_of
 from neucrowd_tf.declare.types import Texts
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.checks import error
@@ -47,8 +48,13 @@ def run(flags: Merge) -> list[str]:
         raise DataError(_question(flags, further))
     before = _names(table)
     size = _size(table)
-    equal = sum(len(labels) for pair, labels in new.items() if table.get(pair) == labels)
-    replaced = sum(len(labels) for pair, labels in new.items() if pair in table) - equal
+    equal = 0
+    replaced = 0
+    for pair, labels in entries_of(new, table).items():
+        if table[pair] == labels:
+            equal += len(labels)
+        else:
+            replaced += len(labels)
     table.update(new)
     header = ["task", "class", "annotator", "label"]
     if readings[0].pairs is None:
@@ -124,10 +130,8 @@ def _read(flags: Merge) -> list[Reading]:
         options = dataclasses.replace(options, multi_label=None, classes=ANSWERS)
     first, second = read_together([before, new], [flags, options], [flags.annotations, path])
     if first.pairs is not None and second.pairs is None:
-        questions, names = (
-            list(map(str, reading.annotations.instance_names.tolist()))
-            for reading in (first, second)
-        )
+        questions = list(map(str, first.annotations.instance_names.tolist()))
+        names = list(map(str, second.annotations.instance_names.tolist()))
         places = match_items(names, questions)
         if (places < 0).any():
             raise error(
@@ -162,8 +166,7 @@ def _answers_questions(columns: LabelColumns) -> bool:
     """Whether labels are yes or no to each `item [class]`, as relabel.csv lists them."""
     labels = columns.labels[0] if isinstance(columns.labels, tuple) else columns.labels
     items = Coded.of(columns.items).names
-    are_answers = all(label in ("", *ANSWERS) for label in labels)
-    return are_answers and all(item.endswith("]") for item in items)
+    return {"", *ANSWERS}.issuperset(labels) and all(item.endswith("]") for item in items)
 
 
 def _options_of_new(path: Path, flags: Merge) -> TableOptions:
