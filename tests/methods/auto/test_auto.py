@@ -388,5 +388,5 @@ def test_ordered_texts_in_the_alphabets_order_are_said() -> None:
     crowd = Annotations.from_dense(np.eye(3, dtype=int), class_names=["bad", "good", "medium"])
     with pytest.warns(UserWarning, match="the order of classes is bad < good < medium"):
         weighed_consensus(crowd, 0, "ordinal")
-    mixed = Annotations.from_dense(np.eye(3, dtype=int), class_names=[1, "b", True])
+    mixed = Annotations.from_dense(np.eye(3, dtype=int), class_names=[2, "b", True])
     assert len(weighed_consensus(mixed, 0)) == 3
