@@ -108,14 +108,16 @@ def _where(measured: Sequence[Cell], chosen: Sequence[Cell]) -> str:
     if limits:
         which = f", all with {' and '.join(limits)}"
     gains = [cell.gain.estimate for cell in chosen]
-    size = f"{min(gains):+.3f} to {max(gains):+.3f}"
+    size = f"{100 * min(gains):+.1f} to {100 * max(gains):+.1f}"
     return f"in {len(chosen)} of {len(measured)} cells{which} ({size})"
 
 
 def _cell_text(cell: Cell) -> str:
     (_, dataset), *axes = cell.place.items()
     place = ", ".join(map(" ".join, axes))
-    gain = f"{cell.gain.estimate:+.3f} [{cell.gain.low:+.3f}, {cell.gain.high:+.3f}]"
+    gain = (
+        f"{100 * cell.gain.estimate:+.1f} [{100 * cell.gain.low:+.1f}, {100 * cell.gain.high:+.1f}]"
+    )
     return f"{dataset} with {place} ({gain})"
 
 
@@ -138,8 +140,8 @@ def _change(measured: Sequence[Cell]) -> str:
         return f"The gain differs significantly along no axis, among {len(measured)} cells."
     same = ", ".join(f"{name} {value}" for name, value in first.place.items() if name != axis)
     return (
-        f"The gain changes most clearly along {axis} ({same}): {first.gain.estimate:+.3f}"
-        f" at {first.place[axis]}, {second.gain.estimate:+.3f} at {second.place[axis]}."
+        f"The gain changes most clearly along {axis} ({same}): {100 * first.gain.estimate:+.1f}"
+        f" at {first.place[axis]}, {100 * second.gain.estimate:+.1f} at {second.place[axis]}."
     )
 
 
