@@ -76,7 +76,7 @@ def _sentence(suite: Suite, method: str, cells: Sequence[Cell]) -> str:
     still = f" {missing} of {asked} cells still lack runs." * bool(missing)
     gaining = having(measured, outcome=1)
     losing = having(measured, outcome=-1)
-    text = f"`{method}` is more accurate than the best of {over} {_where(measured, gaining)}."
+    text = f"`{method}` gains points over the best of {over} {_where(measured, gaining)}."
     text += f" It is less accurate {_where(measured, losing)}."
     undecided = len(measured) - len(gaining) - len(losing)
     if undecided:
