@@ -48,7 +48,7 @@ PAPERS = {
 }
 WORDS = (AHEAD, UNDECIDED, BEHIND)
 JUDGED = (*WORDS, NOT_TRAINED, FEW_RUNS)
-SETTINGS = {True: "published", False: "our"}
+SETTINGS = {True: "similar", False: "our"}
 MAPS = Path("research/maps.md")
 CLAIMS = "claims.csv"
 AUTO = "auto.csv"

@@ -42,9 +42,9 @@ from neucrowd_tf.errors import quietly
 # Nats of EBCC's bound that indicate annotators who err together: a Bayes factor of 150, very strong
 # evidence by Kass and Raftery.
 DECISIVE = 5.0
-# From so many annotations on EBCC is fitted only if a short look finds groups, and `ENOUGH`
-# annotations are held out: by chance methods then differ by thousandths of a nat, and those that
-# are so close are averaged.
+# From so many annotations on EBCC is fitted only if a short look finds groups, and folds are held
+# out until they have `ENOUGH` annotations: by chance methods then differ by thousandths of a nat,
+# and those that are so close are averaged.
 LARGE = 50_000
 ENOUGH = 15_000
 MANY_CLASSES = 30  # beyond, matrices of classes say nothing, and take minutes

@@ -238,7 +238,7 @@ def test_main_comparisons_are_counted_by_settings() -> None:
         dataclasses.replace(x, headline=True)
         for x in (near, few, dataclasses.replace(claim, verdict="ahead, 1 of 1"))
     )
-    assert "published settings 1 undecided; our settings 1 ahead, 1 too few runs" in line
+    assert "similar settings 1 undecided; our settings 1 ahead, 1 too few runs" in line
 
 
 def test_tables_that_lack_a_row_or_contradict_their_seeds(tmp_path: Path) -> None:
