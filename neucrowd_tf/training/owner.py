@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import hashlib
 import json
+import os
 import sysconfig
 import types
 from collections.abc import Callable, Iterable, Mapping
@@ -32,7 +33,9 @@ NAMED = (
     *(bool, int, float, str, bytes, list, tuple, dict, set, frozenset),
     *(np.ndarray, np.generic, functools.partial),
 )
-INSTALLED = tuple(set(sysconfig.get_paths().values()))  # folders of Python and its packages
+# Folders of Python and its packages, without the environment's root.
+FOLDERS = ("stdlib", "platstdlib", "purelib", "platlib")
+INSTALLED = tuple(os.path.join(sysconfig.get_path(name), "") for name in FOLDERS)
 DEPTH = 18  # of objects within objects; what lies deeper counts by its class
 
 
@@ -125,7 +128,8 @@ def _plain(value: Any, depth: int = 0, before: dict[int, int] | None = None) -> 
     if isinstance(value, (list, tuple)):
         return list(map(inner, value))
     if isinstance(value, (set, frozenset)):
-        return sorted(map(json.dumps, map(inner, value)))
+        # Each with numbers of its own: a set's order differs between processes.
+        return sorted(json.dumps(_plain(item, depth + 1, dict(before))) for item in value)
     if isinstance(value, (np.generic, np.ndarray)):
         if np.size(value) < 1000:
             return value.tolist()
@@ -173,21 +177,24 @@ def _named_values(value: types.FunctionType) -> dict[str, Any]:
     """
     names = _names_in(value.__code__)
     modules = [value.__globals__]
+    seen = {id(value.__globals__)}
     values: dict[str, Any] = {}
-    for module in modules:
+    for place, module in enumerate(modules):
         for name in sorted(names & module.keys()):
             item = module[name]
+            key = f"{place} {name}"
             if isinstance(item, types.ModuleType):
                 inside = vars(item)
-                if _is_file_of_user(inside.get("__file__")) and inside not in modules:
+                if _is_file_of_user(inside.get("__file__")) and id(inside) not in seen:
+                    seen.add(id(inside))
                     modules.append(inside)
             elif isinstance(item, types.FunctionType):
                 is_users = _is_users(item) and _is_file_of_user(item.__code__.co_filename)
-                values[name] = item if is_users else _name(item)
+                values[key] = item if is_users else _name(item)
             elif isinstance(item, type):
-                values[name] = item if _is_users(item) else _name(item)
+                values[key] = item if _is_users(item) else _name(item)
             elif isinstance(item, NAMED):
-                values[name] = item
+                values[key] = item
     return values
 
 

@@ -199,13 +199,30 @@ def test_errors_say_where(kind: str, arguments, named, message: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_errors_of_frames_say_where() -> None:
-    with pytest.raises(DataError, match="row 1, column 'task': expected a value"):
-        Annotations.from_arrays(pd.Series(["a", None], dtype="category"), [0, 1], [0, 1])
-    with pytest.raises(DataError, match="each column name once, received 'a' again"):
-        Annotations.from_wide_frame(pd.DataFrame([[0, 1]], columns=["a", "a"]))
-    with pytest.raises(DataError, match="frame: expected at least one row"):
-        Annotations.from_frame(pd.DataFrame(columns=["task", "worker", "label"]))
+@pytest.mark.parametrize(
+    ("make", "argument", "message"),
+    [
+        (
+            lambda tasks: Annotations.from_arrays(tasks, [0, 1], [0, 1]),
+            pd.Series(["a", None], dtype="category"),
+            "row 1, column 'task': expected a value",
+        ),
+        (
+            Annotations.from_wide_frame,
+            pd.DataFrame([[0, 1]], columns=["a", "a"]),
+            "wide frame: expected each column name once, received 'a' again",
+        ),
+        (
+            Annotations.from_frame,
+            pd.DataFrame(columns=["task", "worker", "label"]),
+            "frame: expected at least one row",
+        ),
+    ],
+)
+def test_errors_of_frames_say_where(make, argument, message: str) -> None:
+    with pytest.raises(DataError, match=message) as caught:
+        make(argument)
+    assert "\n" not in str(caught.value)
 
 
 def test_empty_and_dense_matrix() -> None:

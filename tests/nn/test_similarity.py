@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from numpy.random import default_rng
 
-from neucrowd_tf.nn.similarity import cosine_similarity, euclidean_similarity
+from neucrowd_tf.nn.similarity import cosine_similarity, euclidean_similarity, similarity
 from neucrowd_tf.nn.tuplet_loss import tuplet_log_likelihood
 from tests.crowds import array_of
 
@@ -38,3 +39,11 @@ def test_both_formulas() -> None:
         result = np.asarray(tuplet_log_likelihood(scores, weights, eta=3.0, weight_inside=inside))
         e = np.exp(3 * weights * scores) if inside else weights * np.exp(3 * scores)
         assert result == pytest.approx(np.log(e[:, 0] / e.sum(axis=1)), rel=1e-4)
+
+
+@pytest.mark.parametrize("name", ["cosine", "euclidean"])
+def test_gradient_is_finite_at_zero(name: str) -> None:
+    a = tf.Variable(np.zeros((2, 3), np.float32))
+    with tf.GradientTape() as tape:
+        value = tf.reduce_sum(similarity(name, a, tf.zeros((2, 3))))
+    assert np.isfinite(float(value)) and np.isfinite(tape.gradient(value, a).numpy()).all()

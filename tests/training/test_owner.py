@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import inspect
+import types
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -254,6 +256,42 @@ def test_what_a_function_names_in_its_module_counts(monkeypatch: pytest.MonkeyPa
         monkeypatch.setitem(through_helpers.__globals__, name, value)
         owners.append(owner_of(Given(model=through_helpers), X, crowd))
     assert len(set(owners)) == 4
+
+
+elsewhere = types.ModuleType("elsewhere")
+elsewhere.__dict__.update(__file__="elsewhere.py", RATE=7.0, OFFSET=1.0)
+RATE = 2.0
+
+
+def rated(value: Any) -> Any:
+    return value * RATE + elsewhere.OFFSET
+
+
+@pytest.mark.parametrize("place", [vars(elsewhere), rated.__globals__])
+def test_a_name_counts_in_each_module(place: dict[str, Any], monkeypatch) -> None:
+    crowd = Annotations.from_dense(DENSE)
+    before = owner_of(Given(model=rated), X, crowd)
+    monkeypatch.setitem(place, "RATE", 3.0)
+    assert owner_of(Given(model=rated), X, crowd) != before
+
+
+class Listed(frozenset[type]):
+    """A set with an order."""
+
+    backwards = False
+
+    def __iter__(self) -> Iterator[type]:
+        return iter(sorted(super().__iter__(), key=str, reverse=self.backwards))
+
+
+def test_the_order_of_a_set_does_not_count() -> None:
+    crowd = Annotations.from_dense(DENSE)
+    owners = set()
+    for backwards in (False, True):
+        kinds = Listed([type("Kind", (Fast,), {}), Slow])
+        kinds.backwards = backwards
+        owners.add(owner_of(Given(model=kinds), X, crowd))
+    assert len(owners) == 1
 
 
 def test_labels_that_a_method_made_up_count() -> None:

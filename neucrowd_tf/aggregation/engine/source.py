@@ -86,7 +86,7 @@ class Part(NamedTuple):
     """
 
     file: Path
-    columns: Mapping[str, tuple[str, ...]]
+    columns: dict[str, tuple[str, ...]]
     options: TableOptions
     groups: tuple[int, int] | None = None
 
@@ -130,7 +130,9 @@ class Source:
             return self
         path = folder / "labels.parquet"
         pq.write_table(self.table, path)
-        columns = dict(zip(COLUMNS, zip(COLUMNS, strict=True), strict=True))
+        columns: dict[str, tuple[str, ...]] = {}
+        for role in COLUMNS:
+            columns[role] = (role,)
         options = TableOptions(missing=(), duplicates="all", exact_names=True, classes=self.classes)
         return dataclasses.replace(self, parts=[Part(path, columns, options)], options=options)
 
@@ -174,6 +176,9 @@ def find_source(path: Path, options: TableOptions = DEFAULTS) -> Source:
     problem = ""
     if all(len(head.times) for head in heads):
         form, problem = time_form(list(dict.fromkeys(itertools.chain(*map(_times, heads)))))
+    if form is None:  # times of some files decide nothing
+        for part in parts:
+            part.columns.pop("time", None)
     item, annotator, label = map(first.roles.__getitem__, COLUMNS)
     line = f"{path.name}: {first.layout}; item {item}, annotator {annotator}, label {label}"
     if first.reason:
@@ -603,5 +608,7 @@ def _one_form(name: str) -> str:
         return name
     bare = bare_name(name)
     if values.is_number(bare):
-        return str(Decimal(bare).normalize())
+        return (
+            f"{Decimal(bare).normalize():f}"  # 10, not 1E+1: plain integers are hashed as they are
+        )
     return bare

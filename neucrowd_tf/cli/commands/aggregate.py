@@ -211,21 +211,24 @@ def _csv_of_parts(folder: Path) -> Iterator[str]:
 
     The rows of all files, each in the order of `row`, are merged by it.
     """
-    files = list(map(parquet_file, sorted(folder.glob("*.parquet"))))
-    names = files[0].schema_arrow.names
-    titles = names[: names.index("row")]
-    size = max(1, BLOCK // len(files))
+    with contextlib.ExitStack() as opened:
+        files = []
+        for path in sorted(folder.glob("*.parquet")):
+            files.append(opened.enter_context(parquet_file(path)))
+        names = files[0].schema_arrow.names
+        titles = names[: names.index("row")]
+        size = max(1, BLOCK // len(files))
 
-    def rows_of(file: Any) -> Iterator[tuple[object, ...]]:
-        for batch in file.iter_batches(size, columns=[*titles, "row"]):
-            yield from zip(*map(operator.methodcaller("to_pylist"), batch.columns), strict=True)
+        def rows_of(file: Any) -> Iterator[tuple[object, ...]]:
+            for batch in file.iter_batches(size, columns=[*titles, "row"]):
+                yield from zip(*map(operator.methodcaller("to_pylist"), batch.columns), strict=True)
 
-    rows = heapq.merge(*map(rows_of, files), key=operator.itemgetter(-1))
-    yield ",".join(titles) + "\n"
-    while block := list(itertools.islice(rows, BLOCK)):
-        columns = dict(zip(titles, map(as_name_array, zip(*block, strict=True)), strict=False))
-        columns["probability"] = columns["probability"].astype(float)
-        yield columns_csv(columns.items()).partition("\n")[2]
+        rows = heapq.merge(*map(rows_of, files), key=operator.itemgetter(-1))
+        yield ",".join(titles) + "\n"
+        while block := list(itertools.islice(rows, BLOCK)):
+            columns = dict(zip(titles, map(as_name_array, zip(*block, strict=True)), strict=False))
+            columns["probability"] = columns["probability"].astype(float)
+            yield columns_csv(columns.items()).partition("\n")[2]
 
 
 def _fit(flags: Aggregate, output: Path) -> None:

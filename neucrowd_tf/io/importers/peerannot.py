@@ -73,10 +73,11 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     outer = list(head.value)
     objects = of_type(head.value.values(), dict)
     inner = list(dict.fromkeys(itertools.chain.from_iterable(objects)))
-    if num_roles(inner) > 1:
-        return columns_of(counts_of(head, KEY), options)
-    if not named and any(is_gold(key) or is_text(key) or is_status(key) for key in inner):
-        return columns_of(counts_of(head), options)
+    if len(objects) == len(outer):
+        if num_roles(inner) > 1:
+            return columns_of(counts_of(head, KEY), options)
+        if not named and any(is_gold(key) or is_text(key) or is_status(key) for key in inner):
+            return columns_of(counts_of(head), options)
     swapped = options.task_column == (WITHIN,) or options.worker_column == (KEY,)
     if not named:
         swapped = _are_people(outer) and not _are_people(inner)
@@ -152,7 +153,7 @@ def _num_pairs(values: Iterable[object]) -> int:
 
 
 def counts_of(head: Head, column: str = "item") -> Table:
-    """Returns an object of items and their numbers of votes by class as a table."""
+    """Returns an object of objects as a table, with the outer keys as a column."""
     rows = [{**votes, column: item} for item, votes in head.value.items()]
     return table_of_records(head.path, rows)
 

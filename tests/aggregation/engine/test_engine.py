@@ -220,6 +220,13 @@ def test_a_task_has_one_bucket_and_buckets_are_of_one_size(text: bool) -> None:
     assert sizes.max() < 1.1 * 5000
 
 
+def test_a_number_has_its_bucket_among_texts_and_alone() -> None:
+    whole = pa.array(["10", "200", "7"], pa.large_string())
+    mixed = pa.array(["10", "200", "7", "q1", "7.0"], pa.large_string())
+    assert_array_equal(buckets_of(mixed, 4096)[:3], buckets_of(whole, 4096))
+    assert buckets_of(mixed, 4096)[4] == buckets_of(whole, 4096)[2]
+
+
 # ------------------------------------------------------------ going on after a stop
 
 
@@ -464,6 +471,13 @@ def test_a_shard_per_item_and_runs_of_few_rows_change_nothing(
     parts = cli("aggregate", [*flags, "--engine=local"])
     assert parts.out == whole.out and "2a,0," in parts.out
     assert parts.err.splitlines()[1] == whole.err.splitlines()[1]
+
+
+def test_times_of_some_files_decide_nothing(tmp_path: Path, cli) -> None:
+    (tmp_path / "a.csv").write_text("task,worker,label,time\n1,a,x,2026-01-02\n2,b,y,2026-01-03\n")
+    (tmp_path / "b.csv").write_text("task,worker,label\n1,b,x\n3,a,y\n")
+    flags = [f"--annotations={tmp_path}", "--method=majority_vote"]
+    assert cli("aggregate", [*flags, "--engine=local"]).out == cli("aggregate", flags).out
 
 
 def test_rows_that_are_left_out_are_counted(tmp_path: Path, cli) -> None:
