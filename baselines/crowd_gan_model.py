@@ -118,7 +118,7 @@ class CrowdGANModel(keras.Model):
     def orders(self, step: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Returns an epoch, and the orders of annotations and of instances in each of its passes.
 
-        They are drawn on the host, as other devices have no kernel for them.
+        They are drawn on the host, because only CPUs have a kernel for them.
         """
         epoch = tf.cast(step, tf.int32)
         crowd = self.crowd

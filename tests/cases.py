@@ -1,4 +1,4 @@
-"""Cases of tests as text."""
+"""Cases of tests as text, and calls that have to raise an error."""
 
 from __future__ import annotations
 

@@ -23,6 +23,7 @@ from scipy.special import ndtri
 from neucrowd_tf.aggregation.families import labels_of
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.inference import Inference, infer
+from neucrowd_tf.names import positions
 
 Array = NDArray[Any]
 ITEMS = 300
@@ -72,7 +73,7 @@ def real(folder: Path) -> tuple[Annotations, Array, list[str]]:
     truth = pd.read_csv(folder / "truth.csv", dtype=str).set_index("task")["label"]
     crowd = Annotations.from_arrays(rows["task"], rows["worker"], rows["label"])
     names = json.loads((folder / "set.json").read_text(encoding="utf-8"))["models"]
-    codes = {name: code for code, name in enumerate(crowd.class_names.tolist())}
+    codes = positions(crowd.class_names.tolist())
     known = [codes.get(truth.get(name), -1) for name in crowd.instance_names.tolist()]
     return crowd, np.array(known), names
 

@@ -37,8 +37,8 @@ from neucrowd_tf.declare.types import Floats, Indices
 Parameters = TypeVar("Parameters")
 Sums: TypeAlias = "dict[str, Floats]"
 
-# Probabilities are raised to this before their logarithm: one of exactly zero would make an
-# instance impossible under every class.
+# The least probability of which a logarithm is taken: zero would make an instance impossible under
+# every class.
 TINY = 1e-300
 
 

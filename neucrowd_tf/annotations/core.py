@@ -499,10 +499,10 @@ class Annotations(AnnotationViews):
         """
         names = (self.instance_names, self.annotator_names)
         crowd = self._extended((instances, annotators, labels), *names, generated=True)
-        rows, columns = np.nonzero(self.cells())  # once each, whatever `duplicates` was
-        rows = np.append(rows, crowd.instances[len(self.labels) :])
-        columns = np.append(columns, crowd.annotators[len(self.labels) :])
-        rows_to_keep(rows, columns, *names, "error")
+        cells = crowd.instances.astype(np.int64) * crowd.num_annotators + crowd.annotators
+        # Cells are once each, whatever `duplicates` was, and generated ones are further ones.
+        cells = np.append(np.unique(cells[: len(self.labels)]), cells[len(self.labels) :])
+        rows_to_keep(*np.divmod(cells, max(crowd.num_annotators, 1)), *names, "error")
         return crowd
 
     def _extended(

@@ -81,8 +81,11 @@ class ImageEncoder(Encoder):
                 f" received shape {np.shape(images)}. Remove the encoder or pass images."
             )
         values = np.asarray(images)
-        low = values.min(initial=1)
-        high = values.max(initial=0)
+        low = 0.0
+        high = 0.0
+        if values.size:
+            low = float(values.min())
+            high = float(values.max())
         in_range = low >= -ROUNDING and high <= 1 + ROUNDING
         if values.dtype.kind != "f" or not in_range:
             raise DataError(

@@ -119,8 +119,8 @@ def infer_labels(
     """Infers labels from a dataset's crowd and a method that was fitted to its training rows.
 
     Labels are the consensus of the crowd. Predictions count for instances that the method has not
-    learned: where they are held out, and where the crowd gave no labels. How much both count
-    together follows from gold labels, see `joint_probas`.
+    learned: where they are held out, and where the crowd gave no labels. Gold labels, if any,
+    decide how crowd and model are weighed, see `joint_probas`.
 
     Args:
         dataset: that the method was fitted to.

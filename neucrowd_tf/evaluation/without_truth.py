@@ -235,10 +235,10 @@ def joint_probas(
 ) -> Floats:
     """Returns `[M, C]` probabilities of the labels that crowd and predictions together infer.
 
-    Nothing but true labels tells how far a model only repeats the mistakes of its annotators. If it
-    says nothing new, the two are two opinions, and their mean counts. If it errs independently, the
-    joint posterior does. Both are equally probable, until gold labels are more probable by one of
-    them. Without the crowd's labels the second counts.
+    Only true labels show whether a model repeats its annotators' mistakes. If it does, crowd and
+    model are two opinions, and their mean is used. If it errs independently, the posterior of
+    `judge` is used. The result weighs both cases by 0.5, or by their posterior probabilities with
+    gold labels. Items without labels get the posterior of `judge`.
 
     Args:
         certainty, rows, probabilities: see `posteriors`.

@@ -196,19 +196,24 @@ class CodedLabels:
                 used &= named
         if not used.any():
             raise error("no_labels", self.path, problem="; all are missing" if len(used) else "")
-        items = set(filter(str.strip, self.items.names))
+        lost = 0
         if not used.all():
+            num_named = sum(map(bool, map(str.strip, self.items.names)))
             self.rows = self.rows[used]
             self.items = self.items.at(used)
             self.annotators = self.annotators.at(used, every=columns.annotators_in_columns)
             self.labels = labels.at(used)
+            lost = num_named - len(self.items.names)
         if options.missing is None and not options.bins:
             counts = self.labels.counts()
             self.notes += nothing_said(self.labels.names, counts, list(filter(None, texts)))
         for side, word in ((self.items, "item"), (self.annotators, "annotator")):
-            sizes = dict(zip(side.names, side.counts().tolist(), strict=True))
+            counts = side.counts()
+            sizes = {}
+            for name in among(PLACEHOLDERS, set(side.names)):
+                sizes[name] = int(counts[side.names.index(name)])
             self.notes += id_lines(word, twice_spelt(side.names), sizes)
-        if lost := len(items.difference(self.items.names)):
+        if lost:
             self.notes.append(f"Items without a label: {lost:,}.")
 
     def place(self, side: Coded) -> Callable[[int], str]:
@@ -440,7 +445,7 @@ def code_together(
 
 
 def superseded(keys: Indices, rule: Duplicates, times: Floats | None) -> tuple[Indices, bool]:
-    """Returns which labels do not count as others have their key, and whether by their times.
+    """Returns which labels do not count because another has their key, and whether times decided.
 
     If there are times, the last one is the newest and the first one the oldest; one whose time is
     missing is neither.

@@ -125,7 +125,7 @@ def is_second(column: str, *roles: str) -> bool:
     """Whether a column's name may mean one of some roles."""
     name = folded(column)
     numbered = "label" in roles and re.fullmatch(r"label\d+", name) is not None
-    return numbered or name in frozenset().union(*map(SECOND.__getitem__, roles))
+    return numbered or any(name in SECOND[role] for role in roles)
 
 
 def second_tier(columns: Iterable[str], role: str) -> list[str]:

@@ -85,36 +85,42 @@ def read_times(texts: Texts) -> tuple[Floats | None, str]:
     they are NaN, as missing ones. If the texts do not tell which number is the day and which one
     the month, they are not read.
     """
-    form, problem = time_form(texts)
-    if form is None:
-        return None, problem
-    return seconds_in(form, texts), ""
+    _, seconds, problem = _reading(texts)
+    return seconds, problem
 
 
 def time_form(texts: Texts) -> tuple[str | None, str]:
-    """Returns the form of times, ISO also for numbers, and why they have none; see `read_times`."""
-    filled = _filled(list(map(str.strip, texts)))
+    """Returns the form of times, and why it is not known; `ISO` stands for numbers too."""
+    form, _, problem = _reading(texts)
+    return form, problem
+
+
+def _reading(texts: Texts) -> tuple[str | None, Floats | None, str]:
+    """Returns the form of times, the seconds, and why there are none; see `read_times`."""
+    bare = list(map(str.strip, texts))
+    filled = _filled(bare)
     if not filled:
-        return ISO, ""
+        return ISO, np.full(len(bare), math.nan), ""
     least = NEARLY_ALL * len(filled)
-    has_iso = bool({*map(_seconds, filled[:START])} - {None})
-    if has_iso and np.isfinite(seconds_in(ISO, filled)).sum() >= least:
-        return ISO, ""
+    if {*map(_seconds, filled[:START])} - {None}:
+        seconds = seconds_in(ISO, bare)
+        if np.isfinite(seconds).sum() >= least:
+            return ISO, seconds, ""
     start = _filled(_zoned(filled))[:START]
     forms = []
     in_forms = []
     for form in FORMS:
         if any(_fits(text, form) for text in start):
             forms.append(form)
-            in_forms.append(seconds_in(form, filled))
-    readings = np.array(in_forms).reshape(-1, len(filled))
+            in_forms.append(seconds_in(form, bare))
+    readings = np.array(in_forms).reshape(-1, len(bare))
     counts = np.isfinite(readings).sum(axis=1)
     if counts.max(initial=0) < least:
-        return None, f"{filled[0]!r} is not read as a time; write 2026-01-31 09:00"
+        return None, None, f"{filled[0]!r} is not read as a time; write 2026-01-31 09:00"
     best, *others = readings[counts == counts.max()]
     if all(np.array_equal(best, other, equal_nan=True) for other in others):
-        return forms[int(counts.argmax())], ""
-    return None, f"{filled[0]!r} {AMBIGUOUS}; write 2026-01-31"
+        return forms[int(counts.argmax())], best, ""
+    return None, None, f"{filled[0]!r} {AMBIGUOUS}; write 2026-01-31"
 
 
 def seconds_in(form: str, texts: Texts) -> Floats:
@@ -156,7 +162,7 @@ def _seconds(text: str) -> float | None:
         value = float(text)
     except ValueError:
         value = 0.0
-    if COMPACT.fullmatch(text) is None and FIRST <= value < math.inf:
+    if FIRST <= value < math.inf and COMPACT.fullmatch(text) is None:
         factor = sum(map(value.__ge__, UNITS))
         return value / 1000.0**factor
     try:

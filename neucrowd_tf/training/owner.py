@@ -35,7 +35,7 @@ NAMED = (
 )
 # Folders of Python and its packages, without the environment's root.
 FOLDERS = ("stdlib", "platstdlib", "purelib", "platlib")
-INSTALLED = tuple(os.path.join(sysconfig.get_path(name), "") for name in FOLDERS)
+INSTALLED = tuple(os.path.join(sysconfig.get_path(x), "") for x in FOLDERS)
 DEPTH = 18  # of objects within objects; what lies deeper counts by its class
 
 
@@ -153,6 +153,8 @@ def _plain(value: Any, depth: int = 0, before: dict[int, int] | None = None) -> 
 
 def _is_users(value: type | types.FunctionType) -> bool:
     """Whether a class or function is neither a library's nor of this package."""
+    if isinstance(value, types.FunctionType) and not _is_file_of_user(value.__code__.co_filename):
+        return False
     return str(value.__module__).partition(".")[0] not in LIBRARIES
 
 
@@ -177,7 +179,6 @@ def _named_values(value: types.FunctionType) -> dict[str, Any]:
     """
     names = _names_in(value.__code__)
     modules = [value.__globals__]
-    seen = {id(value.__globals__)}
     values: dict[str, Any] = {}
     for place, module in enumerate(modules):
         for name in sorted(names & module.keys()):
@@ -185,13 +186,10 @@ def _named_values(value: types.FunctionType) -> dict[str, Any]:
             key = f"{place} {name}"
             if isinstance(item, types.ModuleType):
                 inside = vars(item)
-                if _is_file_of_user(inside.get("__file__")) and id(inside) not in seen:
-                    seen.add(id(inside))
+                is_new = id(inside) not in map(id, modules)
+                if is_new and _is_file_of_user(inside.get("__file__")):
                     modules.append(inside)
-            elif isinstance(item, types.FunctionType):
-                is_users = _is_users(item) and _is_file_of_user(item.__code__.co_filename)
-                values[key] = item if is_users else _name(item)
-            elif isinstance(item, type):
+            elif isinstance(item, (types.FunctionType, type)):
                 values[key] = item if _is_users(item) else _name(item)
             elif isinstance(item, NAMED):
                 values[key] = item
@@ -234,7 +232,7 @@ def _parts_of_function(value: types.FunctionType) -> list[Any]:
             cells.append(cell.cell_contents)
         except ValueError:  # not assigned yet
             cells.append(None)
-    if _is_users(value) and _is_file_of_user(code.co_filename):
+    if _is_users(value):
         named = _named_values(value)
     else:
         named = _constants({name: value.__globals__.get(name) for name in code.co_names})

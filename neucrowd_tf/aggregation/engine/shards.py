@@ -104,9 +104,10 @@ class Shards:
         return Shard(one_hot, self.num_classes)
 
     def tasks(self, number: int) -> pa.Table:
-        """Returns the names of a shard's tasks, and their places among all tasks, `row`.
+        """Returns the names of a shard's tasks, and their order in the source as `row`.
 
-        That is the first row that has a label of it, but the number of a task that is numbered.
+        It is the first row with a label of the task. If the items were read into memory, it is the
+        item's number.
         """
         tasks = feather.read_table(self.folder / _files(number)[2], memory_map=True)
         if not (self.folder / ITEMS).exists():

@@ -417,7 +417,7 @@ class Size(NamedTuple):
         repeated: how many labels have an earlier one by the same annotator.
         by_time: whether times decide which of them counts.
         most: the largest number of labels of a task.
-        twice: how many names of tasks may be of others, see `twice_spelt`.
+        twice: how many names of tasks look like another or are one number, see `twice_spelt`.
     """
 
     tasks: int

@@ -86,12 +86,14 @@ def most_gain(probas: Floats, errors: Floats) -> Floats:
     if size > MOST_CLASSES:
         return 1.0 - top
     best = probas.argmax(axis=1)
-    grid = np.linspace(0.0, 1.0, STEPS + 1)
     bounds = np.zeros(len(probas))
     for likely, other in itertools.permutations(range(size), 2):
         rows = np.flatnonzero(best == likely)
-        steps = np.ceil(probas[rows, other] / top[rows] * STEPS).astype(np.intp)
-        against = grid[:, None, None] * errors[:, other] - errors[:, likely]
-        gains = np.maximum(against, 0.0).sum(axis=2).max(axis=1, initial=0.0)
-        bounds[rows] += top[rows] * gains[steps]
+        shares = np.ceil(probas[rows, other] / top[rows] * STEPS)
+        steps, places = np.unique(shares, return_inverse=True)
+        gains = np.zeros(len(steps))
+        for place, step in enumerate(steps):
+            against = step / STEPS * errors[:, other] - errors[:, likely]
+            gains[place] = np.maximum(against, 0.0).sum(axis=1).max(initial=0.0)
+        bounds[rows] += top[rows] * gains[places]
     return np.minimum(bounds, 1.0 - top)

@@ -26,9 +26,8 @@ PER_TASK = 2
 REACHED = (0.50, 0.0, 1.08)
 BLOCK = 1 << 18  # numbers that are computed at once
 SLACK = 1e-8  # of bounds, for rounding
-RUNNERS_UP = (
-    128  # annotators of a task that may follow its best one, until all are worked out again
-)
+# A task's best annotators are kept in order; when they are used up, all are worked out again.
+RUNNERS_UP = 128
 
 
 # An entry of the heap: -worth / cost, task, annotator, gain. Equal worths, but for the last digits,
@@ -199,18 +198,15 @@ class _Offers:
     def add_next(self, task: int, usable: Mask) -> bool:
         """Adds the bid of a task's next usable annotator; returns whether one is known."""
         annotators, worth, gains = self._next[task]
-        for place in np.flatnonzero(usable[annotators])[:1].tolist():
-            bid = (
-                -round(float(worth[place]), 9),
-                task,
-                int(annotators[place]),
-                float(gains[place]),
-            )
-            heapq.heappush(self.heap, bid)
-            rest = slice(place + 1, None)
-            self._next[task] = annotators[rest], worth[rest], gains[rest]
-            return True
-        return False
+        places = np.flatnonzero(usable[annotators])
+        if not len(places):
+            return False
+        place = int(places[0])
+        order = -round(float(worth[place]), 9)
+        heapq.heappush(self.heap, (order, task, int(annotators[place]), float(gains[place])))
+        rest = slice(place + 1, None)
+        self._next[task] = annotators[rest], worth[rest], gains[rest]
+        return True
 
     def ask(self, task: int, annotator: int) -> None:
         """Makes later bids for a task depend on the outcomes of a label."""

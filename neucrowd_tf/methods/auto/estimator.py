@@ -169,7 +169,10 @@ class Auto(CrowdEstimator):
 
     def _fit(self, data: TrainingData, run: Run) -> None:
         if run.callbacks:
-            raise UsageError("callbacks: candidates of Auto are trained side by side and call none")
+            raise UsageError(
+                "callbacks: candidates of Auto are trained side by side and call none. Leave them"
+                " out."
+            )
         import keras  # noqa: F401  (before the clock starts, and by one thread)
 
         self.rows_ = data.rows

@@ -360,7 +360,7 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
         return game
 
     def _inference_model(self) -> Network:
-        """A later fit trains the same networks, so that this is a copy."""
+        """Returns a copy of `model_`, because a later fit trains the same networks."""
         model = keras.models.clone_model(self.model_)
         write_variables(model.variables, read_variables(self.model_.variables))
         return model

@@ -180,7 +180,7 @@ class DASC(CrowdEstimator):
             if not model.learns_from_generated:
                 raise UsageError(
                     f"estimator: {type(model).__name__} leaves out labels that a method made up, so"
-                    " that DASC's rounds would not change it. Use a crowd layer"
+                    " that DASC's rounds would not change it. Use a crowd layer."
                 )
 
     # ----------------------------------------------------------------- fit

@@ -113,8 +113,8 @@ def fill_lost_classes(
 ) -> list[int]:
     """Gives pseudo-annotations to classes that annotators use and the model has lost, in place.
 
-    On the instances with empty cells whose annotators agree most on such a class, all of these get
-    it. The model's probabilities say nothing of them, so that they get the largest entropy.
+    On the instances with empty cells whose annotators agree most on such a class, every empty cell
+    gets it. The model's probabilities say nothing of these cells, so they get the largest entropy.
 
     Args:
         labels: `[N, R]` pseudo-annotations.
