@@ -96,7 +96,7 @@ def time_form(texts: Texts) -> tuple[str | None, str]:
 
 
 def _reading(texts: Texts) -> tuple[str | None, Floats | None, str]:
-    """Returns the form of times, the seconds, and why there are none; see `read_times`."""
+    """Returns the form of times, the seconds, and why they are not read; see `read_times`."""
     bare = list(map(str.strip, texts))
     filled = _filled(bare)
     if not filled:

@@ -1,4 +1,4 @@
-"""GLAD: posterior by hand and by loops, gradient, the bound, gold labels, crowd-kit."""
+"""GLAD: posterior by hand and by its formula, gradient, the bound, gold labels, crowd-kit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _naive_joint(crowd: Annotations, theta: np.ndarray, priors: np.ndarray) -> n
     return priors * np.where(dense[..., None] < 0, 1, factors).prod(axis=1)
 
 
-def test_posterior_and_expectation_agree_with_loops(make_crowd: Callable) -> None:
+def test_posterior_and_expectation_are_their_formulas(make_crowd: Callable) -> None:
     crowd, _ = make_crowd(1, instances=30, annotators=6)
     theta = default_rng(0).normal(0.5, 0.8, 36)
     priors = array_of("0.5 0.3 0.2")

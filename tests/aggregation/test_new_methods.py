@@ -1,4 +1,4 @@
-"""The newer methods: values worked out by hand, naive loops, agreement with crowd-kit."""
+"""The newer methods: values worked out by hand, their formulas, agreement with crowd-kit."""
 
 from __future__ import annotations
 

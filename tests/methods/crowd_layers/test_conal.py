@@ -1,4 +1,4 @@
-"""CoNAL's head: values by hand, a naive loop, single cells."""
+"""CoNAL's head: its formula, single cells."""
 
 from __future__ import annotations
 

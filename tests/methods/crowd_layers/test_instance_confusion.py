@@ -1,4 +1,4 @@
-"""annot-mix's and MaDL's heads: the prior by hand, a naive loop."""
+"""annot-mix's and MaDL's heads: the prior by hand, its formula."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_before_training_annotators_are_right_with_the_prior(kind):
 
 
 @pytest.mark.parametrize("kind", ["annot_mix", "madl"])
-def test_instance_confusion_against_loop(kind):
+def test_instance_confusion_is_its_formula(kind):
     p = softmax(RNG.normal(size=(3, 2))).astype(np.float32)
     h = RNG.normal(size=(3, 4)).astype(np.float32)
     head = HEADS[kind](2, 2, 3)

@@ -265,7 +265,7 @@ def test_class_weights_are_of_labels(parts) -> None:
 [4, 1]
 """),
 )
-def test_weights_of_another_shape_are_refused(parts, shape: tuple[int, ...]) -> None:
+def test_weights_of_another_shape_are_refused(parts, shape: list[int]) -> None:
     logits = np.zeros((2, 2, 3), np.float32)
     with pytest.raises(ValueError, match="sample_weight has the shape"):
         parts.AnnotationLoss()(np.zeros((2, 2), int), logits, np.ones(shape))

@@ -1,4 +1,4 @@
-"""CrowdInG's networks (eqs. 1 and 2, LCA decoder, Q) against naive loops; drawing labels."""
+"""CrowdInG's networks (eqs. 1 and 2, LCA decoder, Q) against their formulas; drawing labels."""
 
 from __future__ import annotations
 

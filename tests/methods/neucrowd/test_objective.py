@@ -1,4 +1,4 @@
-"""NeuCrowd's joint iteration against sections 3.3.2 to 3.4 written out as loops."""
+"""NeuCrowd's joint iteration against sections 3.3.2 to 3.4 written out."""
 
 from __future__ import annotations
 
