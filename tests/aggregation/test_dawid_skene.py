@@ -1,4 +1,4 @@
-"""Dawid-Skene: one step by hand, the objective by its formula, the bound, gold labels, priors, crowd-kit."""
+"""Dawid-Skene: one step by hand, the objective by formula, the bound, gold, priors, crowd-kit."""
 
 from __future__ import annotations
 
