@@ -17,6 +17,7 @@ from neucrowd_tf.io.files.arrays import array_digest
 # blow up.
 CONSTANT = 1e-7
 _ROWS = 8192
+ALIGNMENT = 64  # bytes, of memory that TensorFlow uses as it is
 ROWS = 4096  # that a network predicts at a time
 
 
@@ -174,11 +175,19 @@ def in_blocks(function: Callable[[Array], Any], features: Array, rows: int = ROW
     blocks = blocks_of(features, rows)
     positions, block = next(blocks)  # there is one at least
     values = np.asarray(function(block))
-    result = np.empty((len(features), *values.shape[1:]), values.dtype)
+    result = _aligned((len(features), *values.shape[1:]), values.dtype)
     result[positions] = values
     for positions, block in blocks:
         result[positions] = function(block)
     return result
+
+
+def _aligned(shape: tuple[int, ...], dtype: np.dtype) -> Array:
+    """Returns an array, not filled, whose memory TensorFlow can use as it is (see `ALIGNMENT`)."""
+    size = math.prod(shape) * dtype.itemsize
+    memory = np.empty(size + ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % ALIGNMENT
+    return memory[start : start + size].view(dtype).reshape(shape)
 
 
 def is_mapped(features: Features) -> bool:

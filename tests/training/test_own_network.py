@@ -76,7 +76,10 @@ def test_a_bases_outputs_say_whether_they_are_probabilities() -> None:
         made = with_softmax(base, (3,), 2)
         assert_allclose(made(X), base(X), atol=1e-6)
     noisy = keras.layers.GaussianNoise(1.0, seed=0)(logits)
-    for output in (logits, noisy, dense(2, kernel_initializer="zeros")(inputs)):
+    # Of linear layers behind units that are 0 for some rows, the outputs say nothing.
+    units = dense(1, "relu", kernel_initializer="ones")(inputs)
+    linear = keras.Sequential([dense(2, kernel_initializer="ones")])(units)
+    for output in (logits, noisy, linear, dense(2, kernel_initializer="zeros")(inputs)):
         base = keras.Model(inputs, output)
         before = [np.array(value) for value in base.variables]
         made = with_softmax(base, (3,), 2)

@@ -73,7 +73,7 @@ def test_corrections_against_finite_differences():
     for weight in head.weights:
         weight.assign(rng.normal(size=(3, 2, 2)))
     model = CoupledModel(network, head, x, members=members, groups=2, rate=0.5, meta_batch=9)
-    model.set_features(x, lambda block: block, rows=6)
+    model.set_features(x, lambda block: block)
     model.compile(optimizer=keras.optimizers.SGD(0.7))
     model.set_annotations(Annotations.from_dense(dense, num_classes=2), np.ones((dense >= 0).sum()))
     meta = [(np.array([0, 3]), np.array([0, 1])), (array_of("5 1 2"), array_of("1 0 0"))]

@@ -194,15 +194,21 @@ def with_softmax(copy: keras.Model, input_shape: tuple[int, ...], num_classes: i
     return keras.Model(inputs, outputs, name="base")
 
 
+def _last_layer(model: Network) -> Layer:
+    """Returns the layer that makes a model's output, within models that it consists of."""
+    last = output_layer(model)
+    if isinstance(last, keras.Model) and last.layers:
+        return _last_layer(last)
+    return last
+
+
 def last_activation(model: Network) -> Any:
     """Returns the activation of a model's last layer.
 
     Raises:
         DataError: the model has no layers to look at.
     """
-    last = output_layer(model)
-    if isinstance(last, keras.Model) and last.layers:
-        return last_activation(last)
+    last = _last_layer(model)
     if isinstance(last, keras.layers.Softmax):
         return keras.activations.softmax
     if isinstance(last, keras.layers.ReLU):
@@ -258,7 +264,9 @@ def gives_probabilities(model: Network, input_shape: tuple[int, ...]) -> bool:
                 " dropout or noise before the softmax."
             )
         return True
-    if (predicted >= 0).all() and 0 < (predicted == 0).mean() < 1:
+    # Behind hidden units that are all 0, a linear layer gives zeros, too.
+    linear = getattr(_last_layer(model), "activation", None) is keras.activations.linear
+    if (predicted >= 0).all() and 0 < (predicted == 0).mean() < 1 and not linear:
         raise DataError(
             "base: expected probabilities (a softmax) or logits of both signs, received numbers"
             " from 0 that do not sum to one. End it in a linear layer or a softmax, without a ReLU"

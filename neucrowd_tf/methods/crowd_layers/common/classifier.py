@@ -261,7 +261,7 @@ class NetworkClassifier(CrowdEstimator):
         # Rounds of self-training fit the same features, which nobody can write to meanwhile.
         same = network.standardised and network.features is data.features
         if not same or data.features.flags.writeable:
-            network.set_features(data.features, self.standardise, rows_at_once(self.feature_shape_))
+            network.set_features(data.features, self.standardise)
         network.model.draw_seed = seed
         self._set_targets(network, data)
         # Last, as a subclass's targets may draw weights too.

@@ -161,7 +161,7 @@ class CoupledModel(AnnotationModel):
                 probabilities, _ = member.stateless_call(
                     weights,
                     [tf.convert_to_tensor(x.value) for x in member.non_trainable_variables],
-                    tf.gather(self.features, rows),
+                    tf.gather(self.features.read_value(), rows),
                     training=True,
                 )
                 chosen = tf.gather(tf.cast(probabilities, tf.float32), labels, batch_dims=1)

@@ -14,12 +14,13 @@ from neucrowd_tf.declare.types import Array, Floats32, KerasOptimizer, Layer, Te
 from neucrowd_tf.methods.crowd_layers.common.losses import annotation_losses
 from neucrowd_tf.nn.steps import replicas, share_of, summed, take_step
 from neucrowd_tf.training.batches import step_numbers
-from neucrowd_tf.training.features import ArrayFeatures, blocks_of, in_blocks
+from neucrowd_tf.training.features import ALIGNMENT, ArrayFeatures, in_blocks
 
 _STEPS_AT_ONCE = 64
 # TensorFlow's `index_shuffle` puts this before its seed.
 _PADDING = 498247692
 _BYTES_AT_ONCE = 1 << 23  # of features that are read for several steps
+_BYTES_CHANGED = 1 << 21  # at a time; TensorFlow's pool keeps the memory of a few such blocks
 
 
 class InstanceBatches:
@@ -121,6 +122,16 @@ def rows_variable(values: Tensor, name: str) -> tf.Variable:
     return tf.Variable(tensor, trainable=False, shape=[None, *tensor.shape[1:]], name=name)
 
 
+def _as_tensor(values: Array) -> Tensor:
+    """Returns an array as a tensor, without a copy if its memory is aligned.
+
+    Such memory is free as soon as no tensor needs it; TensorFlow's pool keeps what it has held.
+    """
+    if values.ctypes.data % ALIGNMENT:  # TensorFlow would end the process
+        return tf.convert_to_tensor(values)
+    return tf.experimental.dlpack.from_dlpack(values.__dlpack__())
+
+
 class InstanceModel(keras.Model):
     """A network trained on batches of instances that are drawn by index inside the step.
 
@@ -163,30 +174,16 @@ class InstanceModel(keras.Model):
         self.loss_tracker = keras.metrics.Mean(name="loss")
         self.built = True
 
-    def set_features(
-        self, features: Floats32, change: Callable[[Tensor], Tensor], rows: int
-    ) -> None:
-        """Sets `change(features)`, block by block in place, so that there is one copy of them.
+    def set_features(self, features: Floats32, change: Callable[[Tensor], Tensor]) -> None:
+        """Sets `change(features)`, block by block, so that there is one copy of them.
 
         Args:
             features: `[N, ...]`.
             change: returns a block in the form that the trained network takes.
-            rows: instances in a block.
         """
-        if isinstance(self.features, tf.distribute.DistributedValues):
-            self.features.assign(in_blocks(change, features, rows))
-            return
         self.free_features()
-        self.features.assign(tf.fill(features.shape, 0.0))  # TensorFlow keeps `tf.zeros`
-        for places, block in blocks_of(features, rows):
-            # What `features[places].assign` does first, reading, would copy all of them.
-            tf.raw_ops.ResourceStridedSliceAssign(
-                ref=self.features.handle,
-                begin=[places.start],
-                end=[places.start + len(block)],
-                strides=[1],
-                value=change(block),
-            )
+        rows = max(1, _BYTES_CHANGED // max(1, 4 * math.prod(features.shape[1:])))
+        self.features.assign(_as_tensor(in_blocks(change, features, rows)))
 
     def free_features(self) -> None:
         """Frees the memory of features that no fit needs any more."""
@@ -217,7 +214,7 @@ class InstanceModel(keras.Model):
         if values:
             features = values[0]
         else:
-            features = tf.gather(self.features, rows)
+            features = tf.gather(self.features.read_value(), rows)
         if self.augment is not None:
             features = self.augment(features, self._step_seed)
         if self.whole_batch:

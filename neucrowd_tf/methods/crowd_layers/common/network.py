@@ -79,12 +79,12 @@ class CompiledNetwork:
         self.batches = batches.make
         self.steps = batches.steps
 
-    def set_features(self, features: Floats32, scaling: bool | str, rows: int) -> None:
-        """Sets the features, and their mean and scale; `rows` are standardised at a time."""
+    def set_features(self, features: Floats32, scaling: bool | str) -> None:
+        """Sets the features, and their mean and scale."""
         self.features = features
         mean, scale = standardise(features, scaling)
         self.standardise.mean.assign(mean.astype(np.float32))
         self.standardise.scale.assign(scale.astype(np.float32))
         if not isinstance(features, LazyFeatures):
             change = self.standardise if self.standardised else np.asarray
-            self.model.set_features(features, change, rows)
+            self.model.set_features(features, change)
