@@ -375,7 +375,7 @@ class TupletEstimator(RepresentationEstimator):
         return self._model_class()(
             encoder,
             features,
-            TupletIndex(labels, self._negatives),
+            TupletIndex(labels, self._negatives, names=self.classes_.tolist()),
             confidence,
             eta=self.eta,
             similarity_name=self.similarity,

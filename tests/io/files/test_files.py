@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from neucrowd_tf.cli.signals import unfinished
 from neucrowd_tf.errors import DataError, one_line
 from neucrowd_tf.io.files.arrays import array_digest, load_arrays, save_arrays
-from neucrowd_tf.cli.signals import unfinished
 from neucrowd_tf.io.files.atomic import atomic_folder, atomic_path, resolved, write_text
 from neucrowd_tf.io.files.json import read_json
 from neucrowd_tf.io.files.json_text import write_json
