@@ -96,7 +96,7 @@ class MetricLearning(RepresentationEstimator):
         encoder = self._make_encoder(data.features.shape[1:], self.seed)
         if self.objective in ("contrastive", "triplet"):
             anchors = np.flatnonzero(np.bincount(data.labels) >= 2).tolist()
-            index = TupletIndex(data.labels, 1, classes=anchors)
+            index = TupletIndex(data.labels, 1, anchors, self.classes_.tolist())
             model = MarginModel(
                 encoder, data.features, index, objective=self.objective, margin=self.margin
             )

@@ -16,6 +16,7 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.cache import cache_dir
 from neucrowd_tf.names import without
 from neucrowd_tf.saving.persistent import Persistent
+from neucrowd_tf.saving.transaction import transaction
 
 AT_ONCE = 256  # vectors that are written or looked up together
 
@@ -45,11 +46,12 @@ class Encoder(Persistent, BaseEstimator):
         """Finds the network of a loaded encoder; raises DataError if it is another one."""
         if not hasattr(self, "_vectors"):
             before = getattr(self, "digest_", None)
-            if before not in (None, self.fit(items).digest_):
-                raise DataError(
-                    f"{self.source}: not the encoder that the model was trained with. Restore that"
-                    " one, or fit again."
-                )
+            with transaction(self):
+                if before not in (None, self.fit(items).digest_):
+                    raise DataError(
+                        f"{self.source}: not the encoder that the model was trained with. Restore"
+                        " that one, or fit again."
+                    )
 
     def _blank(self) -> object:
         """Returns an item that can always be encoded."""

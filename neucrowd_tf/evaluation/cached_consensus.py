@@ -58,7 +58,7 @@ def inferred(
         arrays += [np.isin(crowd.annotator_names.astype(str), list(models))]
     if sources.families:
         arrays += named_families(crowd, sources.families)
-    key = (method, crowd.num_instances, crowd.num_classes, bool(models), *map(array_digest, arrays))
+    key = (method, crowd.shape, crowd.num_classes, bool(models), *map(array_digest, arrays))
     if key not in _inferred:
         with quietly():  # the method is not the user's choice
             inference = infer(crowd, method, gold, models=models, families=sources.families)

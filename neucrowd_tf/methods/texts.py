@@ -9,6 +9,7 @@ import functools
 from contextlib import AbstractContextManager
 from typing import Annotated, Any, ClassVar
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
@@ -192,7 +193,14 @@ class TextClassifier(CrowdEstimator):
             return {}
         encode = self.encoder_.transform
         test = dataclasses.replace(dataset.test, features=encode(dataset.test.features))
-        encoded = dataset.replace(features=encode(dataset.features), test=test, validation=None)
+        rows = np.flatnonzero(dataset.annotations.annotated)  # those that the estimator was given
+        encoded = dataset.replace(
+            features=encode(dataset.features[rows]),
+            annotations=dataset.annotations[rows],
+            truth=None if dataset.truth is None else dataset.truth[rows],
+            test=test,
+            validation=None,
+        )
         return dict(self.estimator_.evaluation(encoded))
 
     def _inference_model(self) -> Network:

@@ -54,7 +54,7 @@ def make_optimizer(
         copy = type(optimizer).from_config(config)
         copy_decay(optimizer, copy)
         return copy
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise UsageError(
             "optimizer: expected the name or the configuration of a Keras optimizer, received"
             f" {optimizer!r} with learning_rate {learning_rate!r}: {str(error).splitlines()[0]}"

@@ -49,10 +49,10 @@ class History:
         self, values: Mapping[str, float], monitor: str, tie_break: str | None, min_delta: float
     ) -> bool:
         """Offers the latest epoch by the figures that `train` names; returns whether it is best."""
+        if monitor == "auc" and math.isnan(values["val_auc"]):
+            monitor = "log_loss"  # of one class the AUC is undefined in every epoch
         held_out = f"val_{monitor}"
         value = values[held_out if held_out in values else monitor]
-        if math.isnan(value) and monitor == "auc":
-            value = 0.0  # undefined in every epoch (of one class), so that the tie break decides
         if monitor in ("loss", "log_loss"):
             value = -value
         tie = 0.0

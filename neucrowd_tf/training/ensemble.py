@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from neucrowd_tf.annotations.votes import Scale, scale_of
 from neucrowd_tf.declare.declarations import Constraint, estimator, fitted, whole
 from neucrowd_tf.declare.types import Array, Estimator, Floats32, Network
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
@@ -105,6 +106,11 @@ class Ensemble(MeanOfFits):
         Constraint("an estimator", lambda value: hasattr(value, "fit")),
         "estimator whose clones are fitted.",
     ] = dataclasses.field(kw_only=False)
+
+    @property
+    def scale(self) -> Scale:
+        """The scale of the estimator's classes."""
+        return scale_of(self.estimator)
 
     def _estimators(self) -> Sequence[Any]:
         return [self.estimator]

@@ -108,7 +108,7 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         history_: a dict with a list for each logged value, one entry an epoch.
         n_iter_: epochs trained; `best_epoch_` is the one whose weights were kept (from 0).
         one_step_: validation figures of a copy after one training step; `trained_` says whether the
-            AUC of the best epoch is higher by more than a standard error.
+            AUC of the best epoch is higher by more than a standard error (None without an AUC).
         train_labels_: `[N]` consensus class codes that the embedding was trained on.
         rows_: `[N]` positions of the annotated instances in what `fit` was given.
         kept_: `[n]` those of them that the embedding was trained on (without held-out ones).
@@ -375,7 +375,7 @@ class TupletEstimator(RepresentationEstimator):
         return self._model_class()(
             encoder,
             features,
-            TupletIndex(labels, self._negatives),
+            TupletIndex(labels, self._negatives, names=self.classes_.tolist()),
             confidence,
             eta=self.eta,
             similarity_name=self.similarity,

@@ -40,12 +40,16 @@ def figures_after_one_step(
         return dict(judged(model, evaluate))
 
 
-def beats_one_step(trained: float, one_step: float, size: int) -> bool:
+def beats_one_step(trained: float, one_step: float, size: int) -> bool | None:
     """Returns whether a validation figure rose by more than a standard error since the first step.
+
+    None if the figure is undefined, as the AUC of one class is.
 
     Args:
         trained: accuracy or AUC of the chosen epoch.
         one_step: that of the copy after one step.
         size: validation instances.
     """
+    if math.isnan(one_step):
+        return None
     return trained - one_step > math.sqrt(one_step * (1.0 - one_step) / size)

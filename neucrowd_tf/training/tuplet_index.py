@@ -27,6 +27,7 @@ class TupletIndex:
         classes: the classes that take the positive role in turn; two classes default to the
             positive one alone (class 1), more classes to all of them.
         negatives: n - 2, how many different negatives a tuplet needs.
+        names: of all classes, for errors.
 
     Raises:
         DataError: a class that takes the positive role has fewer than two instances, or too few
@@ -37,7 +38,11 @@ class TupletIndex:
     """
 
     def __init__(
-        self, labels: Integers, negatives: int, classes: Sequence[int] | None = None
+        self,
+        labels: Integers,
+        negatives: int,
+        classes: Sequence[int] | None = None,
+        names: Sequence[object] | None = None,
     ) -> None:
         counts = np.bincount(labels)
         if classes is None:
@@ -47,14 +52,15 @@ class TupletIndex:
                 classes = np.flatnonzero(counts >= 2).tolist()
         for code in classes:
             others = len(labels) - counts[code]
+            name = code if names is None else names[code]
             if counts[code] < 2:
                 raise DataError(
-                    f"class {code}: expected at least two instances to pair in a tuplet, received"
+                    f"class {name!r}: expected at least two instances to pair in a tuplet, received"
                     " one"
                 )
             if others < negatives:
                 raise DataError(
-                    f"class {code}: expected at least {negatives} instances of other classes,"
+                    f"class {name!r}: expected at least {negatives} instances of other classes,"
                     f" received {others}"
                 )
         if not len(classes):

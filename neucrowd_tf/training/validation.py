@@ -44,13 +44,15 @@ def hold_out(
         return data, np.arange(len(data.features))
     if labels is None:
         labels = consensus_labels(data.annotations, seed)
-    if math.ceil(fraction * len(labels)) >= len(labels):
+    left = len(labels) - math.ceil(fraction * len(labels))
+    if left <= 0:
         raise DataError(
             f"annotations: {len(labels)} annotated instances are too few to hold out a share of"
             f" {fraction:g} for validation. Pass validation data."
         )
     counts = np.unique(labels, return_counts=True)[1]
-    enough = counts.min() >= 2 and round(fraction * len(labels)) >= len(counts)
+    smaller = min(left, round(fraction * len(labels)))
+    enough = counts.min() >= 2 and smaller >= len(counts)
     with one_at_a_time():
         train, validation = train_test_split(
             np.arange(len(labels)),

@@ -102,6 +102,8 @@ def test_annotators_csv_of_planted_spammers_and_of_annotators_without_labels() -
     ).iloc[3]
     assert (new["annotator"], new["num_labels"]) == ("new", 0)
     assert np.isnan(new["skill"]) and np.isnan(new["agreement_others"])
+    three = inferred(Annotations.from_dense(np.array(dense)[:, :3]))  # the same labels
+    assert len(three.skills.skill) == 3
 
 
 def test_an_annotators_other_labels_of_an_item_are_no_votes_of_others() -> None:

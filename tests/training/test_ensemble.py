@@ -8,6 +8,8 @@ from numpy.testing import assert_allclose
 from sklearn.base import clone
 
 from neucrowd_tf import CrowdLayer, Ensemble, load
+from neucrowd_tf.annotations.votes import scale_of
+from neucrowd_tf.methods.auto import Auto
 from tests.crowds import blobs
 
 SMALL = {"base": {"hidden_units": (8,)}, "epochs": 4, "batch_size": 32}
@@ -41,3 +43,8 @@ def test_one_model_is_exported_and_saved(fitted, crowd, tmp_path):
     fitted.save(tmp_path / "saved")
     assert_allclose(load(tmp_path / "saved").predict_proba(crowd[0]), expected, atol=1e-6)
     assert clone(fitted).size == 2
+
+
+def test_ordered_classes_stay_ordered():
+    assert scale_of(Ensemble(Auto(scale="ordinal"))) == "ordinal"
+    assert scale_of(Ensemble(CrowdLayer())) == "nominal"

@@ -208,3 +208,5 @@ def test_hold_out_needs_instances_to_train_on() -> None:
         ),
     ):
         hold_out(data, 0, labels=np.array([0]))
+    data = Centroids()._check(np.eye(6), array_of("0; 1; 2; 0; 1; 2"), None)
+    assert len(hold_out(data, 0, fraction=0.7)[1]) == 1  # fewer than there are classes

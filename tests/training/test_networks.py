@@ -72,7 +72,8 @@ def test_optimizers_are_made_from_any_value_and_share_nothing() -> None:
         assert type(first).__name__ == kind and first is not second and first is not passed
         expected = 0.25 if optimizer is passed else 0.1
         assert float(np.asarray(first.learning_rate)) == pytest.approx(expected)
-    for wrong in ({}, {"class_name": "Nothing"}, {"class_name": "SGD", "config": {"speed": 1}}):
+    unknown = {"class_name": "SGD", "config": {"speed": 1}}
+    for wrong in ({}, {"class_name": "Nothing"}, unknown, lambda: "sgd"):
         raises(UsageError, "optimizer: ", make_optimizer, wrong, 1.0)
 
 

@@ -119,6 +119,14 @@ class TestBestEpoch:
         self._offer(best, [1.0, 1.0, 1.0], ties=[0.3, 0.1, 0.2])
         assert best.best_epoch == 1 and best.best_tie == 0.1
 
+    def test_without_an_auc_the_log_loss_decides(self) -> None:
+        best = History()
+        for loss in (0.7, 0.5, 0.6):
+            values = {"val_auc": float("nan"), "val_log_loss": loss}
+            best.logs.setdefault("val_log_loss", []).append(loss)
+            best.judge(values, "auc", None, 0.1)
+        assert best.best_epoch == 1
+
     def test_patience(self) -> None:
         best = History()
         assert not best.waited(2)

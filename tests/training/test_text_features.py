@@ -200,11 +200,16 @@ def test_what_an_estimator_of_texts_passes_on(tmp_path: Path) -> None:
     texts, crowd, truth = crowd_of_texts()
     crowd = crowd.select(np.arange(240) % 5 > 0)
     model = TextClassifier(estimator=DASC(CrowdLayer(epochs=2), rounds=1, quota=9))
-    model.fit(["left out", *texts], crowd.align(["none", *crowd.instance_names.tolist()]))
+    named = crowd.align(["none", *crowd.instance_names.tolist()])
+    model.fit(["left out", *texts], named)
     assert model.predict_annotators(texts).shape == (60, 4, 2)
     assert model.rows_.tolist() == [*range(1, 61)] and model.history_["round"] == [0, 1]
     split = Split(np.array(texts, object), truth, np.arange(60))
-    dataset = CrowdDataset("texts", split.features, crowd, split, truth=truth)
-    assert len(model.evaluation(dataset)["rounds"]["test_accuracy"]) == 2
+    every = np.array(["left out", *texts], object)
+    dataset = CrowdDataset("texts", every, named, split, truth=np.append(1, truth))
+    rounds = model.evaluation(dataset)["rounds"]
+    assert len(rounds["test_accuracy"]) == 2
+    instances, _, labels = model.selections_[0].T
+    assert rounds["pseudo_accuracy"][1] == (truth[instances] == labels).mean()
     assert not hasattr(model, "transform") and model.distributed
     raises(DataError, "expected texts", model.predict_annotators, np.zeros((2, 5)))

@@ -131,6 +131,8 @@ def test_weights_that_leave_too_few_are_evened_out() -> None:
 def test_too_few_instances(labels: list[int], negatives: int, message: str) -> None:
     with pytest.raises(DataError, match=message):
         TupletIndex(np.array(labels), negatives)
+    with pytest.raises(DataError, match=r"^class 'yes': "):
+        TupletIndex(np.array(labels), negatives, names=["no", "yes"])
 
 
 def test_a_pipeline_leaves_no_graph() -> None:

@@ -49,7 +49,8 @@ class CurveRecorder:
         cells = [stage, str(epoch)]
         test = self.dataset.test
         for part, labels in ((self.dataset, self.dataset.truth), (test, test.labels)):
-            cells.append(number_cell(_accuracy(model, part.features, labels)))
+            features = self.estimator._values(part.features)  # as its models see them
+            cells.append(number_cell(_accuracy(model, features, labels)))
         self.rows[stage, str(epoch)] = cells
         write_text(self.path, to_csv(COLUMNS, self.rows.values()))
 

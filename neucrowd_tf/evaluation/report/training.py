@@ -48,7 +48,7 @@ CURVES = {
 ADDED = {
     "Safety: the share of training items whose neighbours have the same label": ("safe_share",),
     "Synthetic items: the labels inferred with them": (
-        *("label_accuracy", "candidate_purity", "synthetic_as_made", "balance"),
+        *("label_accuracy", "candidate_purity", "balance"),
     ),
     "Balance of the labels by round": ("imbalance_ratio",),
     "Generated labels and how well the discriminator tells them": (

@@ -116,15 +116,13 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
     try:
         fresh.mkdir()
         yield fresh
+        unfinished.discard(temporary)  # a signal would remove what was there before, too
         if target.exists():
             os.rename(target, old)
-        try:
-            os.rename(fresh, target)
-        except OSError:
-            if old.exists():
-                os.rename(old, target)
-            raise
+        os.rename(fresh, target)
     finally:
+        if old.exists() and not target.exists():
+            os.rename(old, target)
         shutil.rmtree(temporary, ignore_errors=True)
         unfinished.discard(temporary)
 

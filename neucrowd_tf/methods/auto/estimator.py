@@ -223,6 +223,10 @@ class Auto(CrowdEstimator):
             held_out, selected, weights, calibrated, evidence, judgement, reasons
         )
         self._describe(members, judgement)
+        agreement = run.stage("agreement with the consensus")
+        for row in self.recommendation_["methods"]:
+            if row["score"] is not None:
+                agreement.scalars(0, {row["method"]: row["score"]})
         self._copy_results(num_annotators)
         self.consensus_ = self.consensus_[:size]
         self.held_out_probas_ = self.held_out_probas_[:size]

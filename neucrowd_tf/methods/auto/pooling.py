@@ -130,19 +130,17 @@ def consensus_mistakes(evidence: Evidence, predicted: Indices) -> Floats:
     return joint / joint.sum(axis=1, keepdims=True)
 
 
-def temperature_for(logits: Floats, labels: Indices, mistakes: Floats) -> float:
+def temperature_for(logits: Floats, emitted: Floats) -> float:
     """Returns the temperature with the least log loss of noisy labels.
 
     Args:
         logits: `[N, C]`.
-        labels: `[N]` class codes.
-        mistakes: `[N, C, C]`, the probability of a label (last) by true class.
+        emitted: `[N, C]` the probability of each instance's label by true class.
 
     References:
         Patrini et al. (2017), Making deep neural networks robust to label noise: forward
         correction; Guo et al. (2017), section 4.2.
     """
-    emitted = mistakes[np.arange(len(labels)), :, labels]
 
     def loss(log_t: float) -> float:
         likelihoods = (softmax(logits / np.exp(log_t), axis=1) * emitted).sum(axis=1)
@@ -171,8 +169,8 @@ def calibrate(
     logits = mean_logits([held_out[name] for name in selected.members], weights)
     errors = consensus_mistakes(evidence, logits.argmax(axis=1))
     labels = np.where(known, evidence.gold, evidence.consensus)
-    mistakes = np.where(known[:, None, None], np.eye(logits.shape[1]), errors)
-    temperature = temperature_for(logits, labels, mistakes)
+    emitted = np.where(known[:, None], np.eye(logits.shape[1])[labels], errors.T[labels])
+    temperature = temperature_for(logits, emitted)
     corrections = [selected.corrections[name] for name in selected.members]
     shift = -np.average(corrections, axis=0, weights=weights) / temperature
     return Calibration(temperature, shift, softmax(logits / temperature + shift, axis=1))

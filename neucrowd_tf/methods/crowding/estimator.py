@@ -8,6 +8,7 @@ import functools
 import math
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import keras
@@ -16,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, fitted, number, one_of, share, whole
+from neucrowd_tf.declare.picking import attributes_of
 from neucrowd_tf.declare.types import Array, Fields, Floats32, Integers, Network, Tensor
 from neucrowd_tf.errors import DataError, UsageError, warn
 from neucrowd_tf.methods.crowd_layers.common.network import (
@@ -50,6 +52,8 @@ _PAIRS_AT_ONCE = 1 << 17
 # Pairs up to which a turn stores parts of the generator's hidden layer (64 MB) for all its passes.
 PRECOMPUTED = 1 << 18
 _GENERATED = 0x6E  # the number of the draws of `generate`
+# Arguments of which the generator is made.
+_GENERATOR = ("embedding_size", "noise_size", "instance_features", "annotator_identities")
 # Attributes that a refit keeps from the choice of its epoch.
 _CHOICE = ("history_", "start_", "n_iter_", "best_epoch_", "collapsed_")
 _rate = number(above=0)
@@ -100,7 +104,7 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
             our loss the game moves the generator away from the annotations, so these matrices do
             not measure annotators. Without a game they are the crowd layer's, which do.
         informed_: measures of the auxiliary network after the game, see `Game.informed`.
-        annotator_names_, generator_weights_: inputs of `generate`.
+        annotator_names_, generator_weights_, generator_arguments_: inputs of `generate`.
         rows_: `[N]` positions of the instances trained on among those passed to `fit`.
 
     References:
@@ -166,6 +170,7 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
     start_: dict[str, float] | None = fitted()
     best_epoch_: int | None = fitted()
     generator_weights_: list[Array] = fitted()
+    generator_arguments_: Fields = fitted()
     informed_: dict[str, float] = fitted()
 
     # ----------------------------------------------------------------- fit
@@ -224,6 +229,7 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
             train(game, in_turns(game.play), epochs=epochs_before, run=run.stage(stage))
         self._play(game, epochs, data, run.stage("game"))
         self.generator_weights_ = read_variables(game.generator.variables)
+        self.generator_arguments_ = attributes_of(self, _GENERATOR)
         self.informed_ = game.informed()
         self.confusion_matrices_ = game.confusion_matrices()
 
@@ -372,8 +378,9 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
                 "CrowdInG: epochs=0 trains DL-CL only, which has no generator. Fit with epochs of"
                 " at least 1."
             )
+        arguments = SimpleNamespace(**self.generator_arguments_)  # others may be set by now
         sizes = (math.prod(self.feature_shape_), len(self.annotator_names_), len(self.classes_))
-        generator = self._game_class().make_generator(self, *sizes)
+        generator = self._game_class().make_generator(arguments, *sizes)
         write_variables(generator.variables, self.generator_weights_)
         return generator
 

@@ -335,9 +335,10 @@ class ICED(CrowdEstimator):
         for group, mix in enumerate(self.certainty_classes_, start=1):
             scores[f"group_{group}"] = int(mix.sum())
             scores[f"group_{group}_largest"] = _quotients(mix.max(), mix.sum()).item()
-        if dataset.truth is None:
+        truth = dataset.truth
+        if truth is None or (truth[self.rows_] < 0).all():
             return scores
-        table = score_rounds(self, dataset.truth)
+        table = score_rounds(self, truth)
         labels = table["label_accuracy"].tolist()
         purity = table["candidate_purity"].tolist()
         scores["rounds"] = {
@@ -388,7 +389,8 @@ def score_rounds(model: ICED, truth: ArrayLike) -> pd.DataFrame:
 
     Args:
         model: fitted.
-        truth: `[N]` class codes of the instances that `fit` was given.
+        truth: `[N]` class codes of the instances that `fit` was given, -1 where unknown (such
+            instances do not count).
 
     Returns:
         A row per round. Row 0 is before any synthesis (D&S-orig), row 1 is D&S-first, and the last
@@ -402,10 +404,12 @@ def score_rounds(model: ICED, truth: ArrayLike) -> pd.DataFrame:
         ICED, section 3.3 and figure 2.
     """
     codes = np.asarray(truth)[model.rows_]
-    right = model.labels_history_ == codes
+    known = codes >= 0
+    codes = codes[known]
+    right = model.labels_history_[:, known] == codes
     by_class = [right[:, codes == code].mean(axis=1) for code in np.unique(codes)]
     size = len(model.classes_)
-    candidates = model.candidates_history_
+    candidates = model.candidates_history_[:, known]
     pure = _counts(np.where(candidates == codes, candidates, -1), size)
     purities = _quotients(pure, _counts(candidates, size))
     synthesised = np.ma.array(purities, mask=model.synthetic_history_ == 0)

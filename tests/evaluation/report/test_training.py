@@ -32,6 +32,11 @@ def test_a_run_has_its_curves_and_what_its_method_adds(tmp_path: Path) -> None:
     (tmp_path / "evaluation.json").write_text(json.dumps({"rounds": rounds}))
     (drawn,) = training_sections(tmp_path)["charts"]
     assert drawn["title"].startswith("Synthetic items") and len(drawn["lines"]) == 1
+    (tmp_path / "evaluation.json").unlink()  # without true labels; the history has numbers of items
+    history = {"synthetic_as_made": [30.0, 41.0], "balance": [0.2, 0.5]}
+    (tmp_path / "history.json").write_text(json.dumps(history))
+    (drawn,) = training_sections(tmp_path)["charts"]
+    assert [line["label"] for line in drawn["lines"]] == ["smallest class over the largest"]
     by_class = {"by_class": {"confidence": {"no": 0.7, "yes": 0.9}}}
     (tmp_path / "evaluation.json").write_text(json.dumps(by_class))
     assert training_sections(tmp_path)["bars"] == [("no", 0.7), ("yes", 0.9)]

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from neucrowd_tf.cli.signals import unfinished
 from neucrowd_tf.errors import DataError, one_line
 from neucrowd_tf.io.files.arrays import array_digest, load_arrays, save_arrays
 from neucrowd_tf.io.files.atomic import atomic_folder, atomic_path, resolved, write_text
@@ -207,6 +208,24 @@ def test_links_lead_to_what_is_written(tmp_path: Path) -> None:
     link.unlink()
     link.symlink_to("link.csv")
     raises(OSError, "symbolic links", write_text, link, "x")
+
+
+def test_a_folder_stays_if_its_replacement_is_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename = os.rename
+
+    def interrupted(source: Path, target: Path) -> None:
+        if source.name == "new":
+            raise KeyboardInterrupt
+        rename(source, target)
+
+    write_text(tmp_path / "model" / "a", "old")
+    monkeypatch.setattr(os, "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt), atomic_folder(tmp_path / "model") as fresh:
+        assert fresh.parent in unfinished  # a signal removes it
+    assert [item.name for item in tmp_path.iterdir()] == ["model"]
+    assert (tmp_path / "model" / "a").read_text() == "old"
 
 
 @pytest.mark.parametrize("name", ["stdout", "link.csv", "folder/stdout"])

@@ -138,14 +138,17 @@ def test_failures_are_left_out(broken: str) -> None:
 
 
 def test_held_out_predictions_are_kept_and_a_resumed_fit_is_the_same(
-    fitted: tuple[Auto, Path],
+    fitted: tuple[Auto, Path], tmp_path: Path
 ) -> None:
     features, crowd, _ = _crowd()
     first, folder = fitted
     names = {f"cv-{name}-{fold}.npz" for name in FAST for fold in range(3)} | {"cv-quick-0.npz"}
     assert {path.name for path in folder.glob("cv-*")} == names
     (folder / "cv-ds_lr-1.npz").unlink()
-    second = Auto(FAST, seed=1).fit(features, crowd, run=Run(checkpoints=folder))
+    run = Run(checkpoints=folder, tensorboard=tmp_path)
+    second = Auto(FAST, seed=1).fit(features, crowd, run=run)
+    (events,) = tmp_path.iterdir()
+    assert b"agreement with the consensus/mv_lr" in events.read_bytes()
     assert first.recommendation_ == second.recommendation_
     assert np.array_equal(first.predict_proba(features), second.predict_proba(features))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from numpy.random import default_rng
@@ -10,7 +12,13 @@ from numpy.testing import assert_allclose
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.methods.auto.candidate_selection import Selected, select
 from neucrowd_tf.methods.auto.evidence import FOLDS, Evidence, determinant, label_log_likelihood
-from neucrowd_tf.methods.auto.pooling import MOST_ROWS, consensus_mistakes, fit_weights, weigh
+from neucrowd_tf.methods.auto.pooling import (
+    MOST_ROWS,
+    calibrate,
+    consensus_mistakes,
+    fit_weights,
+    weigh,
+)
 from tests.crowds import array_of
 
 
@@ -61,6 +69,19 @@ def test_predictions_tell_how_often_the_consensus_is_wrong() -> None:
     result = np.diag(consensus_mistakes(evidence, predicted)).mean()
     alone = np.diag(consensus_mistakes(evidence, consensus)).mean()
     assert abs(result - right) < 0.1 and abs(result - right) < abs(alone - right) / 3
+
+
+def test_a_temperature_takes_no_matrix_for_each_instance() -> None:
+    rng = default_rng(4)
+    codes = rng.integers(0, 100, 400)
+    evidence = Evidence.of(Annotations.from_dense(codes[:, None], num_classes=100), codes, 0)
+    held_out = {"mv_lr": 0.5 * np.eye(100)[codes] + 0.005}
+    selected = Selected(["mv_lr"], {"mv_lr": np.zeros(100)})
+    tracemalloc.start()
+    result = calibrate(held_out, selected, [1.0], evidence)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 400 * 100 * 100 * 8 / 2 and result.temperature < 1
 
 
 def test_two_members_by_hand() -> None:

@@ -163,6 +163,9 @@ def test_generated_annotations_are_marked_and_fill_only_empty_cells(
     assert alone.generated.all() and len(alone.labels) == 7 * annotations.num_annotators
     assert_allclose(estimator.predict_annotators(x).sum(axis=2), 1.0, rtol=1e-5)
     assert estimator.predict_annotators(x[:0]).shape == (0, *generated_crowd.shape[1:], 3)
+    estimator.set_params(embedding_size=estimator.embedding_size + 1)  # of the next fit
+    assert estimator.generate(x[:7]) == alone
+    estimator.set_params(embedding_size=estimator.embedding_size - 1)
     assert estimator.generate(x[:0]).shape == (0, annotations.num_annotators)
     raises(DataError, "48 instances", estimator.generate, x, annotations[:5])
     with pytest.raises(DataError, match="by the annotators"):

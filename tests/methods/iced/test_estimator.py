@@ -81,6 +81,13 @@ def test_histories_agree_with_each_other(fitted) -> None:
     new = model.candidates_history_[1] == 1
     assert scores["candidate_purity"].iloc[2] == pytest.approx((truth[new] == 1).mean())
     assert scores["synthetic_1"].iloc[2] == model.synthetic_history_[1][1]
+    known = np.arange(len(truth)) % 3 == 0
+    partly = score_rounds(model, np.where(known, truth, -1))
+    right = model.labels_history_[2][known] == truth[known]
+    assert partly["label_accuracy"].iloc[2] == pytest.approx(right.mean())
+    by_class = [right[truth[known] == code].mean() for code in (0, 1)]
+    assert partly["balanced_label_accuracy"].iloc[2] == pytest.approx(np.mean(by_class))
+    assert partly["candidate_purity"].iloc[2] == pytest.approx((truth[new & known] == 1).mean())
 
 
 def test_images_and_a_user_network() -> None:

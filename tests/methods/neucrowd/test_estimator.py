@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -63,6 +64,7 @@ def test_a_network_that_hardly_moves_did_not_train() -> None:
     assert best == pytest.approx(model.one_step_["auc"], abs=1e-6) and model.trained_ is False
     # A standard error of .6 on 96 instances is .05.
     assert beats_one_step(0.651, 0.6, 96) and not beats_one_step(0.649, 0.6, 96)
+    assert beats_one_step(math.nan, math.nan, 96) is None  # validation data of one class
 
 
 @pytest.fixture(scope="module")
