@@ -120,12 +120,12 @@ class Work:
     def needs_tensorflow(self) -> bool:
         """Whether the run may compute with TensorFlow, whose settings come before its import.
 
-        What other packages simulate and train is not known here, so it may.
+        What packages other than `neucrowd_tf.datasets` simulate is not known here, so it may.
         """
         options = self.options
         networks = registry.entry("method", self.key.method).trains_network
         dataset = registry.entry("dataset", self.key.dataset)
-        simulates = dataset.simulated and not dataset.module.startswith("neucrowd_tf.")
+        simulates = dataset.simulated and not dataset.module.startswith("neucrowd_tf.datasets.")
         flags = options.encoder is not None, options.export, options.mixed_precision
         devices = options.distribute != "none" or options.device != "auto"
         return networks or simulates or devices or any(flags)
