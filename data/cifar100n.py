@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from neucrowd_tf.datasets import CrowdDataset, Split
+from neucrowd_tf.declare.declarations import none, whole
 
 from . import catalogue
 from .cifar import as_features, read_batch, test_split
@@ -33,6 +34,7 @@ def load(data_dir: Path | None = None, seed: int = 0, *, size: int | None = None
     Raises:
         DataError: files that are missing or not of the layout.
     """
+    (none | whole(1)).check("size", size)
     folder = locate("cifar100n", ["annotations.csv", "train.bin", "test.bin"], data_dir)
     images, truth = read_batch(folder / "train.bin", CLASSES)
     tasks = np.arange(len(truth[:size]))

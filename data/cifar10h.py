@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, Split
+from neucrowd_tf.declare.declarations import whole
 from neucrowd_tf.declare.types import Indices
 
 from . import catalogue
@@ -92,6 +93,7 @@ def _read(
 
     Attention checks are left out.
     """
+    whole(1).check("annotators", annotators)
     folder = locate("cifar10h", ["test_batch.bin", "cifar10h-raw.csv"], data_dir)
     images, truth = read_batch(folder / "test_batch.bin")
     path = folder / "cifar10h-raw.csv"

@@ -14,8 +14,8 @@ import numpy as np
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, Split
+from neucrowd_tf.declare.declarations import none, number, whole
 from neucrowd_tf.declare.types import Array, Indices
-from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import TableOptions
 
@@ -43,12 +43,12 @@ def load(
             last (DASC's is 5), by the true labels; 1 keeps them all.
 
     Raises:
-        DataError: files that are missing or not of the layout.
+        UsageError: a size or ratio below 1.
+        DataError: files that are missing or not of the layout, or a long tail without an image of a
+            class.
     """
-    if (size is not None and size < 1) or ratio < 1:
-        raise UsageError(
-            f"cifar10n: expected a size and a ratio of 1 or more, received {size} and {ratio}"
-        )
+    (none | whole(1)).check("size", size)
+    number(least=1).check("ratio", ratio)
     folder = locate("cifar10n", ["annotations.csv", "data_batch_1.bin", "test_batch.bin"], data_dir)
     images, truth, tasks = (column[:size] for column in _training_images(folder))
     rows = long_tail(truth, ratio)
@@ -69,11 +69,11 @@ def load_long_tailed(
 def _training_images(folder: Path) -> tuple[Array, ...]:
     """Returns images, true classes and item numbers of the available batches."""
     batches = []
-    for number in range(BATCHES):
-        path = folder / f"data_batch_{number + 1}.bin"
+    for batch in range(BATCHES):
+        path = folder / f"data_batch_{batch + 1}.bin"
         if path.is_file():
             images, labels = read_batch(path)
-            batches.append((images, labels, number * BATCH + np.arange(len(labels))))
+            batches.append((images, labels, batch * BATCH + np.arange(len(labels))))
     return tuple(np.concatenate(column) for column in zip(*batches, strict=True))
 
 

@@ -70,6 +70,8 @@ def read(path: Path) -> Iterator[Suite]:
     sections = settings_in(path)
     names = sections.pop("names", {})
     for name, section in sections.items():
+        if Path(name).name != name:
+            raise ValueError(f"the suite {name!r} has no name for a file")
         rows = section.pop("cases", ({},) if "methods" in section else ())
         fields = entries_of(section, _SUITE)
         for key, meaning in _MEANINGS.items():

@@ -365,6 +365,8 @@ def _line(claim: Claim, results: Path, suite: str, row: str, metric: str, x: flo
             raise DataError(f"{file} has no row with runs of {claim.data}/{row}, {metric}")
         table = _lines(results / f"{suite}_seeds.csv", claim.data, row, metric)
         by_seed = table.set_index("seed")["value"].astype(float)
+    if len(lines) > 1 or by_seed.index.has_duplicates:
+        raise DataError(f"{file} or that by seed has lines of {claim.data}/{row}, {metric} twice")
     mean, deviation, runs = lines.iloc[0][["mean", "sd", "runs"]]
     if len(by_seed) and (len(by_seed) != runs or abs(by_seed.mean() - mean) > 1e-5):
         raise DataError(f"claims.toml: {claim.name}: {suite}_seeds.csv differs from its table")

@@ -23,11 +23,12 @@ import pandas as pd
 from neucrowd_tf.errors import DataError, one_line
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.tables.writing import to_csv
+from neucrowd_tf.names import without
 from reproduction.catalogue import SUITES
 from reproduction.claim import RESULTS, read
 from reproduction.claims import lines_needed
 from reproduction.collect import suite_runs
-from reproduction.right import Row, fixed, of_suite, stored, write
+from reproduction.right import FOLDER, Row, fixed, of_suite, stored, write
 from reproduction.suite import Suite
 from reproduction.table import SEED_COLUMNS, Cell, cells, seed_rows, stored_table
 
@@ -52,7 +53,7 @@ def merge_tables(results: Path, suite: Suite, root: Path, replace: Sequence[str]
     for cell in cells(suite, root, only_rows=True):
         if cell.values:
             new.setdefault((cell.dataset, cell.method), []).append(cell)
-    runs = table.groupby(["dataset", "method"])["runs"].max().astype(int).to_dict()
+    runs = table.astype({"runs": int}).groupby(["dataset", "method"])["runs"].max().to_dict()
     changed = []
     for key, row in new.items():
         asked = any(fnmatchcase("/".join(key), pattern) for pattern in replace)
@@ -81,9 +82,11 @@ def merge_right(results: Path, suite: Suite, root: Path) -> int:
     """Adds which instances a suite's runs have right; returns how many lines are new.
 
     Raises:
-        DataError: a run differs from the value stored for its seed by more than `TOLERANCE`.
+        DataError: a run differs from the value stored for its seed by more than `TOLERANCE`, or its
+            test instances are not those of the stored lines of its data set.
     """
-    lines = dict(stored(results, suite.name))
+    before = stored(results, suite.name)
+    lines = dict(before)
     values = _values(results, suite.name)
     new = 0
     for row, right in of_suite(suite, root).items():
@@ -96,11 +99,16 @@ def merge_right(results: Path, suite: Suite, root: Path) -> int:
                 f"{suite.name}: {'/'.join(map(str, row))}: {apart:.0f} instances from the stored"
                 " value. Name the row in --replace, or look for what changed."
             )
-        before = lines.get(row)
-        new += before is None or before.bits.tolist() != right.bits.tolist()
+        new += row not in lines or lines[row].bits.tolist() != right.bits.tolist()
         lines[row] = right
+    merged = fixed(lines)
+    for row in without(before, merged):
+        raise DataError(
+            f"{suite.name}: {row.dataset}: the test instances are not those of the stored runs."
+            f" Look for what changed, or remove its lines from {FOLDER}/{suite.name}.csv."
+        )
     if new:
-        write(results, suite.name, fixed(lines))
+        write(results, suite.name, merged)
     return new
 
 

@@ -9,7 +9,8 @@ from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 
-from neucrowd_tf.cli.runs.options import Options
+from neucrowd_tf.cli.runs.options import DEFAULTS, Options
+from neucrowd_tf.declare.declarations import declared_by_name
 from neucrowd_tf.declare.types import Fields, NamedValues
 from reproduction.printed import TABLES, Table
 
@@ -43,6 +44,18 @@ class Case:
     x: float | None = None
     first_seed: int = FIRST_SEED
 
+    def __post_init__(self) -> None:
+        """Raises UsageError or ValueError for a value that the flag of its name does not take."""
+        flags = declared_by_name(Options)
+        flags |= {"seeds": flags["num_runs"], "first_seed": flags["seed"]}
+        values = {"seeds": self.seeds, "first_seed": self.first_seed, **self.options}
+        for name, value in values.items():
+            flag = flags[name]
+            if flag.rule is not None:
+                flag.rule.check(name, value)
+            elif flag.convert is not None:
+                flag.convert(str(value))
+
     @property
     def folder(self) -> str:
         """The folder of these runs in the pool that all suites share."""
@@ -52,7 +65,7 @@ class Case:
     def folds(self) -> int | None:
         """The folds of a cross-validation, None for a split's runs."""
         if self.options.get("evaluation") == "cv":
-            return self.options.get("folds")
+            return self.options.get("folds", DEFAULTS["folds"])
         return None
 
     def row_name(self, method: str) -> str:

@@ -49,7 +49,7 @@ class Scarcity:
         """Returns what is left of a dataset.
 
         Raises:
-            DataError: a long tail of training items without true labels.
+            DataError: a long tail of training items without true labels, or of a class without any.
         """
         if self.long_tail is not None:
             dataset = _of_rows(dataset, _long_tailed(dataset, self.long_tail, seed))
@@ -77,9 +77,17 @@ def _of_rows(dataset: CrowdDataset, rows: Indices) -> CrowdDataset:
 def long_tail_sizes(largest: int, num_classes: int, ratio: float) -> list[int]:
     """Returns `[C]` class sizes `largest * ratio ** (-c / (C - 1))`, rounded down, one at least.
 
+    Raises:
+        DataError: the rarest class, whose size the largest gets, has no instance.
+
     References:
         DASC, section 4.1 (CIFAR10-H with ratio 5).
     """
+    if largest < 1:
+        raise DataError(
+            "a long tail needs an instance of every class, and one class has none. Name the classes"
+            " that occur, or leave the long tail out."
+        )
     sizes = largest * ratio ** (-np.arange(num_classes) / (num_classes - 1)) + 1e-9
     return np.maximum(1, sizes.astype(int)).tolist()
 

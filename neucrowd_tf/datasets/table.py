@@ -41,9 +41,9 @@ def load(data_dir: Path | None = None, seed: int = 0, **options: object) -> Crow
     is drawn with the seed, and their annotations leave training:
 
     - with `truth`, items with a true label: first those without annotations, then others at
-      random, each class in proportion;
-    - without, annotated items, in proportion of their majority votes, which are then their labels
-      (a run scores them by a model of the crowd).
+      random, each class in proportion, but a fifth of the annotated items at most;
+    - without, a fifth of the annotated items, in proportion of their majority votes, which are then
+      their labels (a run scores them by a model of the crowd).
 
     Args:
         data_dir: not used.
@@ -144,15 +144,16 @@ def _published_test(
 
 def _drawn_rows(crowd: Annotations, truth: Indices | None, seed: int) -> tuple[Indices, Indices]:
     """Returns the rows of the test split and their labels."""
-    size = max(1, round(TEST_SHARE * crowd.num_instances))
+    annotated = np.flatnonzero(crowd.annotated)
+    most = max(1, round(TEST_SHARE * len(annotated)))
     if truth is not None:
+        size = max(1, round(TEST_SHARE * crowd.num_instances))
         bare = np.flatnonzero((truth >= 0) & ~crowd.annotated)
         others = np.flatnonzero((truth >= 0) & crowd.annotated)
-        left = min(max(size - len(bare), 0), len(others))
+        left = min(max(size - len(bare), 0), len(others), most)
         drawn = others[stratified_sample(truth[others], left, seed)]
         chosen = np.sort(np.concatenate([bare, drawn]))
         return chosen, truth[chosen]
     votes = majority_labels(crowd.vote_counts(), "random", seed)
-    annotated = np.flatnonzero(crowd.annotated)
-    chosen = annotated[stratified_sample(votes[annotated], size, seed)]
+    chosen = annotated[stratified_sample(votes[annotated], most, seed)]
     return chosen, votes[chosen]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from neucrowd_tf.datasets.core import CrowdDataset
+from neucrowd_tf.declare.declarations import whole
 from neucrowd_tf.declare.registration import add
 from neucrowd_tf.declare.types import Texts
 
@@ -39,7 +40,12 @@ class Dataset:
     def load(
         self, data_dir: str | Path | None = None, seed: int = 0, **options: object
     ) -> CrowdDataset:
-        """Returns the `CrowdDataset` from `data_dir`, or from the cache (downloaded once)."""
+        """Returns the `CrowdDataset` from `data_dir`, or from the cache (downloaded once).
+
+        Raises:
+            UsageError: a seed that is no whole number from 0.
+        """
+        whole(0).check("seed", seed)
         return self.loader(None if data_dir is None else Path(data_dir), seed, **options)
 
 

@@ -13,7 +13,7 @@ from neucrowd_tf.annotations import Annotations, as_name_array
 from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.datasets import UNKNOWN, CrowdDataset, Split
 from neucrowd_tf.declare.types import Array, Indices
-from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.errors import DataError, UsageError, warn
 from neucrowd_tf.training.folds import stratified_folds
 
 VALIDATION = 0.2  # share of the annotated rows outside the test fold
@@ -136,11 +136,11 @@ def fold_dataset(
     """Returns one fold of repeated stratified cross-validation as a dataset.
 
     The training rows and those of validation and test that have annotations are pooled. Of several
-    rows with the same features only the first is used. Test rows are scored against the truth if
-    the dataset has one, else against majority votes; rows with neither are only trained on. A fifth
-    of the remaining annotated rows is for validation: their labels are majority votes, even if
-    their truth is available, and their annotations leave the training set, so test labels never
-    enter a choice. The same arguments always give the same fold.
+    rows with the same features only the first is used, and a warning counts the others. Test rows
+    are scored against the truth if the dataset has one, else against majority votes; rows with
+    neither are only trained on. A fifth of the remaining annotated rows is for validation: their
+    labels are majority votes, even if their truth is available, and their annotations leave the
+    training set, so test labels never enter a choice. The same arguments always give the same fold.
 
     Args:
         dataset: to split.
@@ -165,6 +165,12 @@ def fold_dataset(
     votes = np.where(crowd.annotated, majority_labels(crowd.vote_counts(), "random", seed), UNKNOWN)
     truth = whole_truth(dataset)
     distinct = first_of_each(features)
+    if left_out := len(features) - len(distinct):
+        warn(
+            f"cross-validation: {left_out:,} of {len(features):,} items have the features of an"
+            " earlier item and are left out, with their labels",
+            stacklevel=2,
+        )
     features = features[distinct]
     crowd = crowd[distinct]
     votes = votes[distinct]

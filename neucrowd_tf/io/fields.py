@@ -25,7 +25,7 @@ from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_names import few, is_id, is_person, is_second
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.io.table import JOINT, Table, as_records, cell_text, table_of_records
+from neucrowd_tf.io.table import JOINT, Table, as_records, cell_text, count_of, table_of_records
 from neucrowd_tf.names import ROLES, roles_of, without
 
 ANY = "*"
@@ -191,7 +191,7 @@ def columns_of_fields(
             shown = few(list(map(path_of, fields)))
             raise error("no_column", path, column=name, flag=flag, columns=shown)
     if len(options.label_column) == 1 and not options.worker_column:
-        votes = _votes(rows, options.task_column, *options.label_column)
+        votes = _votes(path, rows, options.task_column, *options.label_column)
         if votes is not None:
             return votes
     for row in rows:
@@ -255,10 +255,13 @@ def _beside(named: Texts, fields: Sequence[Field]) -> list[str]:
     return without(beside, named)
 
 
-def _votes(rows: Sequence[Row], task: Texts, label: str) -> LabelColumns | None:
+def _votes(path: Path, rows: Sequence[Row], task: Texts, label: str) -> LabelColumns | None:
     """Returns the votes of each row, None if it has labels.
 
     A list of which no label occurs twice may be what one annotator chose, and is no votes.
+
+    Raises:
+        DataError: a number that is no number of votes.
     """
     kinds = {type(row[label]) for row in rows} - {type(None)}
     if kinds not in ({dict}, {list}):
@@ -272,8 +275,15 @@ def _votes(rows: Sequence[Row], task: Texts, label: str) -> LabelColumns | None:
         votes = row[label] or {}
         if kinds == {list}:
             votes = Counter(filter(None, map(cell_text, votes)))
-        labels += map(str, votes)
-        counts += map(int, votes.values())
+        for name, value in votes.items():
+            if isinstance(value, bool):
+                value = int(value)
+            count = count_of(cell_text(value))
+            if count is None:
+                place = f"record {number + 1}"
+                raise error("bad_count", path, place, column=f"{label}.{name}", value=value)
+            labels.append(str(name))
+            counts.append(count)
         names.append(str(number))
         if task:
             names[-1] = JOINT.join(map(cell_text, map(row.__getitem__, task)))

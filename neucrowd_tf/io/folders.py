@@ -12,11 +12,14 @@ from typing import Any
 import numpy as np
 
 from neucrowd_tf.declare.picking import by_name
+from neucrowd_tf.declare.types import Indices
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.coding import Coded
 from neucrowd_tf.io.column_names import few
+from neucrowd_tf.io.column_values import are_many, repeats
 from neucrowd_tf.io.columns import Column, LabelColumns
 from neucrowd_tf.io.files.reading import ending
+from neucrowd_tf.io.roles import LAST_LABEL
 from neucrowd_tf.io.table import PARQUET
 from neucrowd_tf.names import without
 
@@ -62,6 +65,20 @@ def joined(folder: Path, files: Sequence[Path], parts: Sequence[LabelColumns]) -
         name = files[at].relative_to(folder).as_posix()
         return f"{name}: {parts[at].place(row - starts[at])}"
 
+    def ask(keys: Indices, rows: Indices, counts: tuple[int, int]) -> None:
+        file_of = np.searchsorted(starts, rows, side="right") - 1
+        for at, part in enumerate(parts):
+            within = file_of == at
+            repeated = repeats(keys[within])
+            if are_many(*repeated):
+                part.ask_about_repeats(keys[within], rows[within] - starts[at], repeated)
+        across = repeats(np.unique(keys * len(parts) + file_of) // len(parts))
+        if are_many(*across):
+            problem = "{:,} of {:,} pairs of item and annotator are in several files".format(
+                *across
+            )
+            raise error("several_questions", folder, problem=problem, advice=LAST_LABEL)
+
     times: Column = ()
     if all(len(part.times) for part in parts):
         times = _concatenated(parts, "times")
@@ -86,6 +103,7 @@ def joined(folder: Path, files: Sequence[Path], parts: Sequence[LabelColumns]) -
         left_out=left_out,
         structured=any(part.structured for part in parts),
         wrong=wrong,
+        ask_about_repeats=ask,
         gold={},
         texts={},
     )

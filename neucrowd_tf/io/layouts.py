@@ -7,7 +7,6 @@ import dataclasses
 import functools
 import itertools
 import os
-import re
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -25,7 +24,7 @@ from neucrowd_tf.io.column_values import are_many, further_annotators, is_fact, 
 from neucrowd_tf.io.columns import Column, LabelColumns
 from neucrowd_tf.io.roles import VOTES, Roles, ask_about_questions, ask_about_repeats, decide
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.io.table import Table, check_header_again
+from neucrowd_tf.io.table import Table, check_header_again, count_of
 from neucrowd_tf.io.times import time_column
 from neucrowd_tf.io.values import numbers_of
 from neucrowd_tf.names import without
@@ -301,11 +300,13 @@ def _of_cells(table: Table, roles: Roles) -> LabelColumns:
         return f"{table.place(at // width)}, column {roles.label[at % width]!r}"
 
     if roles.layout == "votes":
+        counts = []
         for at, cell in enumerate(cells):
-            if not re.fullmatch(r"\s*(\d{1,9}(\.0)?)?\s*", cell):
+            count = count_of(cell)
+            if count is None:
                 column = roles.label[at % width]
                 raise error("bad_count", table.path, place(at), column=column, value=cell)
-        counts = [int(float(cell.strip() or 0)) for cell in cells]
+            counts.append(count)
         annotators = []
         cells = [_class_of(column, roles.label) for column in roles.label] * len(table)
     elif roles.layout == "pairs":

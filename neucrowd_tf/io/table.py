@@ -669,6 +669,13 @@ def cell_text(value: Any) -> str:
     return str(value)
 
 
+def count_of(cell: str) -> int | None:
+    """Returns a number of votes, 0 for an empty cell, None for what is none."""
+    if re.fullmatch(r"\s*(\d{1,9}(\.0)?)?\s*", cell):
+        return int(float(cell.strip() or 0))
+    return None
+
+
 def as_records(names: Iterable[str], rows: Iterable[Iterable[Any]]) -> list[Fields]:
     """Returns rows of values as records with names."""
     return [dict(zip(names, row, strict=False)) for row in rows]

@@ -84,8 +84,22 @@ def test_cifar10n_long_tail(cifar10n: Path) -> None:
     dataset = registry.dataset("cifar10n_lt").load(cifar10n, ratio=4.0)
     assert np.bincount(dataset.truth).tolist() == [12, 10, 8, 7, 6, 5, 4, 4, 3, 3]
     assert (dataset.annotations.to_dense()[:, 0] == dataset.truth).all()
-    with pytest.raises(UsageError, match="a ratio of 1 or more"):
-        registry.dataset("cifar10n").load(cifar10n, ratio=0.5)
+    with pytest.raises(DataError, match="one class has none"):
+        registry.dataset("cifar10n").load(cifar10n, ratio=4.0, size=5)
+
+
+def test_options_that_are_no_numbers_of_images_or_annotators(tmp_path: Path) -> None:
+    for name, option, value in (
+        ("cifar10n", "ratio", 0.5),
+        ("cifar10n", "ratio", float("nan")),
+        ("cifar10n", "size", "many"),
+        ("cifar100n", "size", -5),
+        ("cifar10h", "annotators", -1),
+        ("digits", "seed", -1),
+        ("digits", "seed", 1.5),
+    ):
+        with pytest.raises(UsageError, match=f"^{option}: expected .*, received {value!r}"):
+            registry.dataset(name).load(tmp_path, **{option: value})
 
 
 def test_cifar10n_cannot_be_downloaded_or_hold_other_labels(cifar10n: Path) -> None:

@@ -70,3 +70,6 @@ def test_a_long_tail_has_its_ratio_and_needs_the_truth() -> None:
     assert tail.annotations.num_instances == len(tail.features) == 70
     with pytest.raises(DataError, match="--long_tail: small has training items without true"):
         Scarcity(long_tail=4.0).applied(dataset().replace(truth=None), 3)
+    without_last = np.minimum(dataset().truth, CLASSES - 2)
+    with pytest.raises(DataError, match="needs an instance of every class, and one class has none"):
+        Scarcity(long_tail=4.0).applied(dataset().replace(truth=without_last), 3)

@@ -105,6 +105,19 @@ def test_without_truth_the_test_labels_are_votes(files) -> None:
     assert result.test.labels[0] == result.test.annotations.vote_counts()[0].argmax()
 
 
+@pytest.mark.parametrize("with_truth", [False, True])
+def test_of_few_annotated_items_a_fifth_is_tested(files, with_truth: bool) -> None:
+    """Of 100 items 15 have labels: most of these stay in training."""
+    features = "task,x\n" + "".join(f"{i},{i * i + 0.5}\n" for i in range(100))
+    annotations = "task,worker,label\n" + "".join(f"{i},w,{i % 2}\n" for i in range(15))
+    paths = files(features=features, annotations=annotations)
+    if with_truth:
+        truth = "task,label\n" + "".join(f"{i},{i % 2}\n" for i in range(15))
+        paths |= files(truth=truth)
+    result = load(**paths)
+    assert len(result.test) == 3 and result.annotations.annotated.sum() == 12
+
+
 def test_annotator_with_one_label_and_named_classes(files) -> None:
     options = files(
         features=FEATURES,

@@ -76,6 +76,27 @@ def test_lists_without_annotators_are_votes(tmp_path: Path) -> None:
     assert "Each class becomes a yes/no question with --multi_label=list" in shown
 
 
+@pytest.mark.parametrize("count", [0.7, -1, "many"])
+def test_numbers_that_are_no_votes(tmp_path: Path, count) -> None:
+    records = [
+        {"id": "a", "votes": {"e": 2, "n": None}},
+        {"id": "b", "votes": {"e": 1, "n": count}},
+    ]
+    flags = {"task_column": "id", "label_column": "votes"}
+    problem = f"record 2: column 'votes.n': {count!r} is not a number of votes"
+    assert problem in message(tmp_path, records, "a.json", **flags)
+    assert read(tmp_path, records[:1], "a.json", **flags).annotations.vote_counts().sum() == 2
+
+
+def test_an_annotator_twice_in_a_list(tmp_path: Path) -> None:
+    records = {"0": {"annotators": "a,a,b", "annotations": "0,1,1"}}
+    assert "another label by annotator 'a'" in message(
+        tmp_path, records, "a.json", duplicates="error"
+    )
+    first = read(tmp_path, records, "a.json", duplicates="first").annotations
+    assert first.vote_counts().tolist() == [[1, 1]]
+
+
 def test_fields_that_are_not_there_or_do_not_fit(tmp_path: Path) -> None:
     records = TOOLS["lists of objects"]
     shown = message(tmp_path, records, "a.json", worker_column="reviews.who")

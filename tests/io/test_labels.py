@@ -111,6 +111,17 @@ def test_large_files_are_read_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "line 402: 2 cells" in message(tmp_path, f"{text}t1,x\n")
 
 
+def test_pairs_in_several_files_of_a_folder_are_asked_about(tmp_path: Path) -> None:
+    folder = tmp_path / "rounds"
+    folder.mkdir()
+    for name in ("1.csv", "2.csv"):
+        (folder / name).write_text(LONG.replace("\n", ",x\n").replace("label,x", "label,round"))
+    raises(DataError, "pairs of item and annotator are in several files", read_annotations, folder,
+           TableOptions())  # fmt: skip
+    last = read_annotations(folder, TableOptions(duplicates="last"), report=lambda line: None)
+    assert last.annotations.num_annotations == LONG.count("\nt")
+
+
 def test_every_table_of_a_folder_is_read(tmp_path: Path) -> None:
     folder = tmp_path / "years"
     folder.mkdir()

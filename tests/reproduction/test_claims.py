@@ -249,6 +249,12 @@ def test_tables_that_lack_a_row_or_contradict_their_seeds(tmp_path: Path) -> Non
         "dataset,method,metric,seed,value\nhotel,neucrowd,accuracy,7,0.7\n"
     )
     raises(DataError, "differs from its table", claims.recompute, claim, tmp_path)
+    twice = "dataset,method,metric,seed,fold,value\n" + "hotel,neucrowd,accuracy,7,{},0.8\n" * 2
+    (tmp_path / "s_seeds.csv").write_text(twice.format(0, 1))  # two folds are not two runs
+    (tmp_path / "s.csv").write_text(HEAD + "hotel,neucrowd,accuracy,0.8,0.1,2,,,,,\n")
+    raises(
+        DataError, "has lines of hotel/neucrowd, accuracy twice", claims.recompute, claim, tmp_path
+    )
 
 
 def test_runs_of_auto_are_paired_by_seed_with_a_suites(tmp_path: Path) -> None:

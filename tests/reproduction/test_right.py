@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -94,6 +95,35 @@ def test_runs_are_added_to_tables_once(tmp_path: Path) -> None:
     (results / "s_seeds.csv").write_text(seeds.replace(",1\n", ",0\n"))
     with pytest.raises(DataError, match="3 instances from the stored value"):
         store.merge_right(results, SUITE, root)
+
+
+def test_stored_lines_do_not_go_when_a_test_set_changes(tmp_path: Path) -> None:
+    results, root = tmp_path / "results", tmp_path / "out"
+    results.mkdir()
+    make_runs(root)
+    (results / "s.csv").write_text(HEAD)
+    store.merge_tables(results, SUITE, root)
+    assert store.merge_right(results, SUITE, root) == 4
+    shutil.rmtree(root / "runs/default/d/b")
+    for path in (root / "runs/default/d/a").glob("*/metrics.json"):
+        path.write_text(path.read_text().replace('"x"', '"y"'))
+    with pytest.raises(DataError, match="s: d: the test instances are not those of the stored"):
+        store.merge_right(results, SUITE, root)
+    assert len(right.stored(results, "s")) == 4
+
+
+def test_a_row_with_as_many_runs_stays(tmp_path: Path) -> None:
+    """Runs are counted as numbers: another metric of the stored row has nine."""
+    make_runs(tmp_path)
+    stored = "d,a,{},,0.5,0,{},,,,,,,,,\n"
+    table = HEAD + stored.format("accuracy", 10) + stored.format("auc", 9)
+    (tmp_path / "s.csv").write_text(table)
+    ten = Suite("s", "S", (Case(("d",), ("a",), seeds=10, first_seed=3),))
+    for seed in range(5, 13):
+        shutil.copytree(
+            tmp_path / "runs/default/d/a/seed-3", tmp_path / f"runs/default/d/a/seed-{seed}"
+        )
+    assert store.merge_tables(tmp_path, ten, tmp_path) == []
 
 
 def test_data_that_each_seed_draws_have_no_lines(tmp_path: Path) -> None:

@@ -113,6 +113,33 @@ def test_a_file_of_suites(tmp_path: Path) -> None:
     assert two.cases == () and two.printed is None
 
 
+def test_values_of_a_suite_are_those_of_flags(tmp_path: Path) -> None:
+    path = tmp_path / "some.toml"
+    for line, problem in (
+        ('evaluation = "crossval"', "evaluation: expected 'split' or 'cv'"),
+        ("keep_items = -5", "keep_items: expected None or a whole number from 1, received -5"),
+        ("seeds = 0", "seeds: expected"),
+        ("first_seed = -1", "first_seed: expected"),
+        ('tune = "all"', "must be grid or a whole number"),
+    ):
+        path.write_text(f'[s]\ntitle = "S"\ndatasets = "d"\nmethods = "m"\n{line}\n')
+        raises(DataError, problem, catalogue.read_file, path)
+    path.write_text('["../s"]\ntitle = "S"\n')
+    raises(DataError, "'../s' has no name for a file", catalogue.read_file, path)
+    assert Case(("d",), ("m",), options={"evaluation": "cv"}).folds == 5
+
+
+def test_one_setting_with_other_values_is_a_failure(command: Command, tmp_path: Path) -> None:
+    """Also if both are planned before either has run."""
+    path = tmp_path / "some.toml"
+    cases = 'cases = [{ setting = "a", shift = 0.5 }, { setting = "a", shift = 2.5 }]'
+    path.write_text(f'[s]\ntitle = "S"\ndatasets = "tiny"\nmethods = "mean"\nseeds = 1\n{cases}\n')
+    where = f"--output_dir={tmp_path}"
+    assert command(f"--suite={path}", where, modules=("reproduction",)) == 1
+    (failure,) = read_json(tmp_path / "results" / "s.json")["failures"]
+    assert "began with hparams: {'shift': 0.5}, now it is {'shift': 2.5}" in failure
+
+
 def test_runs_are_shared_by_setting() -> None:
     """All suites write into one pool, so a setting's name says what its runs are."""
     result: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}

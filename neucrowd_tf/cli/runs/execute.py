@@ -89,7 +89,7 @@ def execute(work: Work, dataset: CrowdDataset, strategy: Any = None) -> Outcome:
     named_families(crowd, work.options.family)
     execution = _Execution(work, dataset, strategy)
     with locked(work.folder):  # another command may share the output folder
-        if work.options.resume and work.complete():
+        if work.check() and work.complete():  # made meanwhile
             return Outcome(OK, work.metrics().content)
         work.prepare()
         try:

@@ -47,7 +47,7 @@ def load_dataset(name: str, data_dir: str | Path | None = None, seed: int = 0) -
         seed: draws what is simulated.
 
     Raises:
-        UsageError: no dataset has this name.
+        UsageError: no dataset has this name, or a seed that is no whole number from 0.
         DataError: its files are not in `data_dir`, or cannot be downloaded.
     """
     register()

@@ -212,7 +212,7 @@ def machine() -> Fields:
 @functools.cache
 def git_revision() -> str | None:
     """Returns the checkout's commit, with "+changes" if files differ; None without git."""
-    root = Path(__file__).resolve().parent.parent.parent
+    root = Path(__file__).resolve().parents[3]
     if not (root / ".git").exists():
         return None
     command = ["git", "describe", "--always", "--exclude=*", "--abbrev=40", "--dirty=+changes"]

@@ -101,9 +101,13 @@ def _read(options: Options, name: str, seed: int) -> CrowdDataset:
 
 
 def finished_runs(output_dir: Path, dataset: str) -> list[tuple[Path, Config]]:
-    """Returns the folders and configurations of a dataset's finished runs."""
-    ended = sorted((output_dir / dataset).glob(f"*/seed-*/{FINISHED}"))
-    return [(path.parent, read_config(path.parent)) for path in ended]
+    """Returns the folders and configurations of a dataset's finished runs, of folds the first."""
+    runs = {}
+    for part in ("", "fold-*/"):
+        for path in sorted((output_dir / dataset).glob(f"*/seed-*/{part}{FINISHED}")):
+            seed = path.relative_to(output_dir / dataset).parts[:2]
+            runs.setdefault((part, seed), path.parent)
+    return [(folder, read_config(folder)) for folder in runs.values()]
 
 
 def plan(options: Options, works: Iterable[Work]) -> tuple[list[Work], list[Work]]:

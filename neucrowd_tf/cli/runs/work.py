@@ -28,8 +28,11 @@ METRICS = ("accuracy", "balanced_accuracy", "f1", "auc", "log_loss")
 TRAIN_ACCURACY = "train_accuracy"  # of metrics.json: the share of right training predictions
 # Flags that change a result, by their names in config.json's settings.
 SETTINGS = (*SCARCITY, "tune", "threads", "device", "mixed_precision", "distribute", "evaluation")
+SOURCES = ("model_annotator", "family")
 # What runs of one method may differ in.
 PER_RUN = ("data_seed", "digests", "workers", "threads", "device", "mixed_precision", "distribute")
+# What runs of different methods may differ in besides: all but their data.
+PER_METHOD = ("hparams", "bases", "tune", "tune_by", "space", "encoder", "gold", *SOURCES)
 OTHER_FOLDER = "Choose another --output_dir, or remove this folder."
 THREAD_COUNTS = ("tensorflow_intra_op", "tensorflow_inter_op", "blas", "openmp")
 
@@ -117,12 +120,12 @@ class Work:
     def needs_tensorflow(self) -> bool:
         """Whether the run may compute with TensorFlow, whose settings come before its import.
 
-        What other packages simulate and train is not known here, so it may.
+        What packages other than `neucrowd_tf.datasets` simulate is not known here, so it may.
         """
         options = self.options
         networks = registry.entry("method", self.key.method).trains_network
         dataset = registry.entry("dataset", self.key.dataset)
-        simulates = dataset.simulated and not dataset.module.startswith("neucrowd_tf.")
+        simulates = dataset.simulated and not dataset.module.startswith("neucrowd_tf.datasets.")
         flags = options.encoder is not None, options.export, options.mixed_precision
         devices = options.distribute != "none" or options.device != "auto"
         return networks or simulates or devices or any(flags)
@@ -194,7 +197,8 @@ class Work:
     def check_beside(self, others: Iterable[tuple[Path, Config]]) -> None:
         """Raises UsageError if summary.csv could not compare this run with another finished one.
 
-        Runs of one method may differ in their seed alone, and runs of one table in their method.
+        Runs of one method may differ in their seed alone, and runs on one dataset in their method
+        and its settings. Those of cross-validation are compared among themselves.
         """
         now = jsonable(self.settings())
         files = now.get("digests", {})
@@ -202,8 +206,11 @@ class Work:
             before = config.settings
             theirs = before.get("digests") or {}
             differ = _differing(files, theirs, {"encoder", "gold"})
-            if folder.parent == self.folder.parent and folder != self.folder:
-                differ += _differing(before, now, {*files, *theirs, *PER_RUN})
+            ignored = {*files, *theirs, *PER_RUN}
+            if folder.relative_to(self.options.output_dir).parts[1] != self.key.method:
+                ignored |= {*PER_METHOD}
+            if before.get("evaluation", "split") == now["evaluation"] and folder != self.folder:
+                differ += _differing(before, now, ignored)
             if differ:
                 raise UsageError(
                     f"--output_dir: {folder} has a run with other {differ[0]}, and summary.csv"
@@ -250,8 +257,7 @@ class Work:
             "folds": options.evaluation == "cv",
             "tune_by": options.tune and options.tune_by != "validation",
             "space": bool(options.space),
-            "model_annotator": options.model_annotator,
-            "family": options.family,
+            **attributes_of(options, SOURCES),
             "encoder": options.encoder,
             "bases": options.bases == "stronger" and self.key.dataset in method.stronger,
         }

@@ -50,9 +50,11 @@ def _add(answers: Answers, place: str, entry: tuple[Any, Fields]) -> None:
     annotators = _listed(record[ANNOTATORS])
     for question in _questions(record):
         labels = record[question]
-        if not isinstance(labels, dict):
-            labels = dict(zip(annotators, _listed(labels), strict=True))
-        for annotator, label in labels.items():
+        if isinstance(labels, dict):
+            pairs = list(labels.items())
+        else:
+            pairs = list(zip(annotators, _listed(labels), strict=True))
+        for annotator, label in pairs:
             answers.add_form(place, item, annotator, {question: label})
 
 

@@ -9,6 +9,7 @@ import pytest
 from neucrowd_tf.cli.runs import process
 from neucrowd_tf.cli.runs.options import Options
 from neucrowd_tf.cli.runs.work import RunKey, Work
+from neucrowd_tf.declare import dataset_registration, registry
 from neucrowd_tf.errors import UsageError
 from tests.cases import cases
 
@@ -72,3 +73,13 @@ def test_runs_without_networks_do_not_wait_for_tensorflow(
 ) -> None:
     work = Work(RunKey(dataset, method, 0), {}, Options(**options))
     assert work.needs_tensorflow() == needed
+
+
+@pytest.mark.parametrize("package", ["data", "neucrowd_tf.plugins.data"])
+def test_what_a_plugin_simulates_may_need_tensorflow(
+    package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if it is part of a wheel: TensorFlow's threads are set before its first use."""
+    entry = registry.Dataset("drawn", print, "x", simulated=True, module=f"{package}.synthetic")
+    monkeypatch.setitem(dataset_registration.DATASETS, "drawn", entry)
+    assert Work(RunKey("drawn", "mv_lr", 0), {}, Options()).needs_tensorflow()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -36,7 +37,16 @@ def json_of(path: Path):
     return json.loads(path.read_text())
 
 
-def test_tree_and_columns(whole_command: Command, tmp_path: Path) -> None:
+def _revision(repository: Path) -> str:
+    """Returns the commit of a checkout, "unknown" without git."""
+    command = ["git", "-C", str(repository), "rev-parse", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def test_tree_and_columns(whole_command: Command, repository: Path, tmp_path: Path) -> None:
     flags = ("--dataset=tiny", "--method=mean", f"--output_dir={tmp_path}")
     assert whole_command(*flags, "--num_runs=2") == 0
     folder = tmp_path / "tiny" / "mean" / "seed-1"
@@ -55,6 +65,7 @@ def test_tree_and_columns(whole_command: Command, tmp_path: Path) -> None:
     assert config["parameters"] == {"fail": "", "seed": 1, "shift": 0.5}
     assert config["threads"]["blas"] == 1 and config["versions"]["tensorflow"]
     assert config["card"]["statistics"]["train_size"] == 40
+    assert (config["git_revision"] or "unknown").startswith(_revision(repository))
     annotators = pd.read_csv(folder / "annotators.csv")
     assert list(annotators["annotator"]) == ["'@a", "b", "c", "idle"]
     assert list(annotators["num_labels"]) == [40, 40, 40, 0]
@@ -109,6 +120,20 @@ def test_runs_of_earlier_versions_are_resumed(
     (folder / "config.json").unlink()
     assert run("--resume") == 2
     assert f"{folder / 'config.json'}: no such file" in capsys.readouterr().err
+
+
+def test_what_summary_csv_would_mix(run: Command, tmp_path: Path, capsys: Printed) -> None:
+    """Folds of other numbers or settings, and methods on other training data."""
+    folds = ("--evaluation=cv", "--folds=2", "--resume")
+    assert run() == 0 == run(*folds)
+    for items, name in (
+        ((*folds, "--seed=1", "--hparam=shift=0.1"), "mean/seed-0/fold-0 has a run with other hpa"),
+        (("--evaluation=cv", "--folds=3", "--seed=1"), "fold-0 has a run with other folds"),
+        (("--method=oracle", "--flip_labels=0.3"), "mean/seed-0 has a run with other flip_labels"),
+    ):
+        assert run(*items) == 2
+        assert name in capsys.readouterr().err
+    assert run(*folds, "--seed=1", "--method=mean,oracle", "--hparam=oracle.shift=0.1") == 0
 
 
 def test_a_moved_input_file_is_the_same_and_a_changed_one_is_not(
