@@ -147,15 +147,17 @@ def moved(votes: NDArray[np.integer[Any]], labels: Codes) -> float:
 
 @estimator
 class Consensus(Aggregator):
-    """Chooses among methods, and combines them, without truth.
+    """Chooses among methods and combines them, without true labels.
 
-    First EBCC is compared with itself with one group a class. Where the bound of more groups is
-    better by `DECISIVE`, annotators err together, methods that take them for independent are
-    misled (and so are held-out annotations, which would praise those), and EBCC's labels stay.
-    Else annotations are held out in turn, and the `best` methods that predict them best from the
-    rest are averaged. The result is the normalised geometric mean of these probabilities, of those
-    of `neucrowd_tf.aggregation.annotator_offset`, with few annotations per instance of GLAD, and
-    with fewer than `FEW_LABELS` labels per annotator of votes weighted by agreement (Wawa).
+    EBCC is fitted first. If more than one group per class raises its bound by more than `DECISIVE`,
+    annotators err together, and EBCC's labels are used: methods that assume independent annotators
+    are misled, and so are their scores on held-out annotations.
+
+    Otherwise annotations are held out in turn (see `folds`), and the `best` methods that predict
+    them best from the rest are averaged. The result is the normalised geometric mean of these
+    probabilities and those of `neucrowd_tf.aggregation.annotator_offset`. GLAD joins them if there
+    are few annotations per instance, and votes weighted by agreement (Wawa) if annotators have
+    fewer than `FEW_LABELS` labels on average.
 
     In a crowd of few instances groups and matrices follow chance, and the offsets count more.
     If annotators have fewer than `FEW_LABELS` labels on average, a method that overturns more than
@@ -178,7 +180,12 @@ class Consensus(Aggregator):
     needs_identities: ClassVar[bool] = False
 
     best: Annotated[int, whole(1), "number of methods to average."] = 3
-    folds: Annotated[int, whole(2), "number of parts in which annotations are held out."] = 5
+    folds: Annotated[
+        int,
+        whole(2),
+        "number of parts in which annotations are held out. Of a crowd with 50,000 annotations or"
+        " more, only as many parts are held out as have 15,000 annotations together.",
+    ] = 5
     restarts: Annotated[int, whole(2), "EBCC's starts, the first with one group per class."] = 10
     chosen_: tuple[str, ...] = fitted()
     gain_: float = fitted()

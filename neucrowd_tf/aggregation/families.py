@@ -112,6 +112,11 @@ def in_families(members: Iterable[Mask], num_annotators: int) -> Mask:
     return np.any([np.zeros(num_annotators, dtype=bool), *members], axis=0)
 
 
+def outside_families(crowd: Annotations, families: Iterable[Family]) -> Annotations:
+    """Returns the annotations of those who are in no family."""
+    return labels_of(crowd, ~in_families(members_of(families), crowd.num_annotators))
+
+
 def chance_corrected(agreeing: Floats, pairs: Floats, size: int) -> float:
     """Returns the share of pairs of labels that agree: 1 for all, 0 for as many as by chance."""
     if not pairs.sum() or size < 2:
@@ -383,8 +388,7 @@ def fit_with_families(
     """
     if not families:
         return method().fit(crowd, gold)
-    inside = in_families(members_of(families), crowd.num_annotators)
-    people = labels_of(crowd, ~inside)
+    people = outside_families(crowd, families)
     if len(families) == 1 and not people.num_annotations:
         return method().fit(crowd, gold)
     signals = [symbols(crowd, family.members) for family in families]
@@ -465,8 +469,7 @@ def effective_votes(crowd: Annotations, families: Sequence[Family]) -> Codes32:
     """Returns `[N, C]` vote counts in which each family has one vote, for its commonest class."""
     if not families:
         return crowd.vote_counts()
-    inside = in_families(members_of(families), crowd.num_annotators)
-    votes = labels_of(crowd, ~inside).vote_counts()
+    votes = outside_families(crowd, families).vote_counts()
     for family in families:
         symbol = symbols(crowd, family.members)
         rows = np.flatnonzero(symbol >= 0)

@@ -16,6 +16,7 @@ from scipy.special import bdtr
 
 from neucrowd_tf.aggregation.families import labels_of, shared_labels
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.certainty.estimate import resamples
 from neucrowd_tf.declare.types import Floats, Indices, Mask
 
 MOST_CELLS = 50_000_000  # annotators x annotators, or items x annotators
@@ -116,10 +117,8 @@ def opposed_groups(crowd: Annotations, families: Collection[Mask] = ()) -> Oppos
     agreements = np.concatenate(rows)
     agreements = agreements[agreements.any(axis=1)]
     share = _figures(agreements.sum(axis=0))[2]
-    size = len(agreements)
-    chances = np.full(size, 1 / size)
-    resamples = (rng.multinomial(size, chances) @ agreements for _ in range(RESAMPLES))
-    drawn = np.array(list(map(_figures, resamples)))
+    once = np.ones(len(agreements), dtype=np.int64)
+    drawn = np.array([_figures(times @ agreements) for times in resamples(rng, once, RESAMPLES)])
     lowest = np.quantile(drawn[:, :2], TAIL, axis=0).min()
     if lowest < LEAST_WITHIN or np.quantile(drawn[:, 2], 1.0 - TAIL) > MOST_BETWEEN:
         return None

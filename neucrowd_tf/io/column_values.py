@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from neucrowd_tf.declare.picking import among
 from neucrowd_tf.declare.types import Indices, Texts
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.column_names import is_gold, is_status, is_summary
 from neucrowd_tf.io.table import Table
-from neucrowd_tf.names import without
+from neucrowd_tf.names import among, without
 
 ROUNDED = 0.051  # a mean with one digit may be so far from the exact one
 MOST_ANSWERS = 20  # distinct values of a column of answers that is inferred

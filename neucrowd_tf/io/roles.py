@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple, NoReturn
 
 import numpy as np
 
-from neucrowd_tf.declare.picking import among, mapped
+from neucrowd_tf.declare.picking import mapped
 from neucrowd_tf.declare.types import Indices, Texts
 from neucrowd_tf.io.annotator_columns import (
     exclude_each_other,
@@ -68,7 +68,7 @@ from neucrowd_tf.io.column_values import (
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table, numbers_from_1
 from neucrowd_tf.io.values import numbers_of
-from neucrowd_tf.names import ROLES, folded, plain_integers, roles_of, without
+from neucrowd_tf.names import ROLES, among, folded, plain_integers, roles_of, without
 
 __all__ = ["RUNNING", "WORDS", "Roles", "as_list", "command_line", "decide"]
 

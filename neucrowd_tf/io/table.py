@@ -19,7 +19,6 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from neucrowd_tf.declare.picking import Name
 from neucrowd_tf.declare.types import Fields, Indices, Records, Texts
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.checks import broken, error, install
@@ -33,6 +32,7 @@ from neucrowd_tf.io.files.reading import (
     open_text,
 )
 from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.names import Name
 
 SIGNS = ("\t", ",", ";", "|")
 PARQUET = (".parquet", ".pq")

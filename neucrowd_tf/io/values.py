@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 
 from neucrowd_tf.declare.flag_parsing import parse_value
-from neucrowd_tf.declare.picking import among
 from neucrowd_tf.declare.types import Array, Texts
 from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_values import MOST_ANSWERS, check_free_text
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.names import normalised, plain_integers, text_order, without
+from neucrowd_tf.names import among, normalised, plain_integers, text_order, without
 
 ALL = ("all",)  # of --classes: any number of classes
 FEW = 10  # different numbers without a line

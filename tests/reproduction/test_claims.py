@@ -347,6 +347,15 @@ def test_advice_follows_from_the_verdict() -> None:
     assert page.gains_of([no], True) == ["None of the compared pairs shows a gain."]
 
 
+def test_a_share_of_a_figure_is_in_points_and_a_ratio_is_not() -> None:
+    ours = Ours(0.02, runs=3)
+    share = Claim(
+        "n", "DASC", "w", "c", suite="f_accuracy", panel="p", control="ce", less=True, ours=ours
+    )
+    assert figures(share)[1] == "+2.0 points"
+    assert figures(dataclasses.replace(share, suite="f_imbalance"))[1] == "+0.020"
+
+
 def test_main_page_is_short_and_types_no_figure(repository: Path) -> None:
     assert len((repository / "RESULTS.md").read_text(encoding="utf-8").split()) <= 900
     template = page.TEMPLATE.read_text(encoding="utf-8")
