@@ -325,7 +325,9 @@ def infer(
     if opposed is not None:
         least = min(opposed.least_accuracy(crowd, model.labels_), certainty.least)
         certainty = dataclasses.replace(certainty, least=least)
-    if people is None and method not in (METHOD, "majority_vote", *ORDERED):
+    # A method that did not converge has warned already, with the same advice.
+    converged = getattr(model, "converged_", True)
+    if people is None and converged and method not in (METHOD, "majority_vote", *ORDERED):
         warn_if_worse(crowd, method, seed)
     return Inference(
         **vars(labelled),

@@ -1,4 +1,4 @@
-"""The posterior of crowd and classifier by hand, two turns by formula, and what leaves it as it is."""
+"""The posterior of crowd and classifier: by hand, by its formulas, and what leaves it as it is."""
 
 from __future__ import annotations
 

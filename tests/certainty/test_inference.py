@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from numpy.random import default_rng
 
+from neucrowd_tf.aggregation.base import Aggregator
+from neucrowd_tf.aggregation.dawid_skene import DawidSkene
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.certainty.estimate import Estimate
 from neucrowd_tf.certainty.inference import infer, warn_if_worse
@@ -52,6 +54,17 @@ def test_a_method_worse_than_majority_vote_is_reported() -> None:
         warn_if_worse(_nearly_alone(), "dawid_skene", 0)
     with warnings.catch_warnings(action="error"):
         warn_if_worse(labels, "dawid_skene", 0)
+
+
+def test_a_method_that_did_not_converge_has_one_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    def once(name: str, seed: int, ties: object = None) -> Aggregator:
+        assert name == "dawid_skene"
+        return DawidSkene(max_iter=1)
+
+    monkeypatch.setattr("neucrowd_tf.certainty.inference.make_aggregator", once)
+    with pytest.warns(UserWarning) as raised:
+        infer(_nearly_alone(), "dawid_skene")
+    assert ["did not converge" in str(one.message) for one in raised] == [True]
 
 
 def _nearly_alone() -> Annotations:
