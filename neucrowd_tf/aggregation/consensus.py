@@ -42,24 +42,24 @@ from neucrowd_tf.errors import quietly
 # Nats of EBCC's bound that indicate annotators who err together: a Bayes factor of 150, very strong
 # evidence by Kass and Raftery.
 DECISIVE = 5.0
-# From so many annotations on EBCC is fitted only if a short look finds groups, and folds are held
-# out until they have `ENOUGH` annotations: by chance methods then differ by thousandths of a nat,
-# and those that are so close are averaged.
+# In a crowd of LARGE annotations or more EBCC is fitted only if a short look finds groups, and
+# folds are held out only until they have ENOUGH annotations. Scores then are exact to thousandths
+# of a nat, and methods that are closer than this are averaged anyway.
 LARGE = 50_000
 ENOUGH = 15_000
-MANY_CLASSES = 30  # beyond, matrices of classes say nothing, and take minutes
-STRENGTH = 5.0  # labels a class by which annotators are drawn towards their mean
-# If annotators have few labels on average, methods may merge or exchange classes. The signs are
-# that such a share of unanimous instances gets another class, and that class shares are so far
-# (total variation) from those of votes.
+MANY_CLASSES = 30  # with more, error matrices are mostly empty and take minutes
+STRENGTH = 5.0  # pseudo-labels per class of the average annotator, for each annotator
+# If annotators have fewer labels than FEW_LABELS on average, methods may merge or exchange classes.
+# Then they overturn more than this share of the unanimous instances, and move class shares by more
+# than this (total variation).
 FEW_LABELS = 10
 MOST_OVERTURNED = 0.05
 MOST_MOVED = 0.3
-# With at most so many annotations per instance GLAD counts, too. Among so many instances, offsets
-# alone.
+# GLAD is averaged too with at most SPARSE annotations per instance. With at most FEW_INSTANCES
+# instances only the offsets count.
 SPARSE = 3.5
 FEW_INSTANCES = 100
-# What is chosen among where annotators err independently; unfitted, without their seed.
+# The methods to choose among if annotators err independently.
 CANDIDATES: dict[str, Callable[..., Aggregator]] = {
     "wawa": Wawa,
     "zbs": partial(ZeroBasedSkill, max_iter=30),

@@ -34,28 +34,29 @@ from neucrowd_tf.declare.types import Codes32, Floats, Indices, Integers, Mask
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.names import did_you_mean, listed
 
-SHARES = (0.5001, 0.67, 0.8, 0.9999)  # of votes, between the levels of a symbol
-LEVELS = len(SHARES) + 2  # the last is a single label
-# Models whose agreement exceeds that of independent ones by less are counted one by one. It is half
-# as much if people share too few items.
+SHARES = (0.5001, 0.67, 0.8, 0.9999)  # of votes for a class: the bounds of a symbol's levels
+LEVELS = len(SHARES) + 2  # the highest level is a family with a single label
+# Models whose agreement exceeds that of independent ones by less than this, or by less than half of
+# it if people share too few items, count one by one.
 INDEPENDENT = 0.1
 LEAST_SHARED = 30  # items with two people, for an estimate of how well people agree
-STRENGTH = 4.0  # labels a class, of the average annotator and symbol
+# Pseudo-labels per class, of the average annotator and of the average symbol.
+STRENGTH = 4.0
 SYMBOL_STRENGTH = 2.0
 MOST_ITER = 100
 TOLERANCE = 1e-5
-TOGETHER = 2.0  # people per item, for labels to show how right people are
-CHANCE = 1.28  # standard errors of class shares, and skill for them
-LEAST_SKILL = 0.2
+TOGETHER = 2.0  # people per item: with fewer, labels do not show how accurate people are
+CHANCE = 1.28  # standard errors of an 80% interval of class shares
+LEAST_SKILL = 0.2  # of people in this interval: with less it would have no bounds
 SHARE_TOLERANCE = 1e-3  # of the logarithms of class shares
-# Where one person labelled an item, nothing shows whether people or models are right when they
-# differ. The more models agree with each other beyond their agreement with people, the more labels
-# of an average person (of whom vote shares say that they are right) are added.
+# If one person labelled an item and models contradict the label, nothing shows who is right. So
+# people get more pseudo-labels of an average person the more models agree with each other beyond
+# their agreement with people: CAUTION for each unit beyond INDEPENDENT.
 CAUTION = 5.0
 MOST_CAUTION = 1.5
-# Two annotators are related if, given the consensus, their labels agree more often than independent
-# ones would: in so many shared items, by so many standard errors, and in this share of the labels
-# that would differ, beyond that of the median pair.
+# Two annotators are related if they share RELATED_ITEMS items and agree more often, given the
+# consensus, than independent annotators: by RELATED_ERRORS standard errors, and in RELATED_SHARE
+# (beyond that of the median pair) of the labels that would otherwise differ.
 RELATED_ITEMS = 20
 RELATED_ERRORS = 5.0
 RELATED_SHARE = 0.25
@@ -136,8 +137,8 @@ def excess_agreement(crowd: Annotations, members: Mask) -> tuple[float, float]:
     """Returns by how much a family's agreement exceeds that of independent annotators.
 
     Annotators who err independently, of skills a and b (0 is chance), agree beyond chance by a b.
-    So that agreement within a family, times that between people, is the square of that between
-    the two. If people share too few items they are taken to be as good as the family.
+    So the agreement within a family, times that between people, is the square of that between
+    the two. If people share too few items, they are assumed to be as skilled as the family.
 
     Args:
         crowd: with identities.
@@ -148,20 +149,20 @@ def excess_agreement(crowd: Annotations, members: Mask) -> tuple[float, float]:
     """
     family = labels_of(crowd, members).vote_counts().astype(float)
     outside = labels_of(crowd, ~members).vote_counts().astype(float)
-    n = family.sum(axis=1)
-    m = outside.sum(axis=1)
+    in_family = family.sum(axis=1)
+    in_outside = outside.sum(axis=1)
     size = crowd.num_classes
-    within = chance_corrected(family * (family - 1), n * (n - 1), size)
-    across = chance_corrected(family * outside, n * m, size)
+    within = chance_corrected(family * (family - 1), in_family * (in_family - 1), size)
+    across = chance_corrected(family * outside, in_family * in_outside, size)
     if np.isnan(within) or np.isnan(across):
         return within, within
-    among = chance_corrected(outside * (outside - 1), m * (m - 1), size)
-    shared = int((m > 1).sum())
+    among = chance_corrected(outside * (outside - 1), in_outside * (in_outside - 1), size)
+    shared = int((in_outside > 1).sum())
     error = 1.0 / np.sqrt(max(shared, 1))
     if shared < LEAST_SHARED or among < 2 * error:
         among = max(across, TINY)
     else:
-        among += error / 2  # in doubt annotators are dependent
+        among += error / 2  # so that models count as dependent in doubt
     expected = min(across**2 / among, 1.0)
     excess = within - expected
     return excess, float(np.clip(excess / max(1.0 - expected, TINY), 0.0, 1.0))
@@ -399,7 +400,7 @@ def fit_with_families(
     else:
         result = method().fit(people, gold) if alone is None else copy.copy(alone)
         excess = max(excess_agreement(crowd, family.members)[0] for family in families)
-        doubt = CAUTION * (np.nan_to_num(excess, nan=1.0) - 0.1)
+        doubt = CAUTION * (np.nan_to_num(excess, nan=1.0) - INDEPENDENT)
         caution = float(np.clip(doubt, 0.0, MOST_CAUTION))
         together, likelihood = infer_together(people, signals, gold, caution)
         probas = np.log(np.maximum(result.probas_, 1e-9)) + likelihood

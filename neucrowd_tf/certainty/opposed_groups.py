@@ -21,15 +21,16 @@ from neucrowd_tf.declare.types import Floats, Indices, Mask
 
 MOST_CELLS = 50_000_000  # annotators x annotators, or items x annotators
 FEWEST_ITEMS = 40
-# The smaller group must have more than this share of the labels, with copies counted once. Votes
-# decide against a smaller group: it may be friends who err alike. If one group only swaps classes,
-# it must have more than LEAST_CONTRARY.
+# The smaller group must have more than LEAST_SHARE of the labels, with copies counted once: a still
+# smaller one may be friends who err alike, and votes decide against it. If one group only swaps
+# classes, the smaller one must have more than LEAST_CONTRARY.
 LEAST_SHARE = 0.25
 LEAST_CONTRARY = 0.45
-# Copies differ in less than this part of the labels in which annotators of one group usually do.
+# Two annotators are copies if they differ in less than this part of the labels in which two
+# annotators of one group usually differ.
 COPIED = 1 / 3
-# Bounds of the agreement between groups, as a part of what is expected, and of that within groups;
-# the ends of 95% intervals have to pass. None of 41 other public crowds does.
+# Bounds of the agreement between groups, relative to the expected one, and of the agreement within
+# groups. The ends of their 95% intervals must lie within. In 41 other public crowds they never do.
 MOST_BETWEEN = 0.7
 LEAST_WITHIN = 0.2
 RESAMPLES = 200

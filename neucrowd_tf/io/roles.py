@@ -74,11 +74,11 @@ __all__ = ["RUNNING", "WORDS", "Roles", "as_list", "command_line", "decide"]
 
 VOTES = "votes_"
 FORM_TIMES = ("starttime", "startdate", "submitdate", "datestamp")  # of a row per respondent
-FEWEST_REPEATED = 5  # pairs that have other labels each time by more than chance
+FEWEST_REPEATED = 5  # pairs that never repeat a label: with fewer it may be chance
 DISTINCT = "Columns and their distinct values: "
 LAST_LABEL = "The last label of each pair: --duplicates=last"
 LAST_ROW = "If the last row of an item counts"
-COMPLETE = 0.9  # of the pairs of items and questions, if a column names questions
+COMPLETE = 0.9  # share of the pairs of items and questions that occur if a column has questions
 
 
 class Roles(NamedTuple):
