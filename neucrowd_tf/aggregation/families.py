@@ -2,8 +2,8 @@
 
 The labels that a family gives to an item become one symbol: the class with the most votes, and its
 share of them. How often each symbol comes with each class is learned together with the people's
-confusion matrices. So it does not matter whether members of a family repeat each other, share a
-source, or fail on the same items: what they say together counts for what it is worth.
+confusion matrices. So a family counts for as much as its symbols show, whether its members repeat
+each other, share a source, or fail on the same items.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def outside_families(crowd: Annotations, families: Iterable[Family]) -> Annotati
     return labels_of(crowd, ~in_families(members_of(families), crowd.num_annotators))
 
 
-def chance_corrected(agreeing: Floats, pairs: Floats, size: int) -> float:
+def beyond_chance(agreeing: Floats, pairs: Floats, size: int) -> float:
     """Returns the share of pairs of labels that agree: 1 for all, 0 for as many as by chance."""
     if not pairs.sum() or size < 2:
         return float("nan")
@@ -129,7 +129,7 @@ def skill_of(votes: Integers) -> float:
     """Returns annotators' mean skill by agreement: 0 is chance, 1 is always right; 0 if unknown."""
     counts = votes.astype(np.float64)
     total = counts.sum(axis=1)
-    agreement = chance_corrected(counts * (counts - 1), total * (total - 1), votes.shape[1])
+    agreement = beyond_chance(counts * (counts - 1), total * (total - 1), votes.shape[1])
     return float(np.sqrt(max(np.nan_to_num(agreement), 0.0)))
 
 
@@ -152,11 +152,11 @@ def excess_agreement(crowd: Annotations, members: Mask) -> tuple[float, float]:
     in_family = family.sum(axis=1)
     in_outside = outside.sum(axis=1)
     size = crowd.num_classes
-    within = chance_corrected(family * (family - 1), in_family * (in_family - 1), size)
-    across = chance_corrected(family * outside, in_family * in_outside, size)
+    within = beyond_chance(family * (family - 1), in_family * (in_family - 1), size)
+    across = beyond_chance(family * outside, in_family * in_outside, size)
     if np.isnan(within) or np.isnan(across):
         return within, within
-    among = chance_corrected(outside * (outside - 1), in_outside * (in_outside - 1), size)
+    among = beyond_chance(outside * (outside - 1), in_outside * (in_outside - 1), size)
     shared = int((in_outside > 1).sum())
     error = 1.0 / np.sqrt(max(shared, 1))
     if shared < LEAST_SHARED or among < 2 * error:

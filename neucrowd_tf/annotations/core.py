@@ -515,7 +515,7 @@ class Annotations(AnnotationViews):
 
         Args:
             triple: `[M]` instances, annotators and labels.
-            instance_names, annotator_names: by default they are numbered anew.
+            instance_names, annotator_names: by default the numbers from 0.
             generated: whether these are marked.
         """
         extra = coded_triples(*triple)

@@ -344,7 +344,7 @@ def infer(
 def _maker(
     method: str, seed: int, ties: Ties | None, comparable: GoldItems | None, gold: Indices
 ) -> Callable[[], Aggregator]:
-    """Returns what makes the aggregator; of ordered classes gold items choose it."""
+    """Returns what makes the aggregator; gold items choose it if classes are ordered."""
     if method == "ordinal" and comparable is not None:
         nearest = nearest_to_gold(comparable.draws[0], gold, seed)
         return functools.partial(OrdinalConsensus, only=nearest, seed=seed)

@@ -68,7 +68,7 @@ def test_excess_agreement_by_hand() -> None:
     dense[10:20, 2:] = dense[35:, 2:] = 1
     crowd = Annotations.from_dense(dense)
     votes = array_of("40 0;")
-    assert families.chance_corrected(votes, votes.sum(1), 2) == 1.0
+    assert families.beyond_chance(votes, votes.sum(1), 2) == 1.0
     excess, correlation = families.excess_agreement(crowd, array_of("0 0 1 1", bool))
     across = 2 * (np.mean(dense[:, :2] == dense[:, 2:3])) - 1
     assert excess == pytest.approx(1 - across**2 / (0.5 + 0.5 / np.sqrt(40)))
