@@ -21,7 +21,7 @@ import pytest
 
 from neucrowd_tf.cli.runs import plugins
 from neucrowd_tf.declare import registry
-from tests.cases import cases
+from tests.cases import cases, raises
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -93,8 +93,7 @@ def test_every_equation_has_its_function_and_its_example() -> None:
     others = {("DASC", f"eq. {number}") for number in (5, 6, 7, 10, 11)}  # of two more base models
     text = "x\n\nReferences:\n    ICED, equations 2.3 (delta within [0, 1]) and 2.5."
     assert module.references(text) == {("ICED", "eq. 2.3"), ("ICED", "eq. 2.5")}
-    with pytest.raises(ValueError, match="9 is not read"):
-        module.references("x\n\nReferences:\n    ICED, rule 9.")
+    raises(ValueError, "9 is not read", module.references, "x\n\nReferences:\n    ICED, rule 9.")
     missing = [" ".join(key) for key in places.keys() - others - module.counterparts().keys()]
     assert not missing, f"no function of an example names {', '.join(sorted(missing))}"
 

@@ -13,6 +13,7 @@ from neucrowd_tf.aggregation.families import with_shares
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.inference import infer
 from neucrowd_tf.errors import UsageError
+from tests.cases import raises
 from tests.crowds import Labelled, array_of, noisy_labels
 
 NAMES = [f"m{i}" for i in range(MODELS)]
@@ -135,8 +136,7 @@ def test_patterns_of_families() -> None:
     masks = families.named_families(crowd, ["a*", "c|d"])
     assert [one.tolist() for one in masks] == [[1, 1, 0, 0], [0, 0, 1, 1]]
     for pattern in (["c"], ["a*", "ab|d"]):
-        with pytest.raises(UsageError, match="--family"):
-            families.named_families(crowd, pattern)
+        raises(UsageError, "--family", families.named_families, crowd, pattern)
 
 
 def judged(

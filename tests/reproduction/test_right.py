@@ -16,6 +16,7 @@ from reproduction import claims, right, store
 from reproduction.claim import RESULTS, read
 from reproduction.right import Right, Row
 from reproduction.suite import Case, Suite
+from tests.cases import raises
 from tests.runs import write_run
 
 HEAD = "dataset,method,metric,published,mean,sd,runs,predicted_low,predicted_high,worst,verdict,"
@@ -92,8 +93,7 @@ def test_runs_are_added_to_tables_once(tmp_path: Path) -> None:
     assert store.merge_tables(results, SUITE, root, ["d/a"]) == ["d/a"]
     seeds = (results / "s_seeds.csv").read_text().replace("1.0\n", "0.0\n")
     (results / "s_seeds.csv").write_text(seeds.replace(",1\n", ",0\n"))
-    with pytest.raises(DataError, match="3 instances from the stored value"):
-        store.merge_right(results, SUITE, root)
+    raises(DataError, "3 instances from the stored value", store.merge_right, results, SUITE, root)
 
 
 def test_data_that_each_seed_draws_have_no_lines(tmp_path: Path) -> None:

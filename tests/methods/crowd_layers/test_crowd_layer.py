@@ -10,7 +10,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
-from tests.cases import cases
+from tests.cases import cases, raises
 from tests.crowds import SMALL_LAYER as SMALL
 
 
@@ -157,8 +157,7 @@ def test_bad_arguments(crowd):
 [{"base": {"activation": "bump"}}, "activation: expected the name of a Keras activation"],
 [{"patience": 2}, "patience: without monitor"]
 """):
-        with pytest.raises(UsageError, match=message):
-            CrowdLayer(**arguments).fit(features, annotations)
+        raises(UsageError, message, CrowdLayer(**arguments).fit, features, annotations)
     with pytest.raises(DataError, match=r"small_cnn.*expected images"):
         CrowdLayer("small_cnn").fit(features, annotations)
     with pytest.raises(DataError, match="augment: expected images"):

@@ -9,6 +9,7 @@ import pytest
 from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
+from tests.cases import raises
 from tests.crowds import array_of, corners
 from tests.methods.crowd_layers.heads import HEADS, model_with_head
 
@@ -135,8 +136,7 @@ def test_keras_saves_the_arguments_of_heads():
     copy = Scaled.from_config(head.get_config())
     assert (copy.num_annotators, copy.scale, copy.trace_weight, copy.name) == (3, 2.0, 0.25, "mine")
     assert Passing.from_config(Passing(num_annotators=2).get_config()).num_annotators == 2
-    with pytest.raises(TypeError, match=r"num_annotators: expected an int, .*Write int"):
-        ConfusionHead(np.int64(3))
+    raises(TypeError, r"num_annotators: expected an int, .*Write int", ConfusionHead, np.int64(3))
 
 
 @pytest.mark.parametrize("name", HEADS)
@@ -160,8 +160,7 @@ def test_a_head_takes_no_logits(parts):
     nested = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2, name="inner")])
     for taken, name in ((logits, "last"), (nested(inputs), "inner")):
         message = rf"CrowdConnection: expected class probabilities, .*{name}.*is linear"
-        with pytest.raises(ValueError, match=message):
-            parts.CrowdConnection(4)(taken)
+        raises(ValueError, message, parts.CrowdConnection(4), taken)
     with pytest.raises(ValueError, match="ConalHead: expected class probabilities"):
         parts.ConalHead(4)([logits, inputs])
     for taken in (keras.layers.Softmax()(logits), keras.ops.softmax(logits), np.eye(2)):
