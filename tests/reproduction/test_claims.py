@@ -149,7 +149,7 @@ def test_verdicts_on_all_rivals_and_on_most_data_sets() -> None:
     assert most_verdict(["behind", "behind", "ahead"]) == "behind"
 
 
-def test_a_claim_about_most_data_sets_is_judged_over_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_claim_about_most_data_sets_is_judged_over_them() -> None:
     (claim,) = (claim for claim in CLAIMS if claim.data_sets)
     members = {member.name: member for member in CLAIMS}
     counts = [members[name].verdict == "ahead" for name in claim.data_sets]

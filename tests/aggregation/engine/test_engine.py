@@ -435,7 +435,7 @@ def test_without_workers_nothing_waits_for_ever(monkeypatch: pytest.MonkeyPatch)
         engine.close()
 
 
-def test_no_scheduler_is_one_line(file: Path, tmp_path: Path) -> None:
+def test_no_scheduler_is_one_line() -> None:
     pytest.importorskip("distributed")
     from neucrowd_tf.aggregation.engine.dask import connect
 
