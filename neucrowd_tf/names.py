@@ -51,6 +51,11 @@ def _aliases(role: str) -> frozenset[str]:
 ALIASES = {role: _aliases(role) for role in ROLES}
 
 
+def among(names: Iterable[Name], others: Container[object]) -> list[Name]:
+    """Returns the names that are also among others."""
+    return [name for name in names if name in others]
+
+
 def without(names: Iterable[Name], others: Container[object]) -> list[Name]:
     """Returns the names that are not among others."""
     return [name for name in names if name not in others]

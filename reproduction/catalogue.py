@@ -25,11 +25,11 @@ from typing import Any
 from neucrowd_tf.cli.runs.options import SCARCITY
 from neucrowd_tf.declare import registry
 from neucrowd_tf.declare.declarations import declared_by_name
-from neucrowd_tf.declare.picking import among, entries_of
+from neucrowd_tf.declare.picking import entries_of
 from neucrowd_tf.declare.settings import settings_in
 from neucrowd_tf.declare.types import NamedValues
 from neucrowd_tf.errors import DataError, one_line
-from neucrowd_tf.names import without
+from neucrowd_tf.names import among, without
 from reproduction import smoke
 from reproduction.printed import TABLES, Table
 from reproduction.run import run_suite

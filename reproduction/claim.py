@@ -25,6 +25,7 @@ SAME = "same"
 # The worst comes first.
 WORDS = (OTHER, SIMILAR, SAME)
 _GENERATED = ("ours", "verdict")
+_NO_SHARES = ("_curves", "_imbalance")  # ends of the names of such figures
 
 
 @dataclasses.dataclass(frozen=True)
@@ -263,10 +264,10 @@ def _toml(value: object) -> str:
 def in_points(claim: Claim) -> bool:
     """Whether a claim's figure is a gain in a share, which is shown in points.
 
-    A figure's loss or ratio, which is better if it is less, is no share.
+    Some figures have losses or ratios of classes, which are no shares.
     """
-    share = kind_of(claim.metric) == "share" and not (claim.panel and claim.less)
-    return bool(claim.controls) and share
+    is_share = kind_of(claim.metric) == "share" and not claim.suite.endswith(_NO_SHARES)
+    return bool(claim.controls) and is_share
 
 
 def shown(claim: Claim, value: float | None) -> str:

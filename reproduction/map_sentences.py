@@ -11,7 +11,8 @@ from pathlib import Path
 
 from scipy import stats
 
-from neucrowd_tf.declare.picking import among, having
+from neucrowd_tf.declare.picking import having
+from neucrowd_tf.names import among
 from reproduction.map_cells import (
     CONFIDENCE,
     CONTROL,

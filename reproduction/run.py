@@ -18,11 +18,10 @@ from neucrowd_tf.cli.runs.results import FAILED, aligned
 from neucrowd_tf.cli.runs.runner import Report
 from neucrowd_tf.cli.runs.work import Work
 from neucrowd_tf.declare import registry
-from neucrowd_tf.declare.picking import among
 from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.files.json_text import write_json
-from neucrowd_tf.names import without
+from neucrowd_tf.names import among, without
 from reproduction import right
 from reproduction.collect import case_folder, suite_runs
 from reproduction.panels import RESULTS

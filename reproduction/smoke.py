@@ -8,9 +8,10 @@ from pathlib import Path
 from neucrowd_tf.cli.runs.options import Options
 from neucrowd_tf.cli.runs.runner import Report
 from neucrowd_tf.declare import registry
-from neucrowd_tf.declare.picking import among, by_name, entries_of
+from neucrowd_tf.declare.picking import by_name, entries_of
 from neucrowd_tf.declare.settings import settings_in
 from neucrowd_tf.declare.types import Fields
+from neucrowd_tf.names import among
 from reproduction.run import run_suite
 from reproduction.suite import Case, Suite
 

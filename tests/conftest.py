@@ -17,6 +17,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 for _threads in ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"):
     os.environ.setdefault(_threads, "1")
 ROOT = Path(__file__).resolve().parent.parent
+Operations = list[tuple[str, str]]  # each with the names of the graphs that it is in
 INFERRED: dict[str, list[Any]] = {}  # crowds and their labels, by what fitted them
 
 
@@ -85,6 +86,25 @@ def inferred_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return models[0]
 
     monkeypatch.setattr(inference, "fit_with_families", remembered)
+
+
+@pytest.fixture
+def operations() -> Iterator[Operations]:
+    """The operations that run or are traced, each with the names of the graphs that it is in."""
+    from tensorflow.python.framework import op_callbacks
+
+    noted: Operations = []
+
+    def note(kind: str, *_: object, graph: Any = None, **__: object) -> None:
+        names = []
+        while graph is not None:
+            names.append(getattr(graph, "name", "a graph"))
+            graph = getattr(graph, "outer_graph", None)
+        noted.append((kind, " ".join(names)))
+
+    op_callbacks.add_op_callback(note)
+    yield noted
+    op_callbacks.remove_op_callback(note)
 
 
 @pytest.fixture(scope="session")

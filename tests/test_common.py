@@ -30,6 +30,7 @@ from neucrowd_tf.errors import DataError, IdentitiesError, UnsupportedDataError,
 from neucrowd_tf.saving.loading import load
 from neucrowd_tf.training.reuse import NetworkCache
 from neucrowd_tf.training.run import Run
+from tests.cases import raises
 from tests.crowds import corners, noisy_labels
 
 plugins.register(("baselines", "data"))
@@ -350,8 +351,7 @@ class TestEveryMethod:
             passed = Annotations.from_votes(crowd.vote_counts(), class_names=crowd.class_names)
         with warnings.catch_warnings(action="ignore"):
             if method.max_classes is not None and method.max_classes < 3:
-                with pytest.raises(UnsupportedDataError, match="at most 2 classes"):
-                    make(method).fit(x, passed)
+                raises(UnsupportedDataError, "at most 2 classes", make(method).fit, x, passed)
                 return
             fitted = make(method).fit(x, passed)
         proba = np.asarray(fitted.predict_proba(new))
@@ -390,8 +390,7 @@ class TestEveryMethod:
         for features, labels_given, validation, message in cases:
             with pytest.raises(DataError, match=message), warnings.catch_warnings(action="ignore"):
                 make(method).fit(features, labels_given, validation)
-        with pytest.raises(DataError, match="features: expected shape"):
-            fits.first.predict_proba(x[:, :2])
+        raises(DataError, "features: expected shape", fits.first.predict_proba, x[:, :2])
 
     def test_instances_without_annotations_are_told(
         self, method: registry.Method, fits: Fits

@@ -24,11 +24,12 @@ from neucrowd_tf.aggregation.shrunk_dawid_skene import average_confusion
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.types import Floats
 
-# Labels as good as the average by which an annotator's offset, and then each row of the matrix and
-# its errors, are drawn. Results hardly depend on either.
+# Pseudo-labels of the average annotator, for each annotator's offset and for each row of the
+# annotator's matrix. Results hardly depend on these numbers.
 OFFSET_LABELS = 10.0
 ROW_LABELS = 16.0
-# Rounds in which annotators who err together lose weight, and items as if without correlation.
+# Rounds in which annotators who err together lose weight. As many items without correlation are
+# added to those that two annotators share, as few items show a correlation by chance.
 ROUNDS = 3
 UNCORRELATED_ITEMS = 50.0
 MOST_PAIRED = 50_000_000  # cells of the tables that these rounds need

@@ -42,24 +42,24 @@ from neucrowd_tf.errors import quietly
 # Nats of EBCC's bound that indicate annotators who err together: a Bayes factor of 150, very strong
 # evidence by Kass and Raftery.
 DECISIVE = 5.0
-# From so many annotations on EBCC is fitted only if a short look finds groups, and folds are held
-# out until they have `ENOUGH` annotations: by chance methods then differ by thousandths of a nat,
-# and those that are so close are averaged.
+# In a crowd of LARGE annotations or more EBCC is fitted only if a short look finds groups, and
+# folds are held out only until they have ENOUGH annotations. Scores then are exact to thousandths
+# of a nat, and methods that are closer than this are averaged anyway.
 LARGE = 50_000
 ENOUGH = 15_000
-MANY_CLASSES = 30  # beyond, matrices of classes say nothing, and take minutes
-STRENGTH = 5.0  # labels a class by which annotators are drawn towards their mean
-# If annotators have few labels on average, methods may merge or exchange classes. The signs are
-# that such a share of unanimous instances gets another class, and that class shares are so far
-# (total variation) from those of votes.
+MANY_CLASSES = 30  # with more, error matrices are mostly empty and take minutes
+STRENGTH = 5.0  # pseudo-labels per class of the average annotator, for each annotator
+# If annotators have fewer labels than FEW_LABELS on average, methods may merge or exchange classes.
+# Then they overturn more than this share of the unanimous instances, and move class shares by more
+# than this (total variation).
 FEW_LABELS = 10
 MOST_OVERTURNED = 0.05
 MOST_MOVED = 0.3
-# With at most so many annotations per instance GLAD counts, too. Among so many instances, offsets
-# alone.
+# GLAD is averaged too with at most SPARSE annotations per instance. With at most FEW_INSTANCES
+# instances only the offsets count.
 SPARSE = 3.5
 FEW_INSTANCES = 100
-# What is chosen among where annotators err independently; unfitted, without their seed.
+# The methods to choose among if annotators err independently.
 CANDIDATES: dict[str, Callable[..., Aggregator]] = {
     "wawa": Wawa,
     "zbs": partial(ZeroBasedSkill, max_iter=30),
@@ -147,15 +147,17 @@ def moved(votes: NDArray[np.integer[Any]], labels: Codes) -> float:
 
 @estimator
 class Consensus(Aggregator):
-    """Chooses among methods, and combines them, without truth.
+    """Chooses among methods and combines them, without true labels.
 
-    First EBCC is compared with itself with one group a class. Where the bound of more groups is
-    better by `DECISIVE`, annotators err together, methods that take them for independent are
-    misled (and so are held-out annotations, which would praise those), and EBCC's labels stay.
-    Else annotations are held out in turn, and the `best` methods that predict them best from the
-    rest are averaged. The result is the normalised geometric mean of these probabilities, of those
-    of `neucrowd_tf.aggregation.annotator_offset`, with few annotations per instance of GLAD, and
-    with fewer than `FEW_LABELS` labels per annotator of votes weighted by agreement (Wawa).
+    EBCC is fitted first. If more than one group per class raises its bound by more than `DECISIVE`,
+    annotators err together, and EBCC's labels are used: methods that assume independent annotators
+    are misled, and so are their scores on held-out annotations.
+
+    Otherwise annotations are held out in turn (see `folds`), and the `best` methods that predict
+    them best from the rest are averaged. The result is the normalised geometric mean of these
+    probabilities and those of `neucrowd_tf.aggregation.annotator_offset`. GLAD joins them if there
+    are few annotations per instance, and votes weighted by agreement (Wawa) if annotators have
+    fewer than `FEW_LABELS` labels on average.
 
     In a crowd of few instances groups and matrices follow chance, and the offsets count more.
     If annotators have fewer than `FEW_LABELS` labels on average, a method that overturns more than
@@ -178,7 +180,12 @@ class Consensus(Aggregator):
     needs_identities: ClassVar[bool] = False
 
     best: Annotated[int, whole(1), "number of methods to average."] = 3
-    folds: Annotated[int, whole(2), "number of parts in which annotations are held out."] = 5
+    folds: Annotated[
+        int,
+        whole(2),
+        "number of parts in which annotations are held out. Of a crowd with 50,000 annotations or"
+        " more, only as many parts are held out as have 15,000 annotations together.",
+    ] = 5
     restarts: Annotated[int, whole(2), "EBCC's starts, the first with one group per class."] = 10
     chosen_: tuple[str, ...] = fitted()
     gain_: float = fitted()

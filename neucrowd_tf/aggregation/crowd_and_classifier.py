@@ -30,10 +30,9 @@ from neucrowd_tf.declare.types import Floats
 Prior: TypeAlias = Floats | Callable[[Floats], Floats]
 PseudoCounts: TypeAlias = float | Floats | Callable[[Floats], Floats]
 
-# A classifier never excludes a class: its probabilities count as at least this much in posteriors
-# and, the second, in `calibrated`.
+# A classifier never excludes a class: in posteriors each of its probabilities is at least LEAST.
 LEAST = 1e-12
-LEAST_CALIBRATED = 1e-6
+LEAST_CALIBRATED = 1e-6  # likewise before they are calibrated
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -52,7 +51,7 @@ class Posterior:
 
 
 def evidence(annotations: Annotations) -> sparse.csr_matrix:
-    """Returns `[N, R * C]` label counts; of vote counts those of one annotator, `[N, C]`."""
+    """Returns `[N, R * C]` label counts, or `[N, C]` vote counts as if one annotator gave them."""
     if annotations.has_identities:
         return annotations.one_hot()
     return sparse.csr_matrix(annotations.vote_counts().astype(np.float64))
@@ -77,8 +76,8 @@ def error_matrices(
 
 def log_likelihoods(one_hot: sparse.csr_matrix, errors: Floats) -> Floats:
     """Returns `[N, C]` log probabilities of each instance's labels given its true label."""
-    size = errors.shape[-1]
-    return one_hot @ np.log(errors).transpose(0, 2, 1).reshape(-1, size)
+    num_classes = errors.shape[-1]
+    return one_hot @ np.log(errors).transpose(0, 2, 1).reshape(-1, num_classes)
 
 
 def combine(log_likelihoods: Floats, prior: Floats) -> Floats:
@@ -103,8 +102,8 @@ def alternate(
 
     Args:
         one_hot: `[N, R * C]` label counts, see `evidence`.
-        prior: `[N, C]` a classifier's probabilities, or a function that returns the prior for the
-            last posteriors (a classifier that is recalibrated, for example).
+        prior: `[N, C]` a classifier's probabilities, or a function from the last posteriors to
+            these (a classifier that is recalibrated, for example).
         start: `[N, C]` probabilities of the true labels to begin with.
         pseudo_counts: see `error_matrices`.
         max_iter: turns.
@@ -135,7 +134,8 @@ def calibrated(probas: Floats, targets: Floats) -> Floats:
     def scaled(log_temperature: float) -> Floats:
         return log_softmax(logs / np.exp(log_temperature), axis=1)
 
-    best = minimize_scalar(
-        lambda value: -float((shares * scaled(value)[used]).sum()), bounds=(-5.0, 5.0)
-    )
+    def cross_entropy(log_temperature: float) -> float:
+        return -float((shares * scaled(log_temperature)[used]).sum())
+
+    best = minimize_scalar(cross_entropy, bounds=(-5.0, 5.0))
     return np.exp(scaled(float(best.x)))

@@ -20,16 +20,16 @@ from neucrowd_tf.declare.declarations import estimator, fitted, whole
 from neucrowd_tf.declare.types import Fields, Floats
 
 GROUP_PRIOR = 0.1  # sum of the Dirichlet prior counts of a class' groups, a_pi
-# A group with less than this many instances is left out of further sums: its share of the prior
-# makes it impossible (a digamma of some hundredth is below -50), so that it stays empty.
+# A group with fewer instances stays empty, as the digamma of its prior count, a few hundredths, is
+# below -50. It is left out of further sums.
 EMPTY = 1e-4
 # Starts whose bound rises by less than SLOWLY an annotation are compared, and this share of them is
 # run on.
 SLOWLY = 2e-5
 CONTINUED = 0.25
-# A look at a large crowd: starts with so many groups a class, iterations of each, and nats below
-# one group for each cell that a second group adds to the annotators' matrices. A group of chance
-# costs about a nat a cell; where groups are real, one start or another has found them by then.
+# A look at a large crowd: starts with LOOK_GROUPS groups per class run for LOOK_ITER iterations.
+# They find real groups if their bound is at most CHANCE_NATS below that of one group, for each cell
+# that a further group adds to the annotators' matrices. A group of chance loses about one nat.
 LOOK_GROUPS = (2, 3)
 LOOK_ITER = 25
 CHANCE_NATS = 0.25
@@ -194,7 +194,7 @@ class EBCC(IterativeAggregator):
     def _run(self, shard: Shard, model: Any) -> Fit[Groups]:
         """Runs every start until it rises slowly, and the best of them to the end."""
         slowly = max(self.tol, SLOWLY)
-        # A start with one group is no random one, so that it comes once.
+        # One group leaves nothing to draw, so one start has it.
         several = itertools.cycle(range(min(2, self.groups), self.groups + 1))
         occupied = itertools.chain([1], several)
         starts = [

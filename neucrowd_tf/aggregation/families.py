@@ -2,8 +2,8 @@
 
 The labels that a family gives to an item become one symbol: the class with the most votes, and its
 share of them. How often each symbol comes with each class is learned together with the people's
-confusion matrices. So it does not matter whether members of a family repeat each other, share a
-source, or fail on the same items: what they say together counts for what it is worth.
+confusion matrices. So a family counts for as much as its symbols show, whether its members repeat
+each other, share a source, or fail on the same items.
 """
 
 from __future__ import annotations
@@ -34,28 +34,29 @@ from neucrowd_tf.declare.types import Codes32, Floats, Indices, Integers, Mask
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.names import did_you_mean, listed
 
-SHARES = (0.5001, 0.67, 0.8, 0.9999)  # of votes, between the levels of a symbol
-LEVELS = len(SHARES) + 2  # the last is a single label
-# Models whose agreement exceeds that of independent ones by less are counted one by one. It is half
-# as much if people share too few items.
+SHARES = (0.5001, 0.67, 0.8, 0.9999)  # of votes for a class: the bounds of a symbol's levels
+LEVELS = len(SHARES) + 2  # the highest level is a family with a single label
+# Models whose agreement exceeds that of independent ones by less than this, or by less than half of
+# it if people share too few items, count one by one.
 INDEPENDENT = 0.1
 LEAST_SHARED = 30  # items with two people, for an estimate of how well people agree
-STRENGTH = 4.0  # labels a class, of the average annotator and symbol
+# Pseudo-labels per class, of the average annotator and of the average symbol.
+STRENGTH = 4.0
 SYMBOL_STRENGTH = 2.0
 MOST_ITER = 100
 TOLERANCE = 1e-5
-TOGETHER = 2.0  # people per item, for labels to show how right people are
-CHANCE = 1.28  # standard errors of class shares, and skill for them
-LEAST_SKILL = 0.2
+TOGETHER = 2.0  # people per item: with fewer, labels do not show how accurate people are
+CHANCE = 1.28  # standard errors of an 80% interval of class shares
+LEAST_SKILL = 0.2  # of people in this interval: with less it would have no bounds
 SHARE_TOLERANCE = 1e-3  # of the logarithms of class shares
-# Where one person labelled an item, nothing shows whether people or models are right when they
-# differ. The more models agree with each other beyond their agreement with people, the more labels
-# of an average person (of whom vote shares say that they are right) are added.
+# If one person labelled an item and models contradict the label, nothing shows who is right. So
+# people get more pseudo-labels of an average person the more models agree with each other beyond
+# their agreement with people: CAUTION for each unit beyond INDEPENDENT.
 CAUTION = 5.0
 MOST_CAUTION = 1.5
-# Two annotators are related if, given the consensus, their labels agree more often than independent
-# ones would: in so many shared items, by so many standard errors, and in this share of the labels
-# that would differ, beyond that of the median pair.
+# Two annotators are related if they share RELATED_ITEMS items and agree more often, given the
+# consensus, than independent annotators: by RELATED_ERRORS standard errors, and in RELATED_SHARE
+# (beyond that of the median pair) of the labels that would otherwise differ.
 RELATED_ITEMS = 20
 RELATED_ERRORS = 5.0
 RELATED_SHARE = 0.25
@@ -112,7 +113,12 @@ def in_families(members: Iterable[Mask], num_annotators: int) -> Mask:
     return np.any([np.zeros(num_annotators, dtype=bool), *members], axis=0)
 
 
-def chance_corrected(agreeing: Floats, pairs: Floats, size: int) -> float:
+def outside_families(crowd: Annotations, families: Iterable[Family]) -> Annotations:
+    """Returns the annotations of those who are in no family."""
+    return labels_of(crowd, ~in_families(members_of(families), crowd.num_annotators))
+
+
+def beyond_chance(agreeing: Floats, pairs: Floats, size: int) -> float:
     """Returns the share of pairs of labels that agree: 1 for all, 0 for as many as by chance."""
     if not pairs.sum() or size < 2:
         return float("nan")
@@ -123,7 +129,7 @@ def skill_of(votes: Integers) -> float:
     """Returns annotators' mean skill by agreement: 0 is chance, 1 is always right; 0 if unknown."""
     counts = votes.astype(np.float64)
     total = counts.sum(axis=1)
-    agreement = chance_corrected(counts * (counts - 1), total * (total - 1), votes.shape[1])
+    agreement = beyond_chance(counts * (counts - 1), total * (total - 1), votes.shape[1])
     return float(np.sqrt(max(np.nan_to_num(agreement), 0.0)))
 
 
@@ -131,8 +137,8 @@ def excess_agreement(crowd: Annotations, members: Mask) -> tuple[float, float]:
     """Returns by how much a family's agreement exceeds that of independent annotators.
 
     Annotators who err independently, of skills a and b (0 is chance), agree beyond chance by a b.
-    So that agreement within a family, times that between people, is the square of that between
-    the two. If people share too few items they are taken to be as good as the family.
+    So the agreement within a family, times that between people, is the square of that between
+    the two. If people share too few items, they are assumed to be as skilled as the family.
 
     Args:
         crowd: with identities.
@@ -143,20 +149,20 @@ def excess_agreement(crowd: Annotations, members: Mask) -> tuple[float, float]:
     """
     family = labels_of(crowd, members).vote_counts().astype(float)
     outside = labels_of(crowd, ~members).vote_counts().astype(float)
-    n = family.sum(axis=1)
-    m = outside.sum(axis=1)
+    in_family = family.sum(axis=1)
+    in_outside = outside.sum(axis=1)
     size = crowd.num_classes
-    within = chance_corrected(family * (family - 1), n * (n - 1), size)
-    across = chance_corrected(family * outside, n * m, size)
+    within = beyond_chance(family * (family - 1), in_family * (in_family - 1), size)
+    across = beyond_chance(family * outside, in_family * in_outside, size)
     if np.isnan(within) or np.isnan(across):
         return within, within
-    among = chance_corrected(outside * (outside - 1), m * (m - 1), size)
-    shared = int((m > 1).sum())
+    among = beyond_chance(outside * (outside - 1), in_outside * (in_outside - 1), size)
+    shared = int((in_outside > 1).sum())
     error = 1.0 / np.sqrt(max(shared, 1))
     if shared < LEAST_SHARED or among < 2 * error:
         among = max(across, TINY)
     else:
-        among += error / 2  # in doubt annotators are dependent
+        among += error / 2  # so that models count as dependent in doubt
     expected = min(across**2 / among, 1.0)
     excess = within - expected
     return excess, float(np.clip(excess / max(1.0 - expected, TINY), 0.0, 1.0))
@@ -383,8 +389,7 @@ def fit_with_families(
     """
     if not families:
         return method().fit(crowd, gold)
-    inside = in_families(members_of(families), crowd.num_annotators)
-    people = labels_of(crowd, ~inside)
+    people = outside_families(crowd, families)
     if len(families) == 1 and not people.num_annotations:
         return method().fit(crowd, gold)
     signals = [symbols(crowd, family.members) for family in families]
@@ -395,7 +400,7 @@ def fit_with_families(
     else:
         result = method().fit(people, gold) if alone is None else copy.copy(alone)
         excess = max(excess_agreement(crowd, family.members)[0] for family in families)
-        doubt = CAUTION * (np.nan_to_num(excess, nan=1.0) - 0.1)
+        doubt = CAUTION * (np.nan_to_num(excess, nan=1.0) - INDEPENDENT)
         caution = float(np.clip(doubt, 0.0, MOST_CAUTION))
         together, likelihood = infer_together(people, signals, gold, caution)
         probas = np.log(np.maximum(result.probas_, 1e-9)) + likelihood
@@ -465,8 +470,7 @@ def effective_votes(crowd: Annotations, families: Sequence[Family]) -> Codes32:
     """Returns `[N, C]` vote counts in which each family has one vote, for its commonest class."""
     if not families:
         return crowd.vote_counts()
-    inside = in_families(members_of(families), crowd.num_annotators)
-    votes = labels_of(crowd, ~inside).vote_counts()
+    votes = outside_families(crowd, families).vote_counts()
     for family in families:
         symbol = symbols(crowd, family.members)
         rows = np.flatnonzero(symbol >= 0)

@@ -41,7 +41,7 @@ def sparse_one_coin(crowd: Annotations, gold: Codes | None = None) -> tuple[Floa
     belief = votes / np.bincount(items, votes, crowd.num_instances)[items]
     num_labels = crowd.labels_per_annotator()
     confirmed = float((votes[cell_of_label] > 1).mean())
-    # Above chance, and below certainty, as few labels are no proof.
+    # Few labels prove neither chance nor certainty.
     typical = float(np.clip(confirmed, 2.0 / (num_classes + 1), 0.99))
     gold_of_cell = np.full(len(cells), -1) if gold is None else gold[items]
     skills = np.full(crowd.num_annotators, typical)

@@ -33,8 +33,8 @@ TOLERANCE = 1e-4
 LEAST = 1e-9
 FOLDS = 3
 MEMBERS = ("median", "latent score", "consensus")
-BY_GOLD = (*MEMBERS, "dawid skene")  # that gold labels choose among
-SURE = 3.0  # standard errors
+BY_GOLD = (*MEMBERS, "dawid skene")  # gold labels choose among these
+SURE = 3.0  # standard errors by which a method must be nearer to be chosen
 SURE_BY_GOLD = 1.0
 FEW = 100.0  # unbiased labels of usual spread, added to each annotator's
 
@@ -223,7 +223,7 @@ class OrdinalConsensus(Aggregator):
         if {"latent score", "median"} & {*names}:
             fits["latent score"] = latent_score(crowd, gold)
         if {"consensus", "median"} & {*names}:
-            # One method stands for the consensus where it is not what was chosen.
+            # In comparisons one quick method stands for the consensus of many.
             method = Consensus if [*names] == ["consensus"] else ShrunkDawidSkene
             fits["consensus"] = method(seed=self.seed).fit(crowd, gold).probas_
         if "dawid skene" in names:
@@ -254,7 +254,7 @@ def nearest_to_gold(crowd: Annotations, gold: Codes, seed: int = 0) -> str:
     least = 0.0
     fits = usual._posteriors(crowd, None, ["latent score", "median"])
     for name in BY_GOLD:
-        if name not in fits or name == "consensus":  # one method stands for it beside the others
+        if name not in fits or name == "consensus":  # alone, it is the consensus itself
             fits[name] = usual._posteriors(crowd, None, [name])[name]
         farther = np.abs(medians(fits[name]) - gold)[rows] - distance
         error = farther.std(ddof=1) / np.sqrt(len(rows))

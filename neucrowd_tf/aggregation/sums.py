@@ -217,7 +217,7 @@ def run(
         history = resume_from.history.tolist()
         change = resume_from.change
         beliefs = resume_from.beliefs
-        if model.soft() is not model:  # those of the run are the soft model's
+        if model.soft() is not model:  # the run to resume had the soft model's beliefs
             beliefs = model.e_step(shard, parameters)[0]
     elif beliefs is None:
         beliefs = model.start(shard)

@@ -88,11 +88,10 @@ class Annotations(AnnotationViews):
         if generated is not None:
             marks = np.asarray(generated, dtype=bool)
             if marks.shape != triple[0].shape:
-                problem = f"expected shape {triple[0].shape}, received {marks.shape}"
-                raise DataError(f"generated: {problem}")
-        keep = rows_to_keep(
-            triple[0], triple[1], self.instance_names, self.annotator_names, duplicates
-        )
+                raise DataError(
+                    f"generated: expected shape {triple[0].shape}, received {marks.shape}"
+                )
+        keep = rows_to_keep(*triple[:2], self.instance_names, self.annotator_names, duplicates)
         if keep is not None:
             triple = [codes[keep] for codes in triple]
             if marks is not None:
@@ -231,6 +230,9 @@ class Annotations(AnnotationViews):
     ) -> Annotations:
         """Returns annotations from a frame with one row per label (crowd-kit's form).
 
+        Rows without a label are left out, and so are instances without any, as files are read; a
+        warning counts both. `instance_names` keeps such instances. Blank texts are missing.
+
         Args:
             frame: `[A]` rows: a DataFrame, or what has `to_pandas` (a Hugging Face dataset).
             task: the column of instances, if it has none of the aliases of
@@ -244,31 +246,25 @@ class Annotations(AnnotationViews):
 
         Raises:
             DataError: a missing column, no label, a missing id, an unknown id or a duplicate.
-
-        Rows without a label are left out, and so are instances without any, as files are read; a
-        warning counts both. `instance_names` keeps such instances. Blank texts are missing.
         """
         frame = _frame(frame)
         names = label_columns(frame.columns, {"task": task, "worker": worker, "label": label})
         sides = [without_blanks(frame[name]) for name in names]
         missing = sides[2].isna().to_numpy()
         if missing.all():
-            raise DataError(
-                "frame: expected at least one row of task, worker, label, received none"
-            )
+            raise DataError("frame: expected at least one row with a label, received none")
         if missing.any():
-            # Ints beside missing values are floats, but for those of objects, which stay exact.
-            for at, side in enumerate(sides):
-                if side.dtype.kind == "f" and side.hasnans:
+            for position, side in enumerate(sides):
+                if side.dtype.kind == "f" and side.hasnans:  # missing values made floats of ints
                     side = side.convert_dtypes()
-                sides[at] = side[~missing]
-            without = ""
-            lost = frame[names[0]].nunique() - sides[0].nunique()
-            if lost and instance_names is None:
-                without = f". Instances without a label: {lost}"
+                sides[position] = side[~missing]
+            remark = ""
+            num_lost = frame[names[0]].nunique() - sides[0].nunique()
+            if num_lost and instance_names is None:
+                remark = f". Instances without a label: {num_lost}"
             warn(
                 f"{missing.sum()} of {len(frame)} labels are missing and are left out (the first:"
-                f" row {missing.argmax()}){without}",
+                f" row {missing.argmax()}){remark}",
                 UserWarning,
                 stacklevel=2,
             )
@@ -294,7 +290,8 @@ class Annotations(AnnotationViews):
         ids = roles_of(frame.columns)["task"]
         if len(ids) == 1 and frame[ids[0]].is_unique:
             raise DataError(
-                f"wide frame: column {ids[0]!r} names the instances: frame.set_index({ids[0]!r})"
+                f"wide frame: column {ids[0]!r} names the instances."
+                f" Pass frame.set_index({ids[0]!r})."
             )
         for axis, side in ((frame.index, "row"), (frame.columns, "column")):
             if not axis.is_unique:
@@ -373,25 +370,26 @@ class Annotations(AnnotationViews):
             rows: a slice, a `[N]` bool mask or an array of instance codes (repeats allowed).
         """
         index = np.atleast_1d(np.arange(self.num_instances)[rows])
-        side = {"num_instances": len(index), "instance_names": self.instance_names[index]}
+        fields = {"num_instances": len(index), "instance_names": self.instance_names[index]}
         if self._votes is not None:
-            return self._with(_votes=self._votes[index], **side)
+            return self._with(_votes=self._votes[index], **fields)
         pointers, order = self._by_instance
         lengths = pointers[index + 1] - pointers[index]
-        firsts = np.repeat(pointers[index] - (np.cumsum(lengths) - lengths), lengths)
-        chosen = order[firsts + np.arange(lengths.sum())]
+        # By how much an instance's labels move: from their places in `order` to the new ones.
+        moves = np.repeat(pointers[index] - (np.cumsum(lengths) - lengths), lengths)
+        chosen = order[moves + np.arange(lengths.sum())]
         instances = np.repeat(np.arange(len(index), dtype=np.int32), lengths)
-        return self._at(chosen, _instances=instances, **side)
+        return self._at(chosen, _instances=instances, **fields)
 
     def _with(self, **fields: object) -> Annotations:
-        """Returns a copy with some fields changed, which nothing checks; without cached values."""
+        """Returns an unchecked copy with some fields changed and without cached values."""
         changed = object.__new__(Annotations)
         for name in AnnotationViews.__annotations__:
             setattr(changed, name, fields[name] if name in fields else getattr(self, name))
         return changed
 
     def _at(self, chosen: Array, **fields: object) -> Annotations:
-        """Returns the annotations at positions `chosen`, with some fields changed besides."""
+        """Returns the annotations at positions `chosen`, with some other fields changed."""
         columns = ["_instances", "_annotators", "_labels"]
         if self._generated is not None:
             columns += ["_generated"]
@@ -410,12 +408,10 @@ class Annotations(AnnotationViews):
             DataError: another number of names.
         """
         sides = ("instance_names", "annotator_names", "class_names")
-        others = zip(sides, (instance_names, annotator_names, class_names), strict=True)
-        fields = {
-            side: names_for(names, len(getattr(self, side)), side)
-            for side, names in others
-            if names is not None
-        }
+        fields = {}
+        for side, names in zip(sides, (instance_names, annotator_names, class_names), strict=True):
+            if names is not None:
+                fields[side] = names_for(names, len(getattr(self, side)), side)
         return self._with(**fields, named=self.named or instance_names is not None)
 
     def align(
@@ -435,7 +431,7 @@ class Annotations(AnnotationViews):
         crowd = self
         for side, names in (("instance", instance_names), ("class", class_names)):
             if names is not None:
-                crowd = crowd._moved(side, as_name_array(names))
+                crowd = crowd._aligned(side, as_name_array(names))
         return crowd
 
     def with_annotators(self, names: Iterable[Hashable]) -> Annotations:
@@ -451,7 +447,7 @@ class Annotations(AnnotationViews):
             return self
         return self._with(num_annotators=len(all_names), annotator_names=as_name_array(all_names))
 
-    def _moved(self, side: str, names: Array) -> Annotations:
+    def _aligned(self, side: str, names: Array) -> Annotations:
         """Returns the annotations over the instances (or classes) of these names."""
         axis = ("instance", "class").index(side)
         size = ("num_instances", "num_classes")[axis]
@@ -500,7 +496,7 @@ class Annotations(AnnotationViews):
         names = (self.instance_names, self.annotator_names)
         crowd = self._extended((instances, annotators, labels), *names, generated=True)
         cells = crowd.instances.astype(np.int64) * crowd.num_annotators + crowd.annotators
-        # Cells are once each, whatever `duplicates` was, and generated ones are further ones.
+        # Only a generated label must not share a cell: annotators may have labelled one twice.
         cells = np.append(np.unique(cells[: len(self.labels)]), cells[len(self.labels) :])
         rows_to_keep(*np.divmod(cells, max(crowd.num_annotators, 1)), *names, "error")
         return crowd
@@ -519,7 +515,7 @@ class Annotations(AnnotationViews):
 
         Args:
             triple: `[M]` instances, annotators and labels.
-            instance_names, annotator_names: by default they are numbered anew.
+            instance_names, annotator_names: by default the numbers from 0.
             generated: whether these are marked.
         """
         extra = coded_triples(*triple)

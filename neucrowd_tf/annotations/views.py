@@ -31,7 +31,7 @@ class AnnotationViews:
     _votes: Codes32 | None
     named: bool
 
-    # ----------------------------------------------------------------- what is held
+    # ----------------------------------------------------------------- what is stored
 
     @property
     def has_identities(self) -> bool:
@@ -91,8 +91,8 @@ class AnnotationViews:
         """Returns `[N, C]` int32: how many labels of each class each instance has."""
         if self._votes is not None:
             return self._votes.copy()
-        # In blocks, so that the 64-bit keys and counts of np.bincount stay a small multiple of what
-        # is held anyway.
+        # In blocks: the 64-bit keys and counts of np.bincount would take several times the memory
+        # of the labels.
         size = self.num_instances * self.num_classes
         counts = np.zeros(size, dtype=np.int32)
         block = max(1 << 22, size)
@@ -144,7 +144,7 @@ class AnnotationViews:
     def one_hot(self) -> sparse.csr_matrix:
         """Returns `[N, R * C]` CSR with a one at column `annotator * C + label` for each label.
 
-        It is kept, and its arrays are read-only.
+        The matrix is made once; its arrays are read-only.
         """
         return self._one_hot
 
@@ -160,7 +160,7 @@ class AnnotationViews:
         return one_hot
 
     def to_dense(self, dtype: Any = np.int64) -> Array:
-        """Returns `[N, R]` labels, -1 if missing; of several of one annotator see `to_sparse`."""
+        """Returns `[N, R]` labels, -1 if missing; raises as `to_sparse` does."""
         return np.asarray(self.to_sparse().toarray(), dtype=dtype) - 1
 
     def to_frame(self) -> pd.DataFrame:
@@ -176,10 +176,7 @@ class AnnotationViews:
         )
 
     def to_wide_frame(self) -> pd.DataFrame:
-        """Returns a row per instance and a column per annotator, NaN for missing labels.
-
-        Several labels of one annotator are an error, see `to_sparse`.
-        """
+        """Returns a row per instance and a column per annotator, NaN if missing; see `to_dense`."""
         import pandas as pd
 
         codes = self.to_dense()

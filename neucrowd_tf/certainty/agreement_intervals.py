@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from neucrowd_tf.annotations.agreement import COEFFICIENTS, Scale, agreement_coefficients
-from neucrowd_tf.certainty.estimate import RESAMPLES, Estimate
+from neucrowd_tf.certainty.estimate import Estimate, resamples
 from neucrowd_tf.declare.types import Array
 from neucrowd_tf.errors import DataError
 
@@ -23,8 +23,8 @@ def agreement_intervals(
 ) -> dict[str, Estimate]:
     """Returns the coefficients with 80% intervals from resampled instances.
 
-    If all labels agree, resamples do too, and the intervals have no width: of few instances this is
-    no proof.
+    If all labels agree, so do those of each resample, and the intervals have no width. In a sample
+    of few instances this does not show that all annotators agree.
 
     Args:
         votes: `[N, C]` vote counts.
@@ -39,18 +39,18 @@ def agreement_intervals(
         True
     """
     counts: Array = np.asarray(votes)
-    counts = counts[counts.sum(axis=1) >= 1]  # resampled are the items with a label
+    counts = counts[counts.sum(axis=1) >= 1]  # items without labels are not resampled
     estimate = agreement_coefficients(counts, scale, values)
     if np.isnan(estimate["percent"]):
         raise DataError("agreement: no item has two labels. Collect two labels for some items.")
     rng = np.random.default_rng(seed)
-    # Items with equal votes are drawn together, as most crowds have few different rows.
+    # Most crowds have few different rows of votes: the coefficients are computed from these.
     rows, times = np.unique(counts, axis=0, return_counts=True)
     samples = []
-    for _ in range(RESAMPLES):
-        resampled = rng.multinomial(len(counts), times / len(counts))
+    for resampled in resamples(rng, times):
         samples.append(agreement_coefficients(rows, scale, values, times=resampled))
     intervals = {}
-    for name, value in estimate.items():  # `of` leaves out NaN, such as of one class alone
+    for name, value in estimate.items():
+        # A resample with labels of one class has NaN, which `Estimate.of` leaves out.
         intervals[name] = Estimate.of(value, [sample[name] for sample in samples])
     return intervals

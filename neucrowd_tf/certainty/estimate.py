@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from neucrowd_tf.declare.types import Integers
+
 LEVEL = 0.8  # of all intervals
 RESAMPLES = 400  # of an interval, where resampling is cheap
+
+
+def resamples(
+    rng: np.random.Generator, times: Integers, number: int = RESAMPLES
+) -> Iterator[Integers]:
+    """Yields `[M]`: how often a resample, with as many rows as the sample, has each row.
+
+    Args:
+        rng: draws the resamples.
+        times: `[M]` how often the sample has each row; equal rows are drawn together.
+        number: of resamples.
+    """
+    total = int(times.sum())
+    shares = times / total
+    for _ in range(number):
+        yield rng.multinomial(total, shares)
 
 
 class Estimate(NamedTuple):

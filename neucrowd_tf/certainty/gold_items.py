@@ -125,7 +125,8 @@ def unlike_others(crowd: Annotations, gold: Indices) -> bool:
     agreed = (votes * (votes - 1)).sum(axis=1) / (total * (total - 1))
     values = np.column_stack([votes / total[:, None], agreed])
     others = values[~marked].var(axis=0)
-    # Shares of more labels vary less, but few items may not show how much they vary.
+    # Few gold items may not show how much shares vary: the others show it. Shares of more labels
+    # vary less.
     fewer = min(1.0, float(total[~marked].mean() / total[marked].mean()))
     variance = np.maximum(values[marked].var(axis=0), others * fewer) / marked.sum()
     error = np.sqrt(variance + others / (~marked).sum())

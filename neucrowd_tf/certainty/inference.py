@@ -29,11 +29,11 @@ from neucrowd_tf.aggregation.families import (
     dependent_families,
     effective_votes,
     fit_with_families,
-    in_families,
     labels_of,
     members_of,
     named_families,
     named_models,
+    outside_families,
     related,
 )
 from neucrowd_tf.aggregation.ordinal import OrdinalConsensus, nearest_to_gold
@@ -161,9 +161,8 @@ class Inference(Labelled):
         crowd = self.crowd
         if not crowd.has_identities or self.opposed is not None:
             return []
-        inside = in_families(members_of(self.families), crowd.num_annotators)
         groups = []
-        for members in related(labels_of(crowd, ~inside), self.model.probas_):
+        for members in related(outside_families(crowd, self.families), self.model.probas_):
             if once_is_as_good(crowd, members, self.gold):
                 groups.append(self._names(members))
         return groups
@@ -345,7 +344,7 @@ def infer(
 def _maker(
     method: str, seed: int, ties: Ties | None, comparable: GoldItems | None, gold: Indices
 ) -> Callable[[], Aggregator]:
-    """Returns what makes the aggregator; of ordered classes gold items choose it."""
+    """Returns what makes the aggregator; gold items choose it if classes are ordered."""
     if method == "ordinal" and comparable is not None:
         nearest = nearest_to_gold(comparable.draws[0], gold, seed)
         return functools.partial(OrdinalConsensus, only=nearest, seed=seed)

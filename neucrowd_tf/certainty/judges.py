@@ -12,7 +12,7 @@ from neucrowd_tf.aggregation.families import labels_of, named_models
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.agreement import chance_corrected
 from neucrowd_tf.certainty.alternative_test import labels_by
-from neucrowd_tf.certainty.estimate import LEVEL, NOTHING, RESAMPLES, Estimate
+from neucrowd_tf.certainty.estimate import LEVEL, NOTHING, RESAMPLES, Estimate, resamples
 from neucrowd_tf.certainty.prediction_powered import prediction_powered_share
 from neucrowd_tf.declare.types import Floats, Indices
 
@@ -91,7 +91,7 @@ def judge(crowd: Annotations, annotator: int, reference: Floats) -> Judge:
     rows, times = np.unique(np.hstack([true, named]), axis=0, return_counts=True)
     rows = np.hstack([rows, rows[:, :size] * rows[:, size:]])
     rng = np.random.default_rng(0)
-    drawn = [rng.multinomial(total, times / total) @ rows for _ in range(RESAMPLES)]
+    drawn = [resampled @ rows for resampled in resamples(rng, times)]
     # Of all items, and of each resample.
     num_true, num_named, agreed = np.hsplit(np.vstack([times @ rows, *drawn]), 3)
     all_agreed = agreed.sum(axis=1)

@@ -16,7 +16,7 @@ import numpy as np
 from neucrowd_tf.aggregation.families import labels_of
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.alternative_test import AlternativeTest, alternative_test, labels_by
-from neucrowd_tf.certainty.estimate import NOTHING, RESAMPLES, Estimate
+from neucrowd_tf.certainty.estimate import NOTHING, Estimate, resamples
 from neucrowd_tf.declare.types import Floats, Indices, Mask
 from neucrowd_tf.errors import DataError
 
@@ -148,8 +148,8 @@ def label_worth(votes: Floats, labels: Indices) -> Estimate:
         return NOTHING
     used = pairs[pairs[:, 1::2].any(axis=1)]
     rng = np.random.default_rng(0)
-    chances = np.full(len(used), 1 / len(used))
-    drawn = [_worth(rng.multinomial(len(used), chances) @ used, size) for _ in range(RESAMPLES)]
+    once = np.ones(len(used), dtype=np.int64)
+    drawn = [_worth(resampled @ used, size) for resampled in resamples(rng, once)]
     sums = used.sum(axis=0)
     named = np.bincount(labels[answered], minlength=size) / answered.sum()
     by_people = votes[answered].sum(axis=0) / max(votes[answered].sum(), 1.0)

@@ -16,19 +16,21 @@ from scipy.special import bdtr
 
 from neucrowd_tf.aggregation.families import labels_of, shared_labels
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.certainty.estimate import resamples
 from neucrowd_tf.declare.types import Floats, Indices, Mask
 
 MOST_CELLS = 50_000_000  # annotators x annotators, or items x annotators
 FEWEST_ITEMS = 40
-# The smaller group must have more than this share of the labels, with copies counted once. Votes
-# decide against a smaller group: it may be friends who err alike. If one group only swaps classes,
-# it must have more than LEAST_CONTRARY.
+# The smaller group must have more than LEAST_SHARE of the labels, with copies counted once: a still
+# smaller one may be friends who err alike, and votes decide against it. If one group only swaps
+# classes, the smaller one must have more than LEAST_CONTRARY.
 LEAST_SHARE = 0.25
 LEAST_CONTRARY = 0.45
-# Copies differ in less than this part of the labels in which annotators of one group usually do.
+# Two annotators are copies if they differ in less than this part of the labels in which two
+# annotators of one group usually differ.
 COPIED = 1 / 3
-# Bounds of the agreement between groups, as a part of what is expected, and of that within groups;
-# the ends of 95% intervals have to pass. None of 41 other public crowds does.
+# Bounds of the agreement between groups, relative to the expected one, and of the agreement within
+# groups. The ends of their 95% intervals must lie within. In 41 other public crowds they never do.
 MOST_BETWEEN = 0.7
 LEAST_WITHIN = 0.2
 RESAMPLES = 200
@@ -116,10 +118,8 @@ def opposed_groups(crowd: Annotations, families: Collection[Mask] = ()) -> Oppos
     agreements = np.concatenate(rows)
     agreements = agreements[agreements.any(axis=1)]
     share = _figures(agreements.sum(axis=0))[2]
-    size = len(agreements)
-    chances = np.full(size, 1 / size)
-    resamples = (rng.multinomial(size, chances) @ agreements for _ in range(RESAMPLES))
-    drawn = np.array(list(map(_figures, resamples)))
+    once = np.ones(len(agreements), dtype=np.int64)
+    drawn = np.array([_figures(times @ agreements) for times in resamples(rng, once, RESAMPLES)])
     lowest = np.quantile(drawn[:, :2], TAIL, axis=0).min()
     if lowest < LEAST_WITHIN or np.quantile(drawn[:, 2], 1.0 - TAIL) > MOST_BETWEEN:
         return None

@@ -28,11 +28,10 @@ from neucrowd_tf.certainty.estimate import LEVEL, NOTHING, Estimate
 from neucrowd_tf.declare.types import Floats, Indices, Integers, Mask
 
 DRAWS = 200  # of a crowd's shift
-# Bins of equal width, in which a crowd's logits and shares count as their means.
+# Bins of equal width; the logits or shares in a bin are replaced by their mean.
 LOGIT_BINS = 64
 SHARE_BINS = 16
-# Logits of posteriors count in full up to SURE, beyond it by a LEAK, which keeps their order; vote
-# shares are clipped to [0.02, 0.98].
+# Of a logit beyond SURE only the share LEAK of the excess counts, which keeps the order of logits.
 SURE = 7.0
 LEAK = 0.1
 TAUGHT = (1.0, 0.25)  # variances of the shift of probabilities that gold labels taught

@@ -11,27 +11,27 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.recalibration import Certainty, draws_for
 from neucrowd_tf.declare.types import Array, Floats, Indices, Mask
 
-# Quantiles this far apart cover 83% of annotators' accuracies on public crowds
-# (results/calibration.csv): inferred labels and annotators share mistakes.
+# Probability between the quantiles of an 80% interval: annotators share mistakes with the inferred
+# labels. It covers 83% of annotators' accuracies on public crowds (results/calibration.csv).
 SPREAD = 0.87
-# Standard deviation of an annotator's share of right labels about what inferred labels say, because
-# of mistakes that annotators share, where gold labels show the crowd's accuracy. With it 80% of
-# annotators' intervals hold on the public crowds of `benchmarks.certainty`.
+# Standard deviation, by shared mistakes, of an annotator's share of right labels around the value
+# that inferred labels give, if gold labels show the crowd's accuracy. With it 80% of the intervals
+# contain the true share on the public crowds of `benchmarks.certainty`.
 SHARED_MISTAKES = 0.03
 FEW_LABELS = 10  # fewer say nothing about unreliability
 UNRELIABLE = 0.95  # least probability of that verdict
-# Where inferred labels may be this close to chance (0 is chance, 1 is all right), annotators cannot
-# be judged by them.
+# Inferred labels do not show how accurate annotators are if their own skill (0 is chance, 1 is all
+# right) may be this low.
 WEAK = 0.4
 MOST_PSEUDO_LABELS = 100.0
-# From so many labels on, those who agree with others beyond chance by less than half as much as
-# the crowd does are noted. On public crowds only half of them are unreliable by true labels: alone
-# it is no verdict.
+# Annotators with CHANCE_LABELS labels or more get a note if they agree with others beyond chance by
+# less than this share of the crowd's agreement. On public crowds only half of them are unreliable
+# by true labels, so the note alone is no verdict.
 CHANCE_LABELS = 20
 CHANCE_SHARE = 0.5
-# Least probability of the verdict on annotators near chance: the two reasons have little in common.
+# Least probability of the verdict on annotators with this note, which is further evidence.
 UNRELIABLE_BY_CHANCE = 0.7
-# Power of the verdict: the share of annotators who label at random that it has to find.
+# Share of the annotators who label at random that the verdict has to find.
 POWER = 0.8
 
 UNRELIABLE_NOTE = "unreliable"

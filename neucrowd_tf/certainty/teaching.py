@@ -21,15 +21,15 @@ from neucrowd_tf.aggregation.optimisation import minimize
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.types import Floats, Integers, Mask
 
-FOLDS = 10  # in which gold labels are left out
-# Labels by chance that are added to each annotator's on gold items, and labels of an annotator who
-# errs evenly that are added to each of their classes.
+FOLDS = 10  # of gold labels, each left out once
+# Pseudo-labels of each annotator on gold items: at random, and in each class by an annotator whose
+# errors are spread evenly.
 CHANCE_LABELS = 2.0
 EVEN_LABELS = 8.0
 LEAST_CHANCE = 0.02  # of any label, so that a few gold labels never make one impossible
-# Standard deviations of a weight around its value without gold labels, and of a class' log odds, if
-# there are ENOUGH gold labels. With fewer they shrink with the cube of their number: five gold
-# labels that contradict the crowd do not overrule it.
+# Standard deviations of weights around their values without gold labels, and of classes' log odds,
+# if there are ENOUGH gold labels. With fewer labels they shrink with the cube of the number: five
+# gold labels that contradict the crowd do not overrule it.
 CONSENSUS_FREEDOM = 1.0
 VOTE_FREEDOM = 0.5
 CLASS_FREEDOM = 0.5
@@ -84,7 +84,7 @@ def teach(
     examples = _examples(draws, gold, families, crowd, rows)
     weights, log_odds = _fit(examples, gold[rows])
     features = _features(every, gold, families, crowd)
-    # Weights hold for as many votes as gold items have: those of items with more count as so many.
+    # Weights were learned from items with at most `most` votes: more votes count as `most`.
     for place, members in enumerate(families):
         most = max(_votes_of(draw.crowd, members)[rows].max() for draw in draws)
         many = np.maximum(_votes_of(crowd, members) / max(most, 1), 1.0)

@@ -6,9 +6,10 @@ import itertools
 from collections.abc import Mapping
 
 from neucrowd_tf.declare.declarations import declared_by_name
-from neucrowd_tf.declare.picking import among, entries_of
+from neucrowd_tf.declare.picking import entries_of
 from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.errors import UsageError
+from neucrowd_tf.names import among
 
 
 def nested_names(kind: object) -> list[str]:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-Name = TypeVar("Name")
+Key = TypeVar("Key")
 Entry = TypeVar("Entry")
 Result = TypeVar("Result")
-
-
-def among(names: Iterable[Name], others: Container[object]) -> list[Name]:
-    """Returns the names that are among others, too."""
-    return [name for name in names if name in others]
 
 
 def starting_with(names: Iterable[str], start: str | tuple[str, ...]) -> list[str]:
@@ -20,14 +15,12 @@ def starting_with(names: Iterable[str], start: str | tuple[str, ...]) -> list[st
     return [name for name in names if name.startswith(start)]
 
 
-def entries_of(entries: Mapping[Name, Entry], names: Iterable[Name]) -> dict[Name, Entry]:
+def entries_of(entries: Mapping[Key, Entry], names: Iterable[Key]) -> dict[Key, Entry]:
     """Returns the entries of those names that a mapping has, in the order of the names."""
     return {name: entries[name] for name in names if name in entries}
 
 
-def mapped(
-    function: Callable[[Entry], Result], entries: Mapping[Name, Entry]
-) -> dict[Name, Result]:
+def mapped(function: Callable[[Entry], Result], entries: Mapping[Key, Entry]) -> dict[Key, Result]:
     """Returns what a function makes of each entry of a mapping."""
     return {name: function(entry) for name, entry in entries.items()}
 

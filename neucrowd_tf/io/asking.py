@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 
-from neucrowd_tf.declare.picking import among, starting_with
+from neucrowd_tf.declare.picking import starting_with
 from neucrowd_tf.declare.types import Texts
 from neucrowd_tf.io.checks import Rejection, error
-from neucrowd_tf.names import without
+from neucrowd_tf.names import among, without
 
 # The arguments of the command that reads tables, which a proposal repeats; the command sets them.
 RUNNING: ContextVar[tuple[str, ...]] = ContextVar("RUNNING", default=())

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neucrowd_tf.annotations.codes import Duplicates, duplicates
-from neucrowd_tf.declare.picking import among, of_type
+from neucrowd_tf.declare.picking import of_type
 from neucrowd_tf.declare.types import Array, Floats, Indices, Mask, Texts
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.column_names import SHOWN, is_missing
@@ -41,7 +41,7 @@ from neucrowd_tf.io.values import (
     one_spelling,
     split_cell,
 )
-from neucrowd_tf.names import listed, positions
+from neucrowd_tf.names import among, listed, positions
 
 # What programs write for an id that is missing.
 PLACEHOLDERS = ("nan", "NaN", "None", "null", "NULL", "<NA>", "NaT")

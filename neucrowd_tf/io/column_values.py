@@ -9,17 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from neucrowd_tf.declare.picking import among
 from neucrowd_tf.declare.types import Indices, Texts
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.column_names import is_gold, is_status, is_summary
 from neucrowd_tf.io.table import Table
-from neucrowd_tf.names import without
+from neucrowd_tf.names import among, without
 
 ROUNDED = 0.051  # a mean with one digit may be so far from the exact one
 MOST_ANSWERS = 20  # distinct values of a column of answers that is inferred
-MOST_CLASSES = 1000  # of labels, if the values of another column may part them
-MOST_REPEATED = 0.1  # share of pairs with several labels that need no question
+MOST_CLASSES = 1000  # of a label column that another column may split into questions
+MOST_REPEATED = 0.1  # share of pairs that may have several labels without a question
 FEW = 2  # annotators within whom a column may be constant by chance
 MOST_JOINED = 3  # columns that tell rows apart together
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from neucrowd_tf.annotations.tables import rescaling
-from neucrowd_tf.declare.picking import among, starting_with
+from neucrowd_tf.declare.picking import starting_with
 from neucrowd_tf.declare.types import Array, Floats, Texts
 from neucrowd_tf.errors import UsageError, warn
 from neucrowd_tf.io.checks import broken, error
@@ -28,7 +28,7 @@ from neucrowd_tf.io.table import (
     read_table,
     separator_of,
 )
-from neucrowd_tf.names import as_name_array, roles_of, without
+from neucrowd_tf.names import among, as_name_array, roles_of, without
 
 TEXTS = ("text", "sentence", "content", "comment", "document")
 INDEX = "__index_level_"  # the index of a frame without a name, in Parquet

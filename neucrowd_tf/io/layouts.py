@@ -30,10 +30,10 @@ from neucrowd_tf.io.values import numbers_of
 from neucrowd_tf.names import without
 
 ONES = ("1", "1.0", "true", "yes", "x")  # cells of a one-hot column that name the class
-LONG_TEXT = 20  # characters of a column of texts with another name, on average
-MOST_QUESTIONS = 2  # that a proposal may lead to, and answers with further flags
-MOST_TRIED = 100_000  # rows of which a proposal is read
-# What a user can answer with a flag or by correcting cells after the roles are known.
+LONG_TEXT = 20  # mean characters from which a column without a text's name has texts
+MOST_QUESTIONS = 2  # that may follow a proposal, each answered by further flags
+MOST_TRIED = 100_000  # rows that are read to try a proposal
+# Problems that a user solves by a flag, or by correcting cells, once the roles are known.
 OF_VALUES = frozenset(
     ("multi_label", "ratings", "similar_names", "bad_characters", "cut_id", "row_length",
      "unknown_class", "duplicate_pair", "header_again")

@@ -18,7 +18,7 @@ TRUE = "true_label"
 LIKELY = "likely_label"  # the class that is most probable by the crowd's labels
 # How a file begins; the last is that of version 0.1.
 HEADERS = [["task", name, "predicted"] for name in (TRUE, LIKELY, "label")]
-ROUNDED = 0.02  # what probabilities in bfloat16 are off one together
+ROUNDED = 0.02  # by which the sum of probabilities in bfloat16 may differ from 1
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple, NoReturn
 
 import numpy as np
 
-from neucrowd_tf.declare.picking import among, mapped
+from neucrowd_tf.declare.picking import mapped
 from neucrowd_tf.declare.types import Indices, Texts
 from neucrowd_tf.io.annotator_columns import (
     exclude_each_other,
@@ -68,17 +68,17 @@ from neucrowd_tf.io.column_values import (
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table, numbers_from_1
 from neucrowd_tf.io.values import numbers_of
-from neucrowd_tf.names import ROLES, folded, plain_integers, roles_of, without
+from neucrowd_tf.names import ROLES, among, folded, plain_integers, roles_of, without
 
 __all__ = ["RUNNING", "WORDS", "Roles", "as_list", "command_line", "decide"]
 
 VOTES = "votes_"
 FORM_TIMES = ("starttime", "startdate", "submitdate", "datestamp")  # of a row per respondent
-FEWEST_REPEATED = 5  # pairs that have other labels each time by more than chance
+FEWEST_REPEATED = 5  # pairs that never repeat a label: with fewer it may be chance
 DISTINCT = "Columns and their distinct values: "
 LAST_LABEL = "The last label of each pair: --duplicates=last"
 LAST_ROW = "If the last row of an item counts"
-COMPLETE = 0.9  # of the pairs of items and questions, if a column names questions
+COMPLETE = 0.9  # share of the pairs of items and questions that occur if a column has questions
 
 
 class Roles(NamedTuple):

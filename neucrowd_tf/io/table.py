@@ -19,7 +19,6 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from neucrowd_tf.declare.picking import Name
 from neucrowd_tf.declare.types import Fields, Indices, Records, Texts
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.checks import broken, error, install
@@ -33,13 +32,14 @@ from neucrowd_tf.io.files.reading import (
     open_text,
 )
 from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.names import Name
 
 SIGNS = ("\t", ",", ";", "|")
 PARQUET = (".parquet", ".pq")
 HEAD = 10_000  # rows from which roles of columns are decided if a file is read by parts
 BLOCK = 1 << 16  # rows that are read at a time
 LARGE = 1 << 22  # bytes of a CSV from which Arrow reads it
-ROW_BYTES = 16  # of a short row of a CSV
+ROW_BYTES = 16  # of a short row of a CSV, which bounds their number
 LONGEST_LINE = 1 << 26  # characters of a header, or of a cell
 MOST_COMMENTS = 1000  # lines before a header
 CLASS_LABEL = "ClassLabel"  # the type of Hugging Face's labels that are codes of names

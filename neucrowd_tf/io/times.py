@@ -18,9 +18,9 @@ from neucrowd_tf.names import without
 
 FIRST = 1e8  # seconds from 1970 to 1973: smaller numbers are durations or count rows
 UNITS = (1e17, 1e14, 1e11)  # least numbers of nanoseconds, microseconds and milliseconds
-NEARLY_ALL = 0.95  # of the texts of a column are times, if the column has times
+NEARLY_ALL = 0.95  # least share of a column's texts that are times
 AMBIGUOUS = "may begin with the day or the month"
-START = 20  # texts that a form is looked for in
+START = 20  # texts by which a form is chosen
 COMPACT = re.compile(r"(19|20)\d{12}")  # no thousandths of seconds: these would be of 2573 or so
 LIKE_TIME = re.compile(r"[\w ,+]{0,12}\d[-/.:]\d[-\w ,:/.+]{0,30}")
 DATES = (

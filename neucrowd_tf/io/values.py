@@ -12,15 +12,14 @@ from typing import Any
 import numpy as np
 
 from neucrowd_tf.declare.flag_parsing import parse_value
-from neucrowd_tf.declare.picking import among
 from neucrowd_tf.declare.types import Array, Texts
 from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_values import MOST_ANSWERS, check_free_text
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.names import normalised, plain_integers, text_order, without
+from neucrowd_tf.names import among, normalised, plain_integers, text_order, without
 
 ALL = ("all",)  # of --classes: any number of classes
-FEW = 10  # different numbers without a line
+FEW = 10  # most different numbers that are read as classes without a line
 JOINTS = (",", ";", "/", "+", "&", " ")  # signs that a line names if they join classes
 _CUT = re.compile(r"[+-]?\d([.,]\d+)?[eE]\+?\d{2,3}")
 # Lists as NumPy spells them, without commas, or with the missing labels of Python and pandas.

@@ -7,6 +7,7 @@ line and not in wrong numbers.
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Iterator
 
 import keras
@@ -21,7 +22,7 @@ _DECAY = ("_exclude_from_weight_decay", "_exclude_from_weight_decay_pattern")
 _LISTS = ("_trainable_variables", "_non_trainable_variables")
 
 
-def layers_of(model: Network) -> list[Tensor]:
+def layers_of(model: Network) -> list[Layer]:
     """Returns all layers within a model or a layer, at any depth, without itself."""
     return list(model._flatten_layers(include_self=False))
 
@@ -49,14 +50,14 @@ def global_seeds_stay() -> Iterator[None]:
             generator.state.assign(state)
 
 
-def maker_of(tensor: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns the layer that made a symbolic tensor, and its first input (None of an `Input`)."""
+def maker_of(tensor: Tensor) -> tuple[Layer, Tensor | None]:
+    """Returns the layer that made a symbolic tensor, and its first input (None for an `Input`)."""
     history = tensor._keras_history
     inputs = history.operation._inbound_nodes[history.node_index].input_tensors
     return history.operation, inputs[0] if inputs else None
 
 
-def learning_rate_of(optimizer: KerasOptimizer) -> Tensor:
+def learning_rate_of(optimizer: KerasOptimizer) -> Tensor | None:
     """Returns an optimizer's learning rate, a variable or a schedule; None if it has none."""
     return getattr(optimizer, "_learning_rate", None)
 
@@ -77,8 +78,8 @@ def clipped(optimizer: KerasOptimizer, gradients: list[Tensor]) -> list[Tensor]:
     return optimizer._clip_gradients(gradients)
 
 
-def copy_decay(optimizer: KerasOptimizer, copy: Tensor) -> None:
-    """Excludes the same variables from a copy's weight decay; its configuration has none of it."""
+def copy_decay(optimizer: KerasOptimizer, copy: KerasOptimizer) -> None:
+    """Excludes the same variables from a copy's weight decay, which configurations do not have."""
     for name in _DECAY:
         if hasattr(optimizer, name):
             setattr(copy, name, getattr(optimizer, name))
@@ -109,15 +110,15 @@ def _names_in(cls: type) -> set[str]:
     names: set[str] = set()
     for base in cls.__mro__:
         names |= set(vars(base))
-        for value in vars(base).values():
-            names |= set(getattr(getattr(value, "__code__", None), "co_names", ()))
+        for function in filter(inspect.isfunction, vars(base).values()):
+            names |= set(function.__code__.co_names)
     return names
 
 
 def _missing() -> list[str]:
     """Returns the names that this version does not have.
 
-    No variable is made for that: TensorFlow's threads could not be set afterwards.
+    It makes no variable, after which the number of TensorFlow's threads could not be set.
     """
     adam = keras.optimizers.Adam
     methods = {

@@ -46,25 +46,26 @@ def _varint(value: int) -> bytes:
     """Returns a protocol buffer's integer: seven bits per byte, the lowest first."""
     parts = bytearray()
     while value > 127:
-        parts.append(value & 127 | 128)
+        parts.append((value & 127) | 128)
         value >>= 7
     return bytes([*parts, value])
 
 
 def _field(number: int, content: bytes) -> bytes:
     """Returns a protocol buffer's field of bytes."""
-    return _varint(number << 3 | 2) + _varint(len(content)) + content
+    return _varint((number << 3) | 2) + _varint(len(content)) + content
 
 
 _TABLE = list(range(256))  # what each byte contributes to CRC-32C
 for _ in range(8):
-    _TABLE = [value >> 1 ^ 0x82F63B78 * (value & 1) for value in _TABLE]
+    _TABLE = [(value >> 1) ^ (0x82F63B78 * (value & 1)) for value in _TABLE]
 
 
 def _checksum(content: bytes) -> bytes:
     """Returns TFRecord's masked CRC-32C."""
     value = 0xFFFFFFFF
     for byte in content:
-        value = _TABLE[(value ^ byte) & 0xFF] ^ value >> 8
+        value = _TABLE[(value ^ byte) & 0xFF] ^ (value >> 8)
     value ^= 0xFFFFFFFF
-    return struct.pack("<I", (value >> 15 | value << 17) + 0xA282EAD8 & 0xFFFFFFFF)
+    rotated = (value >> 15) | (value << 17)
+    return struct.pack("<I", (rotated + 0xA282EAD8) & 0xFFFFFFFF)

@@ -206,7 +206,7 @@ def _constants(names: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parts_of_class(value: type) -> list[Any]:
-    """Returns the code of a class; of a user's class also what it and its methods remember."""
+    """Returns the code of a class, and what a user's class and its methods remember."""
     functions = []
     for member in vars(value).values():
         function = getattr(member, "fget" if isinstance(member, property) else "__func__", member)

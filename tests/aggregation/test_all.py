@@ -24,6 +24,7 @@ from neucrowd_tf.aggregation.sums import LatentModel, Shard, run, total
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError, IdentitiesError, UsageError
 from neucrowd_tf.saving.loading import load
+from tests.cases import raises
 from tests.crowds import array_of
 
 pytestmark = [
@@ -143,8 +144,7 @@ class TestEveryMethod:
                 _made(name).fit(votes)
 
     def test_no_annotation_is_one_error(self, name: str) -> None:
-        with pytest.raises(DataError, match="at least one annotation"):
-            _made(name).fit(np.full((3, 2), -1))
+        raises(DataError, "at least one annotation", _made(name).fit, np.full((3, 2), -1))
 
     def test_an_argument_out_of_range_is_one_error(self, name: str, crowd: Annotations) -> None:
         with pytest.raises(UsageError, match="ties: expected 'random', 'first' or 'prior'"):

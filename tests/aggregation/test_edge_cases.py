@@ -16,6 +16,7 @@ from neucrowd_tf.aggregation import DawidSkene, Glad
 from neucrowd_tf.aggregation.base import gold_codes
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
+from tests.cases import raises
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
@@ -52,8 +53,7 @@ def test_gold_labels_that_contradict_each_other_are_one_error() -> None:
     with pytest.raises(DataError, match="task 'x', label 'b': the task also has the label 'a'"):
         gold_codes(gold, crowd)
     assert_array_equal(gold_codes(gold[:2].repeat(2), crowd), [0, 0])
-    with pytest.raises(DataError, match="gold labels: expected 2 class codes"):
-        gold_codes(gold.to_frame(), crowd)
+    raises(DataError, "gold labels: expected 2 class codes", gold_codes, gold.to_frame(), crowd)
 
 
 @pytest.mark.parametrize("method", [DawidSkene, Glad])

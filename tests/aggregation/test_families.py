@@ -13,6 +13,7 @@ from neucrowd_tf.aggregation.families import with_shares
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.inference import infer
 from neucrowd_tf.errors import UsageError
+from tests.cases import raises
 from tests.crowds import Labelled, array_of, noisy_labels
 
 NAMES = [f"m{i}" for i in range(MODELS)]
@@ -68,7 +69,7 @@ def test_excess_agreement_by_hand() -> None:
     dense[10:20, 2:] = dense[35:, 2:] = 1
     crowd = Annotations.from_dense(dense)
     votes = array_of("40 0;")
-    assert families.chance_corrected(votes, votes.sum(1), 2) == 1.0
+    assert families.beyond_chance(votes, votes.sum(1), 2) == 1.0
     excess, correlation = families.excess_agreement(crowd, array_of("0 0 1 1", bool))
     across = 2 * (np.mean(dense[:, :2] == dense[:, 2:3])) - 1
     assert excess == pytest.approx(1 - across**2 / (0.5 + 0.5 / np.sqrt(40)))
@@ -135,8 +136,7 @@ def test_patterns_of_families() -> None:
     masks = families.named_families(crowd, ["a*", "c|d"])
     assert [one.tolist() for one in masks] == [[1, 1, 0, 0], [0, 0, 1, 1]]
     for pattern in (["c"], ["a*", "ab|d"]):
-        with pytest.raises(UsageError, match="--family"):
-            families.named_families(crowd, pattern)
+        raises(UsageError, "--family", families.named_families, crowd, pattern)
 
 
 def judged(

@@ -147,7 +147,7 @@ def test_duplicates() -> None:
     assert Annotations.from_arrays(*triples, duplicates="last").to_dense().tolist() == [[1], [1]]
     both = Annotations.from_arrays(*triples, duplicates="all")
     assert both.vote_counts().tolist() == [[1, 1], [0, 1]]
-    for view in (both.to_dense, both.to_wide_frame):
+    for view in (both.to_sparse, both.to_dense, both.to_wide_frame):
         raises(DataError, "several labels of an instance by one annotator", view)
     with pytest.raises(DataError, match="duplicates: expected 'error', 'first', 'last' or 'all'"):
         Annotations.from_arrays(*triples, duplicates="any")
@@ -168,6 +168,8 @@ def test_duplicates() -> None:
 ["", [[0, 1], [0, 0], [0, 3]], {"num_classes": 2},
  "row 1, label: expected a code from 0 to 1, received 3"],
 ["", [[0, -2], [0, 0], [0, 1]], {}, "row 1, task: expected a code from 0 to 0, received -2"],
+["", [[0, 1], [0, 0], [0, 4294967296]], {}, "code 4294967296 is too large"],
+["from_dense", [[[0, 1099511627776]]], {"num_classes": 2}, "is no code of a class"],
 ["", [[0.5], [0], [0]], {},
  "instances: expected a one-dimensional array of integer codes, received float64"],
 ["", [[0], [0], [0]], {"num_classes": 2, "class_names": ["a"]},

@@ -9,7 +9,7 @@ from scipy import stats
 
 from neucrowd_tf.annotations import Annotations, simulation, statistics
 from neucrowd_tf.errors import DataError
-from tests.cases import cases
+from tests.cases import cases, raises
 from tests.crowds import array_of
 
 
@@ -177,8 +177,7 @@ def test_remove_annotations(at_least_one: bool) -> None:
 """),
 )
 def test_refuses(function: str, arguments, named, message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        getattr(simulation, function)(*arguments, **named)
+    raises(DataError, message, getattr(simulation, function), *arguments, **named)
 
 
 def test_a_share_that_keeps_nothing_is_refused() -> None:

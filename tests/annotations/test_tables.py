@@ -151,8 +151,7 @@ def test_features_are_matched_by_name(annotations: Any) -> None:
         DataError, match=r"instance names: expected one of 'a', 'b', 'x', received 'c'"
     ):
         Inputs.of(features(["a", "b", "x"]), annotations)
-    with pytest.raises(DataError, match="the index has 'a' twice"):
-        Inputs.of(features(["a", "b", "a"]), annotations)
+    raises(DataError, "the index has 'a' twice", Inputs.of, features(["a", "b", "a"]), annotations)
 
 
 def test_rows_without_names() -> None:

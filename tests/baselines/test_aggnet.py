@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from baselines.aggnet import AggNet
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import UsageError
+from tests.cases import raises
 from tests.crowds import blobs
 
 
@@ -21,5 +21,4 @@ def test_a_fit_learns_the_classes_and_who_errs() -> None:
     right = np.diagonal(model.confusion_matrices_, axis1=1, axis2=2).mean(axis=1)
     assert right[3] < right[:3].min() - 0.2
     np.testing.assert_allclose(model.probas_.sum(axis=1), 1.0)
-    with pytest.raises(UsageError, match="rounds"):
-        AggNet(rounds=0).fit(x, Annotations.from_dense(dense))
+    raises(UsageError, "rounds", AggNet(rounds=0).fit, x, Annotations.from_dense(dense))

@@ -15,6 +15,7 @@ from neucrowd_tf.certainty.prediction_powered import (
 )
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.soft_labels import perspectivist_error, soft_label_scores
+from tests.cases import raises
 from tests.crowds import array_of
 
 
@@ -53,8 +54,7 @@ def test_a_good_model_passes_and_a_random_one_fails() -> None:
 
 
 def test_too_few_items_are_an_error() -> None:
-    with pytest.raises(DataError, match="30 items"):
-        alternative_test(Annotations.from_dense(dense_crowd(0)[:20]), 3)
+    raises(DataError, "30 items", alternative_test, Annotations.from_dense(dense_crowd(0)[:20]), 3)
 
 
 def test_a_prediction_powered_mean_by_hand() -> None:
@@ -68,8 +68,7 @@ def test_a_prediction_powered_mean_by_hand() -> None:
 )
 def test_it_needs_two_gold_values_and_their_predictions(values, predicted) -> None:
     for estimate in (prediction_powered_mean, prediction_powered_share):
-        with pytest.raises(DataError, match="expected two or more gold values"):
-            estimate(values, predicted, [1, 0])
+        raises(DataError, "expected two or more gold values", estimate, values, predicted, [1, 0])
 
 
 def test_useless_predictions_get_no_weight() -> None:

@@ -15,7 +15,7 @@ from neucrowd_tf.certainty import agreement_intervals as agreement_intervals_mod
 from neucrowd_tf.certainty.agreement_intervals import agreement_intervals
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.agreement_tables import agreement_csvs, pairs
-from tests.cases import cases
+from tests.cases import cases, raises
 from tests.crowds import array_of, krippendorff_labels
 
 # Fleiss (1971), table 1: votes of six psychiatrists on 30 patients for five diagnoses.
@@ -173,8 +173,7 @@ def test_intervals_hold_the_estimate_and_repeat() -> None:
 
 
 def test_single_labels_are_an_error() -> None:
-    with pytest.raises(DataError, match="two labels"):
-        agreement_intervals(np.eye(3, dtype=int))
+    raises(DataError, "two labels", agreement_intervals, np.eye(3, dtype=int))
 
 
 @pytest.mark.filterwarnings("error")

@@ -12,6 +12,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.judges import judge, judges
 from neucrowd_tf.certainty.models import label_worth
 from neucrowd_tf.errors import UsageError
+from tests.cases import raises
 from tests.crowds import array_of
 
 
@@ -88,8 +89,7 @@ def test_resamples_take_the_memory_of_different_rows() -> None:
 def test_a_model_that_is_no_annotator_is_one_error() -> None:
     crowd = Annotations.from_dense(array_of("0 0; 1 1"), annotator_names=["a", "llm"])
     assert [row.annotator for row in judges(crowd, ["l*"], None)] == [1]
-    with pytest.raises(UsageError, match="no annotator is named 'gpt'"):
-        judges(crowd, ["gpt"], None)
+    raises(UsageError, "no annotator is named 'gpt'", judges, crowd, ["gpt"], None)
 
 
 def test_inferred_labels_of_people_count_if_an_item_has_two() -> None:

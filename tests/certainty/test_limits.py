@@ -14,6 +14,7 @@ from neucrowd_tf.certainty import Calibration
 from neucrowd_tf.certainty.inference import infer, warn_if_worse
 from neucrowd_tf.certainty.skills import notes
 from neucrowd_tf.errors import DataError
+from tests.cases import raises
 from tests.crowds import array_of
 
 
@@ -25,8 +26,7 @@ def crowd(items: int = 60) -> Annotations:
 
 def test_the_most_votes_of_an_instance() -> None:
     assert Annotations.from_votes(np.array([[MOST_VOTES, 0]])).num_instances == 1
-    with pytest.raises(DataError, match="at most"):
-        Annotations.from_votes(np.array([[MOST_VOTES, 1]]))
+    raises(DataError, "at most", Annotations.from_votes, np.array([[MOST_VOTES, 1]]))
 
 
 def test_a_tie_has_at_most_an_even_probability_however_sure_the_calibration_is() -> None:

@@ -15,7 +15,7 @@ from neucrowd_tf.declare import flag_parsing as flags
 from neucrowd_tf.declare.declarations import declared
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.schema import TableOptions
-from tests.cases import cases
+from tests.cases import cases, raises
 
 GIVEN = ["--dataset=hotel", "--method=mv_lr"]
 SUITE = ["--suite=smoke"]
@@ -61,8 +61,7 @@ def test_flagfile(tmp_path: Path) -> None:
     options = parse([f"--flagfile={path}", "--num_runs=2"])
     assert options.dataset == ("hotel",) and options.seeds == range(2)
     path.write_bytes(b"\xff\xfe\xff")
-    with pytest.raises(UsageError, match=r"--flagfile: .*Name a text file in UTF-8\."):
-        parse([f"--flagfile={path}"])
+    raises(UsageError, r"--flagfile: .*Name a text file in UTF-8\.", parse, [f"--flagfile={path}"])
 
 
 # Flags and a part of the line that rejects them. GIVEN, SUITE and TABLE stand for flags above.

@@ -144,7 +144,7 @@ def test_a_folder_of_images(tmp_path: Path, cli) -> None:
 """),
 )
 def test_other_columns_are_an_error(
-    model: Path, tmp_path: Path, columns: tuple[str, ...], message: str, capsys: Printed
+    model: Path, tmp_path: Path, columns: list[str], message: str, capsys: Printed
 ) -> None:
     output = tmp_path / "y.csv"
     output.write_text("before")

@@ -12,6 +12,7 @@ from numpy.random import default_rng
 from data import cifar, cifar10h
 from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import DataError, UsageError
+from tests.cases import raises
 
 
 def write_batch(path: Path, labels: np.ndarray, seed: int = 0) -> np.ndarray:
@@ -109,8 +110,7 @@ def test_cifar10n_cannot_be_downloaded_or_hold_other_labels(cifar10n: Path) -> N
         registry.dataset("cifar10n").load(None)
     path = cifar10n / "cifar10n" / "annotations.csv"
     path.write_text(path.read_text() + "5,c,10\n")
-    with pytest.raises(DataError, match=r"annotations\.csv: .*'10'"):
-        registry.dataset("cifar10n").load(cifar10n)
+    raises(DataError, r"annotations\.csv: .*'10'", registry.dataset("cifar10n").load, cifar10n)
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from data import cards, gsad
 from neucrowd_tf.annotations import agreement
 from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import DataError, UsageError
+from tests.cases import raises
 
 BUNDLED = ["breast_cancer", "digits", "digits_ovr_0"]
 SIMULATED = [*BUNDLED, "syn1", "syn1_dependent", "usps_syn", "usps_lt", "gsad_syn"]
@@ -209,8 +210,7 @@ def test_gisette_layout(tmp_path: Path) -> None:
         DataError, match=r"gisette_valid\.labels: row 0: expected 1 or -1, received 2\.0"
     ):
         registry.dataset("gisette_syn").load(tmp_path, 0)
-    with pytest.raises(DataError, match=r"cannot be downloaded"):
-        registry.dataset("gisette_syn").load(None)
+    raises(DataError, r"cannot be downloaded", registry.dataset("gisette_syn").load, None)
 
 
 def test_gas_batches_7_and_10_are_used_where_they_are(tmp_path: Path) -> None:
@@ -265,8 +265,7 @@ def test_cards_are_printed(
     )
     assert "# cifar10h\n\nNot loaded: " in shown
     monkeypatch.setattr("sys.argv", ["data", "digist"])
-    with pytest.raises(SystemExit, match="2"):
-        cards.main()
+    raises(SystemExit, "2", cards.main)
     assert "Did you mean digits?" in capsys.readouterr().err
 
 
@@ -299,5 +298,4 @@ def test_md_agreement_takes_the_majorities_as_truth(tmp_path: Path) -> None:
     (folder / "MD-Agreement_test.json").write_text(
         json.dumps({key: {**tweet, "hard_label": "x"} for key, tweet in tweets.items()})
     )
-    with pytest.raises(DataError, match="not a file of LeWiDi"):
-        registry.dataset("md_agreement").load(tmp_path)
+    raises(DataError, "not a file of LeWiDi", registry.dataset("md_agreement").load, tmp_path)

@@ -8,6 +8,7 @@ import pytest
 from neucrowd_tf.annotations import Annotations, encode_labels
 from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.errors import DataError
+from tests.cases import raises
 from tests.crowds import array_of
 
 CROWD = Annotations.from_dense(array_of("0 1; 1 -1; 0 0"), class_names=["no", "yes"])
@@ -51,8 +52,7 @@ def test_sizes_that_do_not_fit(change, message) -> None:
         "test": split(),
         **change,
     }
-    with pytest.raises(DataError, match=message):
-        CrowdDataset(**fields)
+    raises(DataError, message, CrowdDataset, **fields)
 
 
 def test_split_sizes() -> None:

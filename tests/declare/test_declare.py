@@ -12,7 +12,7 @@ import pytest
 from neucrowd_tf.declare.declarations import check_arguments, declared
 from neucrowd_tf.declare.flag_parsing import from_values, parse
 from neucrowd_tf.errors import UsageError
-from tests.cases import cases
+from tests.cases import cases, raises
 
 SOURCE = '''
 import dataclasses
@@ -131,5 +131,4 @@ def test_wrong_flags(module, item: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse(module.Flags, ["--input=a", item])
     assert message in str(caught.value)
-    with pytest.raises(UsageError, match="--input is missing: A file"):
-        parse(module.Flags, [])
+    raises(UsageError, "--input is missing: A file", parse, module.Flags, [])

@@ -20,6 +20,7 @@ from neucrowd_tf.methods.texts import TextClassifier
 from neucrowd_tf.methods.two_stage import TwoStageClassifier
 from neucrowd_tf.saving.loading import load
 from neucrowd_tf.saving.saved_model import export_saved_model
+from tests.cases import raises
 
 NAME = "MobileNetV3Small"
 
@@ -56,8 +57,7 @@ def test_vectors_are_the_networks_pooled_features(
         encoder.transform(np.zeros((1, 9, 9, 3)).tolist())
     for wrong in (255 * pictures, np.uint8(255 * pictures), -pictures, pictures * np.nan):
         for use in (encoder.fit, encoder.transform):
-            with pytest.raises(DataError, match="expected images of floats from 0 to 1"):
-                use(wrong)
+            raises(DataError, "expected images of floats from 0 to 1", use, wrong)
 
     crowd = Annotations.from_dense(np.stack([labels, labels, labels ^ (np.arange(24) % 7 == 0)], 1))
     model = TextClassifier(encoder, estimator=TwoStageClassifier())
@@ -73,8 +73,7 @@ def test_vectors_are_the_networks_pooled_features(
 
 def test_what_is_no_image_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pictures = np.zeros((2, 8, 8, 3), np.float32)
-    with pytest.raises(UsageError, match="Keras has no such network"):
-        ImageEncoder("keras:no").fit(pictures)
+    raises(UsageError, "Keras has no such network", ImageEncoder("keras:no").fit, pictures)
     with pytest.raises(DataError, match="expected colour images"):
         ImageEncoder(f"keras:{NAME}").fit(np.zeros((2, 3), np.float32))
     (tmp_path / "damaged.weights.h5").write_bytes(b"damaged")

@@ -17,6 +17,7 @@ from neucrowd_tf.errors import IdentitiesError
 from neucrowd_tf.evaluation import rank_annotators
 from neucrowd_tf.evaluation.annotators import annotators_csv
 from neucrowd_tf.evaluation.cached_consensus import inferred
+from tests.cases import raises
 from tests.crowds import Labelled, array_of
 
 
@@ -83,8 +84,7 @@ def test_agreement_by_hand() -> None:
 
 
 def test_refusals_and_generated_labels() -> None:
-    with pytest.raises(IdentitiesError, match="ranking"):
-        rank_annotators(Annotations.from_votes([[1, 2]]))
+    raises(IdentitiesError, "ranking", rank_annotators, Annotations.from_votes([[1, 2]]))
     crowd, _ = _crowd(6, 2)
     free = np.argwhere(crowd.to_dense() < 0)[:5]
     more = crowd.with_generated(free[:, 0], free[:, 1], np.zeros(5, dtype=int))

@@ -13,6 +13,7 @@ from neucrowd_tf.datasets.bundled import load_cancer
 from neucrowd_tf.errors import DataError, IdentitiesError, UsageError
 from neucrowd_tf.evaluation import fold_dataset
 from neucrowd_tf.evaluation.cross_validation import concatenate
+from tests.cases import raises
 from tests.crowds import noisy_labels
 
 
@@ -144,10 +145,8 @@ def test_identities_are_matched_by_name() -> None:
     both = concatenate([first, second])
     expected = [("a", "ann", 0), ("a", "bob", 1), ("b", "ann", 1), ("c", "bob", 0), ("c", "cat", 1)]
     assert list(both.to_frame().itertuples(index=False, name=None)) == expected
-    with pytest.raises(DataError, match="one part only"):
-        concatenate([first, first])
-    with pytest.raises(DataError, match="classes"):
-        concatenate([first, Annotations.from_arrays(["d"], ["ann"], [2])])
+    raises(DataError, "one part only", concatenate, [first, first])
+    raises(DataError, "classes", concatenate, [first, Annotations.from_arrays(["d"], ["ann"], [2])])
     with pytest.raises(IdentitiesError):
         concatenate(
             [first, Annotations.from_votes([[1, 0]], instance_names=["d"], class_names=[0, 1])]

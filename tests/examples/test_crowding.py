@@ -138,7 +138,7 @@ def test_its_defaults_are_the_packages() -> None:
     assert crowding.floor == Game.ratio_floor and package.multiplier == "mean"
 
 
-def test_graph_and_networks(played: Played, table, alike: Compare) -> None:
+def test_graph_and_networks(played: Played, alike: Compare) -> None:
     game, x, e = played.game, played.x, played.e
     alike([played.D.correlation], [game.discriminator.correlation])
     encoded = game.discriminator.encode(x, e)

@@ -65,7 +65,7 @@ def test_a_step_has_the_packages_loss_and_gradients(table, alike: Compare) -> No
     )
 
 
-def test_numbers(alike: Compare) -> None:
+def test_numbers() -> None:
     rng = default_rng(0)
     for M in (1, 10, 100, 5_000):
         generated = rng.integers(0, 300, size=dasc.C)

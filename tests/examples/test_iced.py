@@ -62,7 +62,7 @@ def test_certainty_and_delta(answers, alike: Compare) -> None:
     alike([delta], [interpolation_weights(S, S_r, eta, printed=False)])
 
 
-def test_inference(answers, alike: Compare) -> None:
+def test_inference(answers) -> None:
     one_hot = crowd_of(answers).one_hot()
     for limit in (1, 3, 100):
         package = infer_labels(one_hot, 2, smoothing=iced.smoothing, max_iter=limit, tol=0)

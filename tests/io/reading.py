@@ -24,7 +24,7 @@ def read(folder: Path, content, name: str = "a.csv", **flags) -> Reading:
         path.write_bytes(content)
     else:
         path.write_text(content if isinstance(content, str) else json.dumps(content))
-    return read_annotations(path, TableOptions.of(**flags), report=lambda line: None)
+    return read_annotations(path, TableOptions.of(**flags))
 
 
 def message(folder: Path, content, name: str = "a.csv", **flags) -> str:

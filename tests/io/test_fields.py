@@ -45,7 +45,7 @@ def test_a_folder_of_records(tmp_path: Path) -> None:
         "worker_column": "humanAnswers.workerId",
         "label_column": "humanAnswers.answerContent.mood.label",
     }
-    reading = read_annotations(tmp_path / "out", TableOptions.of(**flags), report=lambda line: None)
+    reading = read_annotations(tmp_path / "out", TableOptions.of(**flags))
     assert reading.annotations.num_annotations == 12
 
 
@@ -146,7 +146,7 @@ def test_nested_parquet_is_read_as_the_same_json(tmp_path: Path) -> None:
     for records, flags in cases.values():
         pq.write_table(pa.Table.from_pylist(records), tmp_path / "a.parquet")
         options = TableOptions.of(**flags)
-        nested = read_annotations(tmp_path / "a.parquet", options, report=lambda line: None)
+        nested = read_annotations(tmp_path / "a.parquet", options)
         assert nested.annotations == read(tmp_path, records, "a.json", **flags).annotations
 
 
@@ -167,13 +167,13 @@ def test_names_of_classes_of_hugging_face(tmp_path: Path) -> None:
     table = pa.table({"task": [1, 1, 2], "worker": ["a", "b", "a"], "label": [0, 1, -1]})
     info = {b"huggingface": json.dumps({"info": {"features": features}}).encode()}
     pq.write_table(table.replace_schema_metadata(info), tmp_path / "a.parquet")
-    crowd = read_annotations(tmp_path / "a.parquet", report=lambda line: None).annotations
+    crowd = read_annotations(tmp_path / "a.parquet").annotations
     assert crowd.to_frame().to_numpy().tolist() == [[1, "a", "neg"], [1, "b", "pos"]]
     features = {"labels": {"feature": label, "_type": "Sequence"}}
     info = {b"huggingface": json.dumps({"info": {"features": features}}).encode()}
     nested = pa.Table.from_pylist(NESTED).replace_schema_metadata(info)
     pq.write_table(nested, tmp_path / "b.parquet")
-    crowd = read_annotations(tmp_path / "b.parquet", report=lambda line: None).annotations
+    crowd = read_annotations(tmp_path / "b.parquet").annotations
     assert crowd.class_names.tolist() == ["neg", "pos"] and crowd.num_annotations == 12
 
 

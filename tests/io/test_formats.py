@@ -14,6 +14,7 @@ from neucrowd_tf.cli.commands.reading import check_size
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import TableOptions
+from tests.cases import raises
 from tests.io.reading import message, read, rows
 from tests.io.test_proposals import PASTED
 
@@ -94,7 +95,6 @@ def test_files_that_are_read_by_parts_are_asked_about_alike(tmp_path: Path) -> N
 
     path = tmp_path / "a.csv"
     path.write_text(PASTED["models that are judged"]["table"])
-    with pytest.raises(DataError, match="model tells their rows apart"):
-        find_source(path)
+    raises(DataError, "model tells their rows apart", find_source, path)
     found = find_source(path, TableOptions.of(task_column="question,model"))
     assert "item question,model, annotator judge" in found.lines[0]

@@ -82,7 +82,7 @@ def test_a_zip_of_one_file_parquet_and_json(tmp_path: Path) -> None:
     frame.to_parquet(tmp_path / "a.parquet")
     frame.to_json(tmp_path / "a.jsonl", orient="records", lines=True)
     for name in ("a.csv.zip", "a.parquet", "a.jsonl"):
-        assert read_annotations(tmp_path / name, report=lambda line: None).annotations == expected
+        assert read_annotations(tmp_path / name).annotations == expected
 
 
 @pytest.mark.parametrize("labels", [np.array([0.1, 2.5, 0.1], np.float32), [True, False, True]])
@@ -94,7 +94,7 @@ def test_files_of_one_frame_have_the_same_classes(labels: Any, tmp_path: Path) -
     in_bytes = frame.assign(label=frame["label"].astype(str).str.encode("utf-8"))
     in_bytes.to_parquet(tmp_path / "d.parquet")
     for name in ("b.parquet", "d.parquet"):
-        assert read_annotations(tmp_path / name, report=lambda line: None).annotations == expected
+        assert read_annotations(tmp_path / name).annotations == expected
     table = read(tmp_path, [{"task": 1, "worker": "a", "label": True}], "c.json").annotations
     assert table.class_names.tolist() == ["True"]
 
@@ -129,7 +129,7 @@ def test_every_table_of_a_folder_is_read(tmp_path: Path) -> None:
     (folder / "2025.csv.gz").write_bytes(gzip.compress(LONG.replace("\nt", "\nu").encode()))
     (folder / "2026.TSV").write_text(LONG.replace("\nt", "\nv").replace(",", "\t"))
     (folder / "notes.md").write_text("see 2023.csv")
-    reading = read_annotations(folder, report=lambda line: None)
+    reading = read_annotations(folder)
     assert reading.annotations.num_annotations == 12
     assert reading.lines[-1] == "Files of the folder that are not read: notes.md."
 
@@ -191,7 +191,7 @@ def test_several_labels_become_questions(sign: str, tmp_path: Path) -> None:
 def test_matrices(tmp_path: Path) -> None:
     codes = array_of("0 1 -1 1 0; 1 1 1 -1 1; 0 -1 0 0 0")
     np.save(tmp_path / "a.npy", codes)
-    crowd = read_annotations(tmp_path / "a.npy", report=lambda line: None).annotations
+    crowd = read_annotations(tmp_path / "a.npy").annotations
     assert crowd.to_dense().tolist() == codes.tolist()
     text = "\n".join(",".join(map(str, row)) for row in codes) + "\n"
     again = read(tmp_path, text, header="none").annotations
@@ -202,18 +202,18 @@ def test_matrices(tmp_path: Path) -> None:
     for odd in (np.where(codes < 0, -2, codes), codes.astype(np.uint8)):
         np.save(tmp_path / "a.npy", odd)
         with pytest.raises(DataError, match=r"is no class; write classes from 0 and -1 if"):
-            read_annotations(tmp_path / "a.npy", report=lambda line: None)
+            read_annotations(tmp_path / "a.npy")
 
 
 def test_items_of_features(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text(LONG.replace("t1", "t1.jpg"))
     items = ["t0", "t2", "t1"]
-    crowd = read_annotations(path, items=items, report=lambda line: None).annotations
+    crowd = read_annotations(path, items=items).annotations
     assert crowd.instance_names.tolist() == items
     assert crowd.vote_counts().sum(axis=1).tolist() == [0, 2, 2]
     with pytest.raises(DataError, match=r"line 4: item 't2'.*--unmatched=drop.*unmatched_item"):
-        read_annotations(path, items=["t1"], report=lambda line: None)
+        read_annotations(path, items=["t1"])
     lines: list[str] = []
     crowd = read_annotations(path, items=["t1"], unmatched="drop", report=lines.append).annotations
     assert crowd.num_annotations == 2

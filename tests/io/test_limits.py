@@ -10,6 +10,7 @@ import pytest
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import TableOptions
+from tests.cases import raises
 
 
 def wide(classes: int) -> str:
@@ -44,8 +45,7 @@ def test_at_the_limit_and_beyond(case: str, tmp_path: Path) -> None:
     crowd = read_annotations(path, options, items=flags.get("items")).annotations
     assert crowd.num_classes == classes
     path.write_text(beyond)
-    with pytest.raises(DataError, match=message):
-        read_annotations(path, options, items=flags.get("items"))
+    raises(DataError, message, read_annotations, path, options, items=flags.get("items"))
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
@@ -53,5 +53,4 @@ def test_lines_within_cells_are_counted_once(tmp_path: Path, end: str) -> None:
     cell = f'"a{end}b{end}c"'
     path = tmp_path / "a.csv"
     path.write_bytes(f"task,worker,label,text{end}s,u,x,{cell}{end}t,u,x,y,z{end}".encode())
-    with pytest.raises(DataError, match="line 5"):
-        read_annotations(path, TableOptions())
+    raises(DataError, "line 5", read_annotations, path, TableOptions())

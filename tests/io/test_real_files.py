@@ -67,7 +67,7 @@ def expected(folder: Path) -> list[dict[str, str]]:
 def read(path: Path, flags: dict[str, Any]) -> tuple[Reading | None, str]:
     """Returns what was read, or None and the message."""
     try:
-        return read_annotations(path, TableOptions.of(**flags), report=lambda line: None), ""
+        return read_annotations(path, TableOptions.of(**flags)), ""
     except DataError as error:
         return None, str(error)
 

@@ -22,6 +22,7 @@ from neucrowd_tf.nn.losses import (
     triplet_center_loss,
     triplet_loss,
 )
+from tests.cases import raises
 from tests.crowds import array_of, corners
 
 BATCH_LOSSES = [semihard_triplet_loss, lifted_structured_loss]
@@ -171,8 +172,7 @@ def test_triplet_center_gradient_is_finite_on_a_center() -> None:
 
 
 def test_labels_that_would_broadcast_are_an_error() -> None:
-    with pytest.raises(ValueError, match="labels"):
-        semihard_triplet_loss(np.eye(3), np.ones((3, 2), np.float32))
+    raises(ValueError, "labels", semihard_triplet_loss, np.eye(3), np.ones((3, 2), np.float32))
 
 
 # ----------------------------------------------------------------- alone in anyone's model

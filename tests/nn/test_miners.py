@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from numpy.random import default_rng
 from numpy.testing import assert_array_equal
 
 from neucrowd_tf.nn.miners import flat_labels, pair_masks, semihard_negatives
+from tests.cases import raises
 from tests.crowds import array_of
 
 LABELS = array_of("0 1 0 2 1")
@@ -31,8 +31,7 @@ def test_semihard_by_hand() -> None:
 
 def test_labels_of_other_shapes() -> None:
     assert flat_labels(np.zeros((4, 1))).shape == (4,)
-    with pytest.raises(ValueError, match=r"\[B\]"):
-        flat_labels(np.zeros((4, 2)))
+    raises(ValueError, r"\[B\]", flat_labels, np.zeros((4, 2)))
 
 
 def test_semihard_with_ties_equals_the_definition() -> None:

@@ -149,7 +149,7 @@ def test_verdicts_on_all_rivals_and_on_most_data_sets() -> None:
     assert most_verdict(["behind", "behind", "ahead"]) == "behind"
 
 
-def test_a_claim_about_most_data_sets_is_judged_over_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_claim_about_most_data_sets_is_judged_over_them() -> None:
     (claim,) = (claim for claim in CLAIMS if claim.data_sets)
     members = {member.name: member for member in CLAIMS}
     counts = [members[name].verdict == "ahead" for name in claim.data_sets]
@@ -351,6 +351,15 @@ def test_advice_follows_from_the_verdict() -> None:
     no = dataclasses.replace(claim, verdict="undecided")
     assert page.gains_of([no], False)[0].startswith("| instead of | use |")
     assert page.gains_of([no], True) == ["None of the compared pairs shows a gain."]
+
+
+def test_a_share_of_a_figure_is_in_points_and_a_ratio_is_not() -> None:
+    ours = Ours(0.02, runs=3)
+    share = Claim(
+        "n", "DASC", "w", "c", suite="f_accuracy", panel="p", control="ce", less=True, ours=ours
+    )
+    assert figures(share)[1] == "+2.0 points"
+    assert figures(dataclasses.replace(share, suite="f_imbalance"))[1] == "+0.020"
 
 
 def test_main_page_is_short_and_types_no_figure(repository: Path) -> None:

@@ -17,6 +17,7 @@ from reproduction import claims, right, store
 from reproduction.claim import RESULTS, read
 from reproduction.right import Right, Row
 from reproduction.suite import Case, Suite
+from tests.cases import raises
 from tests.runs import write_run
 
 HEAD = "dataset,method,metric,published,mean,sd,runs,predicted_low,predicted_high,worst,verdict,"
@@ -93,8 +94,7 @@ def test_runs_are_added_to_tables_once(tmp_path: Path) -> None:
     assert store.merge_tables(results, SUITE, root, ["d/a"]) == ["d/a"]
     seeds = (results / "s_seeds.csv").read_text().replace("1.0\n", "0.0\n")
     (results / "s_seeds.csv").write_text(seeds.replace(",1\n", ",0\n"))
-    with pytest.raises(DataError, match="3 instances from the stored value"):
-        store.merge_right(results, SUITE, root)
+    raises(DataError, "3 instances from the stored value", store.merge_right, results, SUITE, root)
 
 
 def test_stored_lines_do_not_go_when_a_test_set_changes(tmp_path: Path) -> None:

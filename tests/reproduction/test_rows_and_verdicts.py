@@ -15,7 +15,7 @@ from reproduction import catalogue, run
 from reproduction.printed import Figure
 from reproduction.suite import Case, Suite
 from reproduction.table import Cell, markdown, write_seeds
-from tests.cases import cases
+from tests.cases import cases, raises
 
 SUITE = """
 [mine]
@@ -112,8 +112,7 @@ def test_a_suite_of_a_file(
     assert "absent: no such method" in capsys.readouterr().err
     for text in ("[a]\nseeds = 3\n", "not toml"):
         file.write_text(text)
-        with pytest.raises(DataError, match="not a file of suites"):
-            catalogue.read_file(file)
+        raises(DataError, "not a file of suites", catalogue.read_file, file)
     assert command(*base) == 2
 
 

@@ -53,7 +53,8 @@ def test_other_versions_and_damaged_files(change: Change, message: str, saved: P
 
 
 def test_another_folder(tmp_path: Path) -> None:
-    raises(DataError, r"estimator\.json is missing", neucrowd_tf.load, tmp_path)
+    for folder in (tmp_path, tmp_path / "none"):
+        raises(DataError, r"estimator\.json is missing", neucrowd_tf.load, folder)
     (tmp_path / "mine").touch()
     with pytest.raises(FileExistsError):
         neucrowd_tf.MajorityVote().save(tmp_path)

@@ -28,6 +28,7 @@ from neucrowd_tf.training import Run
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.networks import ENCODERS, configuration
 from neucrowd_tf.training.representation import RepresentationEstimator
+from tests.cases import raises
 from tests.crowds import array_of
 
 
@@ -103,8 +104,7 @@ def test_bounds_belong_to_the_right_side() -> None:
         (one_of("a", "b"), ("c", None, ["a"])),
     ):
         for value in values:
-            with pytest.raises(UsageError, match=r"^x: expected"):
-                constraint.check("x", value)
+            raises(UsageError, r"^x: expected", constraint.check, "x", value)
 
 
 def test_numbers_of_hundreds_of_digits_are_refused_in_a_short_line() -> None:

@@ -77,9 +77,8 @@ def test_names_of_rows_and_columns_are_kept() -> None:
 
 
 def test_what_no_array_of_codes_can_hold_is_an_error() -> None:
-    for wrong in ([[0, 2**40]], np.array([[0, 2**64 - 1]], np.uint64)):
-        raises(DataError, "is no code of a class", Annotations.from_dense, wrong, num_classes=2)
-    raises(DataError, "code 4294967296 is too large", Annotations, [0, 1], [0, 0], [0, 2**32])
+    wrong = np.array([[0, 2**64 - 1]], np.uint64)
+    raises(DataError, "is no code of a class", Annotations.from_dense, wrong, num_classes=2)
     with pytest.raises(DataError, match="set_index"):
         Annotations.from_wide_frame(pd.DataFrame({"task": NAMES[:3], "ann": [0, 1, 1]}))
     votes = np.ma.array([[3, 1], [1, 1]], mask=[[0, 1], [0, 0]])
@@ -95,8 +94,6 @@ def test_repeated_labels_and_unknown_models_are_no_silent_change() -> None:
     twice = [np.tile(one, 2) for one in (crowd.instances, crowd.annotators, crowd.labels)]
     both = Annotations(*twice, duplicates="all")
     assert_allclose(Mmsr().fit(both).skills_, Mmsr().fit(crowd).skills_)
-    for view in (both.to_sparse, both.to_dense):
-        raises(DataError, "several labels of an instance", view)
     raises(UsageError, "no annotator is named 'gpt'", infer, crowd, models=["gpt"])
     assert infer(crowd, models=np.arange(3, 5)).people is not None
     assert_array_equal(infer(LABELS).labels, infer(crowd).labels)

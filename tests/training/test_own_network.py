@@ -93,8 +93,7 @@ def test_a_bases_outputs_say_whether_they_are_probabilities() -> None:
         (keras.layers.ReLU()(logits), "without a ReLU|relu"),
         (dense(2, "sigmoid")(inputs), "sigmoid"),
     ):
-        with pytest.raises(DataError, match=f"base: .*{reason}"):
-            with_softmax(keras.Model(inputs, output), (3,), 2)
+        raises(DataError, f"base: .*{reason}", with_softmax, keras.Model(inputs, output), (3,), 2)
 
 
 @pytest.mark.parametrize("make", [CrowdLayer, NeuCrowd])
@@ -212,8 +211,7 @@ def test_a_base_without_layers_is_an_error_and_within_a_model_gives_logits() -> 
 def test_a_consensus_of_one_class_is_an_error() -> None:
     answers = np.zeros((60, 3), int)
     answers[:, 0] = TRUTH
-    with pytest.raises(DataError, match="labels of at least two classes, received only 0"):
-        NeuCrowd().fit(X, answers)
+    raises(DataError, "labels of at least two classes, received only 0", NeuCrowd().fit, X, answers)
 
 
 def made_in_main(shape: tuple[int, ...], classes: int = 2) -> keras.Model:

@@ -24,6 +24,7 @@ from neucrowd_tf.training.learner import in_batches
 from neucrowd_tf.training.loop import train
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.state import model_variables, read_variables, reinitialise
+from tests.cases import raises
 
 opt, cb = keras.optimizers, keras.callbacks
 RNG = default_rng(0)
@@ -260,5 +261,4 @@ REJECTED: dict[str, tuple[Any, Any, str]] = {
 @pytest.mark.parametrize("name", REJECTED)
 def test_what_cannot_hold_is_rejected_by_name(name: str) -> None:
     make, callback, message = REJECTED[name]
-    with pytest.raises(UsageError, match=message):
-        probabilities(make(), callback)
+    raises(UsageError, message, probabilities, make(), callback)

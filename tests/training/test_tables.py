@@ -101,8 +101,7 @@ def test_a_column_of_ids_names_the_rows(name: str, annotations) -> None:
     ],
 )
 def test_tables_that_cannot_be_used(change: Callable[[pd.DataFrame], Any], message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        model().fit(change(X), LONG)
+    raises(DataError, message, model().fit, change(X), LONG)
 
 
 def test_names_of_several_levels_and_kinds() -> None:
@@ -363,8 +362,7 @@ def test_what_is_no_table_says_so() -> None:
     fitted = model().fit(X, LONG)
     for use in (fitted.predict, lambda x: fitted.score(x, Y), fitted.predict_proba):
         raises(DataError, "expected an array or a table, received NoneType", use, None)
-    with pytest.raises(DataError, match=r"annotations: expected one column .*received None"):
-        model().fit(X, None)
+    raises(DataError, r"annotations: expected one column .*received None", model().fit, X, None)
     held = (None, TRUTH)
     with pytest.raises(DataError, match="validation features: expected an array or a table"):
         model().fit(X, LONG, held)
@@ -379,8 +377,7 @@ def test_texts_that_are_missing_are_named_by_row() -> None:
         broken = texts.astype(object)
         broken[3] = missing
         raises(DataError, "row 3: expected a text, received", classifier.fit, broken, labels)
-    with pytest.raises(DataError, match="Pass a column of texts by itself"):
-        classifier.fit(texts.to_frame(), labels)
+    raises(DataError, "Pass a column of texts by itself", classifier.fit, texts.to_frame(), labels)
     kinds = np.array(texts.tolist(), np.dtypes.StringDType())
     assert classifier.fit(kinds, labels).predict_proba(kinds).tolist() == expected.tolist()
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import default_rng
@@ -82,8 +83,6 @@ def test_letters_digits_marks_and_nothing_else() -> None:
 
 
 def test_the_graph_computes_what_scikit_learn_does() -> None:
-    import tensorflow as tf
-
     fitted = TextFeatures(size=12).fit(ODD)
     assert_allclose(fitted.layer()(tf.constant(ODD)), fitted.transform(ODD), atol=1e-6)
     assert np.abs(fitted.transform(ODD)).max() > 0.3
@@ -98,8 +97,6 @@ def odd() -> tuple[TextFeatures, object]:
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1, max_size=4))
 def test_whatever_the_text(odd: tuple[TextFeatures, object], texts: list[str]) -> None:
-    import tensorflow as tf
-
     fitted, layer = odd
     texts = [text + " " + ODD[len(text) % len(ODD)] for text in texts]
     assert_allclose(layer(tf.constant(texts)), fitted.transform(texts), atol=1e-6)  # type: ignore[operator]
@@ -119,8 +116,7 @@ def test_what_is_no_text() -> None:
     assert not is_text([1.0]) and not is_text([["a"]]) and not is_text(np.array(["a", 1], object))
     raises(DataError, "received nan", TextFeatures().fit, ["a", float("nan"), "b"])
     raises(DataError, "letters or digits", TextFeatures().fit, ["", "?!"])
-    with pytest.raises(DataError, match="expected texts"):
-        TextFeatures().fit(ODD).transform(np.zeros((2, 3)))
+    raises(DataError, "expected texts", TextFeatures().fit(ODD).transform, np.zeros((2, 3)))
 
 
 def crowd_of_texts(size: int = 60) -> tuple[list[str], Annotations, np.ndarray]:
@@ -136,8 +132,6 @@ def crowd_of_texts(size: int = 60) -> tuple[list[str], Annotations, np.ndarray]:
 
 
 def test_an_estimator_takes_texts_and_so_does_what_it_exports(tmp_path: Path) -> None:
-    import tensorflow as tf
-
     texts, crowd, truth = crowd_of_texts()
     fitted = TextClassifier(estimator=TwoStageClassifier()).fit(texts, crowd)
     seeds = [TextClassifier(estimator=TwoStageClassifier(seed=s), seed=5) for s in (0, 3)]
@@ -196,7 +190,7 @@ def test_networks_take_no_sparse_vectors() -> None:
     raises(UsageError, "CrowdLayer takes dense vectors", model.fit, texts, crowd)
 
 
-def test_what_an_estimator_of_texts_passes_on(tmp_path: Path) -> None:
+def test_what_an_estimator_of_texts_passes_on() -> None:
     texts, crowd, truth = crowd_of_texts()
     crowd = crowd.select(np.arange(240) % 5 > 0)
     model = TextClassifier(estimator=DASC(CrowdLayer(epochs=2), rounds=1, quota=9))

@@ -14,7 +14,7 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.training.batches import step_numbers, uniform_batches
 from neucrowd_tf.training.tuplet_index import TupletIndex
 from reproduction.controls.rll import all_pairs
-from tests.cases import cases
+from tests.cases import cases, raises
 from tests.crowds import array_of, graphs
 
 
@@ -129,8 +129,7 @@ def test_weights_that_leave_too_few_are_evened_out() -> None:
 """),
 )
 def test_too_few_instances(labels: list[int], negatives: int, message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        TupletIndex(np.array(labels), negatives)
+    raises(DataError, message, TupletIndex, np.array(labels), negatives)
     with pytest.raises(DataError, match=r"^class 'yes': "):
         TupletIndex(np.array(labels), negatives, names=["no", "yes"])
 

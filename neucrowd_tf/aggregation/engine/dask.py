@@ -18,10 +18,10 @@ from neucrowd_tf.errors import UsageError
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# How often the workers at work on a part may die before it is given up.
+# After so many deaths of workers that computed a part, the part is given up.
 DEATHS = 10
-# On a busy machine a worker that is made again takes longer than the half minute that Dask grants
-# its connection; where none comes, parts would wait for ever.
+# On a busy machine a restarted worker needs more than the half minute in which Dask expects its
+# connection. Without a limit on the wait for workers, parts would wait for ever.
 PATIENCE = {
     "distributed.comm.timeouts.connect": "120s",
     "distributed.scheduler.no-workers-timeout": "300s",
@@ -31,13 +31,13 @@ AHEAD = 2
 
 
 class Dask:
-    """Workers of a scheduler, or processes of its own.
+    """Workers of a Dask scheduler, or processes on this machine.
 
     If a worker dies, another one does its work.
 
     Args:
-        scheduler: its address, `tcp://host:port`; None begins workers on this machine.
-        workers: how many, of its own.
+        scheduler: address, `tcp://host:port`; None starts a scheduler and workers on this machine.
+        workers: number of workers to start, without `scheduler`.
 
     Raises:
         UsageError: no scheduler answers, or it has no worker.
@@ -54,7 +54,7 @@ class Dask:
                     dashboard_address="127.0.0.1:0",
                     memory_limit=0,
                     set_as_default=False,
-                    # Sums of many annotators are large: past the scheduler, which would copy them.
+                    # The scheduler would copy the sums of many annotators, which are large.
                     direct_to_workers=True,
                 )
         else:
@@ -71,19 +71,19 @@ class Dask:
         submit = functools.partial(self.client.submit, _one_thread, function, pure=False)
         try:
             yield from in_order(submit, items, AHEAD * width)
-        except (NoWorkerError, NoValidWorkerError) as error:  # which of them is a matter of order
+        except (NoWorkerError, NoValidWorkerError) as error:  # either, by what Dask notices first
             raise UsageError(
                 f"--engine=dask: no worker came in {error.timeout:.0f} s after the last one was"
-                " lost. Start workers, and the same command with --resume."
+                " lost. Start workers, then run the same command with --resume."
             ) from None
 
     def close(self) -> None:
-        """Leaves the scheduler, and ends the workers of its own."""
+        """Leaves the scheduler; ends the workers that were started here."""
         self.client.close()
 
 
 def connect(scheduler: str) -> distributed.Client:
-    """Returns a client of a scheduler that has workers; they may be out of the client's reach.
+    """Returns a client of a scheduler that has workers; only the scheduler has to reach these.
 
     Raises:
         UsageError: none answers, or it has no worker.
@@ -100,7 +100,7 @@ def connect(scheduler: str) -> distributed.Client:
     except TimeoutError:
         client.close()
         raise UsageError(
-            f"--scheduler={scheduler}: no worker in a minute. Start workers."
+            f"--scheduler={scheduler}: no worker came in a minute. Start workers."
         ) from None
     return client
 
@@ -116,6 +116,6 @@ def _limit_threads() -> None:
 
 
 def _one_thread(function: Callable[[Item], Result], item: Item) -> Result:
-    """Calls a function on a worker, whose products are those of any other machine's one thread."""
+    """Calls a function with one BLAS thread, so that products are the same on every worker."""
     _limit_threads()
     return function(item)

@@ -150,7 +150,7 @@ def fit(request: Request, engine: Engine) -> Fields:
 
 
 def _settings(request: Request, source: Source, engine: Engine) -> Fields:
-    """Returns what a fit depends on, as JSON has it; of each file of annotations its SHA-256.
+    """Returns what a fit depends on, for JSON: its settings, and the SHA-256 of each file.
 
     Files are named by their path in the folder of annotations, which may be moved.
     """

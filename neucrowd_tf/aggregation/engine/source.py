@@ -68,7 +68,7 @@ NO_COLUMNS = LabelColumns((), (), (), str)
 # Rows of a run: a few of them are in memory at a time.
 RUN_ROWS = 2_000_000
 PLAIN_ID = r"^[A-Za-z0-9_./:@ -]*$"  # ids that need no closer look
-# Options that only a file in memory is read with.
+# Options that need the whole file in memory.
 WHOLE = ("bins", "multi_label", "votes_columns", "question", "first")
 
 # How many rows lack a role: a label by its text, item and annotator by "" or a placeholder.

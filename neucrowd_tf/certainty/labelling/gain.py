@@ -14,7 +14,8 @@ from scipy.special import entr
 
 from neucrowd_tf.declare.types import Floats, Indices
 
-# Of bounds of gains: steps of a grid, and from more classes on bounds take longer than they save.
+# Bounds of gains are computed on a grid of STEPS steps. With more than MOST_CLASSES classes they
+# take longer than they save.
 STEPS = 64
 MOST_CLASSES = 10
 

@@ -16,7 +16,7 @@ from neucrowd_tf.certainty.labelling.belief import Belief
 from neucrowd_tf.certainty.labelling.gain import Answers, most_gain
 from neucrowd_tf.declare.types import Floats, Indices, Integers, Mask
 
-# What information counts for beside gain: it orders the requests whose gain is nothing.
+# Weight of a nat of information beside gain: it orders requests that have no gain.
 TIES = 1e-3
 LEAST_WORTH = 1e-9
 # An annotator gets at most so many times an even share of the requests.
@@ -30,8 +30,8 @@ SLACK = 1e-8  # of bounds, for rounding
 RUNNERS_UP = 128
 
 
-# An entry of the heap: -worth / cost, task, annotator, gain. Equal worths, but for the last digits,
-# are ordered by item.
+# An entry of the heap: -worth / cost, task, annotator, gain. Worths are rounded, so that equal ones
+# are ordered by task.
 Bid: TypeAlias = tuple[float, int, int, float]
 
 
@@ -187,7 +187,7 @@ class _Offers:
         place = -min(RUNNERS_UP, len(codes))
         least = np.maximum(np.partition(worth, place, axis=1)[:, place], LEAST_WORTH)
         for task, of_task, gain, limit in zip(tasks, worth, gains, least, strict=True):
-            # Of several that are as good as the last one, only the first of all would come next.
+            # Annotators that tie with the last one are left out; without others the best one stays.
             ranked = np.flatnonzero(of_task > limit)
             if not len(ranked) and of_task.max() > LEAST_WORTH:
                 ranked = of_task.argmax(keepdims=True)

@@ -102,7 +102,7 @@ def run(flags: Relabel) -> list[str]:
 
 
 def _costs(path: Path, annotators: Texts, free: Mask, options: TableOptions) -> Floats:
-    """Returns the price of a label of each annotator; of those that are not asked, any."""
+    """Returns the price of each annotator's labels; who is not asked needs none."""
     costs = read_costs(path, annotators, options)
     missing = np.flatnonzero(np.isnan(costs) & free).tolist()
     if missing:

@@ -14,11 +14,10 @@ from neucrowd_tf.datasets.scarcity import Scarcity
 from neucrowd_tf.declare.declarations import declared, declared_by_name, number, whole
 from neucrowd_tf.declare.flag_parsing import pair, parse_value
 from neucrowd_tf.declare.flag_parsing import parse as parse_flags
-from neucrowd_tf.declare.picking import among
 from neucrowd_tf.declare.types import Entries, Fields, Pairs, Texts
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.schema import FLAGS
-from neucrowd_tf.names import without
+from neucrowd_tf.names import among, without
 
 __all__ = ["Options", "check", "parse", "parse_value"]
 

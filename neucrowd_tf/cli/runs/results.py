@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from neucrowd_tf.cli.runs.work import METRICS, TRAIN_ACCURACY, RunKey, locked
-from neucrowd_tf.declare.picking import among, mapped
+from neucrowd_tf.declare.picking import mapped
 from neucrowd_tf.declare.types import Fields, NamedValues, Texts
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.influence import VALUES
@@ -24,6 +24,7 @@ from neucrowd_tf.evaluation.shared_test import shared_test_interval
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.files.reading import read_text
 from neucrowd_tf.io.tables.writing import number_cell, to_csv
+from neucrowd_tf.names import among
 
 COLUMNS = ("dataset", "method", "seed", *METRICS, "fit_seconds", "peak_memory_mb", "status")
 FURTHER_COLUMNS = (TRAIN_ACCURACY, "fold", "repeat")  # each only if a run has it

@@ -20,13 +20,14 @@ from neucrowd_tf.certainty.judges import judges
 from neucrowd_tf.certainty.labelling.belief import belief_of
 from neucrowd_tf.certainty.labelling.plan import REACHED, accuracy_after, make_plan, reason
 from neucrowd_tf.certainty.models import compare_models
-from neucrowd_tf.declare.picking import among, attributes_of, mapped
+from neucrowd_tf.declare.picking import attributes_of, mapped
 from neucrowd_tf.declare.types import Fields, Floats, Indices, Mask
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.agreement_tables import MANY_SHARED, pairs, people_only
 from neucrowd_tf.evaluation.cached_consensus import consensus_method, inferred
 from neucrowd_tf.evaluation.report.text import percent, polyline, shown
 from neucrowd_tf.io.values import numbers_of
+from neucrowd_tf.names import among
 
 # Agreement on fewer items than this is shown, but not judged.
 LEAST_OVERLAP = 30

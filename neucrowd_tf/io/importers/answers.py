@@ -17,10 +17,10 @@ from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.names import listed
 
-FEW = 20  # values that a question with classes has at most if it is used without being named
+FEW = 20  # most values of a question that is used as classes without being named
 SHOWN = 8
 MOST_ODD = 0.1  # share of records of another form that are left out
-# The reason to leave out what is about parts of an item. If there is such, what is empty is too.
+# Why submissions are left out. If some are about parts of an item, empty ones are too.
 OF_PARTS = "submissions that answer no question about the whole task"
 SINGLE = (str, int, float)  # types of a choice
 # The fields that hold what was labelled, if an export has several.

@@ -11,12 +11,13 @@ References:
 
 from __future__ import annotations
 
-from neucrowd_tf.declare.picking import among, starting_with
+from neucrowd_tf.declare.picking import starting_with
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
 from neucrowd_tf.io.importers.tables import after, joined, named_columns, rows
 from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.names import among
 
 NAME = "Toloka"
 WORKER = "ASSIGNMENT:worker_id"

@@ -275,9 +275,9 @@ class Auto(CrowdEstimator):
         return data, tasks, reasons, remaining
 
     def _represented(self, data: TrainingData, task: Callable[..., search.Task]) -> TrainingData:
-        """Returns data with the encoder's vectors; of texts, if held-out labels prefer them.
+        """Returns data with the encoder's vectors, or the texts if TF-IDF predicts better.
 
-        For texts the baseline is fitted to TF-IDF and to the vectors.
+        The baseline is fitted to both for texts, and held-out labels decide.
         """
         self.representations_ = {}
         if not hasattr(self, "encoder_"):

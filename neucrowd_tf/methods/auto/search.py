@@ -143,7 +143,7 @@ class Task:
         return self.candidate.name
 
     def make(self) -> Any:
-        """Returns the candidate's unfitted estimator; of texts, with TF-IDF before it."""
+        """Returns the candidate's unfitted estimator, behind TF-IDF if features are texts."""
         estimator = self.candidate.make((self.seed + MEMBER_SEEDS * self.repeat) % 2**31)
         if is_text(self.features):
             return TextClassifier(estimator=estimator, seed=self.seed)

@@ -66,7 +66,8 @@ class LinearClassifier(CrowdEstimator):
         """
         rows, codes = np.nonzero(weights)
         features = uncopied(_flat(data.features))
-        if not np.array_equal(rows, np.arange(features.shape[0])):  # one class each needs no copy
+        # No copy if each instance has one class.
+        if not np.array_equal(rows, np.arange(features.shape[0])):
             features = features[rows]
         validation = data.validation
         if validation is not None:

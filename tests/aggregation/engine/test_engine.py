@@ -430,13 +430,12 @@ def test_without_workers_nothing_waits_for_ever(monkeypatch: pytest.MonkeyPatch)
     try:
         assert list(engine.map(abs, [-1])) == [1]
         engine.client.cluster.scale(0)
-        with pytest.raises(UsageError, match="no worker came in 2 s"):
-            list(engine.map(abs, [-1, -2]))
+        raises(UsageError, "no worker came in 2 s", list, engine.map(abs, [-1, -2]))
     finally:
         engine.close()
 
 
-def test_no_scheduler_is_one_line(file: Path, tmp_path: Path) -> None:
+def test_no_scheduler_is_one_line() -> None:
     pytest.importorskip("distributed")
     from neucrowd_tf.aggregation.engine.dask import connect
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -27,10 +26,7 @@ def test_a_terminal_gets_no_escape_sequences(capsys: pytest.CaptureFixture[str])
 
 
 def test_the_installed_command_lists_what_it_has(
-    command: Command,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    command: Command, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a checkout there are no further baselines, no benchmark data and no suites."""
     monkeypatch.setattr(dataset_registration, "SUITES", {})

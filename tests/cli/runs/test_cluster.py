@@ -11,6 +11,7 @@ from neucrowd_tf.declare import registration, registry
 from neucrowd_tf.errors import UsageError
 from reproduction.run import run_suite
 from reproduction.suite import Case, Suite
+from tests.cases import raises
 
 distributed = pytest.importorskip("distributed")
 
@@ -48,5 +49,4 @@ def test_a_suite_on_a_cluster_with_a_death_has_the_bytes_of_two_jobs(
 
 def test_scheduler_and_jobs_are_one_or_the_other() -> None:
     passed = Options(dataset=("d",), method=("m",), scheduler="tcp://host:8786", jobs=2)
-    with pytest.raises(UsageError, match="--jobs: not with --scheduler"):
-        check(passed)
+    raises(UsageError, "--jobs: not with --scheduler", check, passed)

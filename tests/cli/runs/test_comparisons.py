@@ -17,6 +17,7 @@ from neucrowd_tf.cli.runs.runner import describe
 from neucrowd_tf.cli.runs.tuning import candidates
 from neucrowd_tf.declare import dataset_registration, registry
 from neucrowd_tf.errors import UsageError
+from tests.cases import raises
 from tests.cli.runs.test_results import row
 
 TWO = [row(name, s, a + s / 50) for name, a in (("m", 0.8), ("other", 0.7)) for s in range(5)]
@@ -88,8 +89,7 @@ def test_space_and_grid(
     )
     assert options.space == (("a", (1, "x", 0.5)), ("m.b", ([8, 4], [2])), ("c", ("sgd",)))
     for wrong in ("--tune=all", "--tune=-1"):
-        with pytest.raises(UsageError, match=wrong.partition("=")[0]):
-            parse(["--dataset=d", "--method=m", wrong])
+        raises(UsageError, wrong.partition("=")[0], parse, ["--dataset=d", "--method=m", wrong])
     base = ["--dataset=tiny", "--method=mean", f"--output_dir={tmp_path}"]
     assert command(*base, "--tune=grid", "--space=nothing=1,2") == 2
     assert "--space=nothing: no method" in capsys.readouterr().err

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pytest
 
 from neucrowd_tf.cli.runs import runner
 from neucrowd_tf.cli.runs.options import Options
 from neucrowd_tf.cli.runs.work import RunKey
 from neucrowd_tf.errors import UsageError
+from tests.cases import raises
 
 PLUGINS = ("tests.cli.runs.worker_plugin",)
 
@@ -54,6 +54,5 @@ def test_jobs(tiny, tmp_path: Path, without_tensorflow: None) -> None:
 
 def test_what_no_run_can_go_on_with_ends_the_command(tiny, tmp_path: Path) -> None:
     passed = dataclasses.replace(options(tmp_path, "mean", jobs=2), device="gpu:63")
-    with pytest.raises(UsageError, match="--device: expected another one"):
-        run(passed)
+    raises(UsageError, "--device: expected another one", run, passed)
     assert not list(tmp_path.rglob("metrics.json"))

@@ -11,7 +11,7 @@ from neucrowd_tf.cli.runs.options import Options
 from neucrowd_tf.cli.runs.work import RunKey, Work
 from neucrowd_tf.declare import dataset_registration, registry
 from neucrowd_tf.errors import UsageError
-from tests.cases import cases
+from tests.cases import cases, raises
 
 
 def test_a_device_that_is_not_there() -> None:
@@ -54,8 +54,7 @@ def test_the_chief_or_else_the_first_worker_writes(
 )
 def test_what_tf_config_has_to_be(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TF_CONFIG", text)
-    with pytest.raises(UsageError, match="the environment variable TF_CONFIG must be"):
-        process.workers()
+    raises(UsageError, "the environment variable TF_CONFIG must be", process.workers)
 
 
 @pytest.mark.parametrize(

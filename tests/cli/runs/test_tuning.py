@@ -14,6 +14,7 @@ from sklearn.metrics import roc_auc_score
 
 from neucrowd_tf.cli.runs.tuning import Search, candidates, score
 from neucrowd_tf.declare import registration, registry
+from tests.cases import raises
 from tests.crowds import array_of
 
 pytestmark = pytest.mark.usefixtures("without_tensorflow")
@@ -96,8 +97,7 @@ def test_a_failing_trial_is_recorded(tiny, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setitem(
         registration.METHODS, "mean", dataclasses.replace(method, defaults={"fail": "error"})
     )
-    with pytest.raises(RuntimeError, match="it broke"):
-        tuned(tiny, tmp_path / "all")
+    raises(RuntimeError, "it broke", tuned, tiny, tmp_path / "all")
 
 
 def test_flag(command: Callable[..., int], tmp_path: Path) -> None:

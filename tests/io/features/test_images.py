@@ -60,8 +60,7 @@ def test_images_as_they_are_shown(tmp_path: Path) -> None:
 def test_folders_that_are_rejected(
     tmp_path: Path, sizes: dict[str, tuple[int, int]], message: str
 ) -> None:
-    with pytest.raises(DataError, match=message):
-        read_images(write(tmp_path / "i", sizes))
+    raises(DataError, message, read_images, write(tmp_path / "i", sizes))
 
 
 def test_an_image_of_too_many_pixels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

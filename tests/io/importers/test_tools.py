@@ -136,7 +136,7 @@ def test_a_text_of_json_is_one_class(label: str, tmp_path: Path) -> None:
         for i, b in enumerate(["a", "b", label])
     ]
     path = write(tmp_path, "a.json", tasks)
-    reading = read_annotations(path, report=lambda line: None)
+    reading = read_annotations(path)
     assert set(reading.annotations.class_names) == {label, "a", "b"}
     assert len(reading.lines) == 2 and "multi_label" not in reading.lines[1]
     assert "\n" not in reading.lines[1]

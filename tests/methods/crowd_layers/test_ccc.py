@@ -4,7 +4,9 @@ against finite differences.
 
 from __future__ import annotations
 
+import keras
 import numpy as np
+import tensorflow as tf
 from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -55,9 +57,6 @@ def meta_loss(weights, matrices, x, dense, meta, rate):
 
 
 def test_corrections_against_finite_differences():
-    import keras
-    import tensorflow as tf
-
     rng = default_rng(0)
     x = rng.normal(size=(6, 2)).astype(np.float32)
     dense = rng.integers(-1, 2, size=(6, 3))

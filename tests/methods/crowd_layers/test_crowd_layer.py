@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keras
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -10,7 +11,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
-from tests.cases import cases
+from tests.cases import cases, raises
 from tests.crowds import SMALL_LAYER as SMALL
 
 
@@ -67,8 +68,6 @@ def test_imbalance_losses_learn(crowd, imbalance):
 
 
 def test_user_bases(crowd):
-    import keras
-
     features, truth, annotations = crowd
     logits = keras.Sequential(
         [keras.Input((5,)), keras.layers.Dense(12, activation="tanh"), keras.layers.Dense(3)]
@@ -89,8 +88,6 @@ def test_user_bases(crowd):
 
 
 def test_pretrained_base_starts_from_its_weights(crowd):
-    import keras
-
     features, truth, annotations = crowd
     frozen = {"epochs": 1, "learning_rate": 1e-9, "standardise": False}
     base = keras.Sequential([keras.Input((5,)), keras.layers.Dense(3, activation="softmax")])
@@ -102,8 +99,6 @@ def test_pretrained_base_starts_from_its_weights(crowd):
 
 
 def test_every_fit_starts_anew_whatever_layers_a_base_has(crowd):
-    import keras
-
     class Bare(keras.layers.Layer):
         """A user's layer that keeps no initialiser, so that its weights cannot be drawn anew."""
 
@@ -130,8 +125,6 @@ def test_every_fit_starts_anew_whatever_layers_a_base_has(crowd):
 
 @pytest.mark.parametrize("width", [2, 4])
 def test_wrong_width_is_one_error(crowd, width):
-    import keras
-
     features, _, annotations = crowd
     base = keras.Sequential([keras.Input((5,)), keras.layers.Dense(width, activation="softmax")])
     with pytest.raises(
@@ -157,8 +150,7 @@ def test_bad_arguments(crowd):
 [{"base": {"activation": "bump"}}, "activation: expected the name of a Keras activation"],
 [{"patience": 2}, "patience: without monitor"]
 """):
-        with pytest.raises(UsageError, match=message):
-            CrowdLayer(**arguments).fit(features, annotations)
+        raises(UsageError, message, CrowdLayer(**arguments).fit, features, annotations)
     with pytest.raises(DataError, match=r"small_cnn.*expected images"):
         CrowdLayer("small_cnn").fit(features, annotations)
     with pytest.raises(DataError, match="augment: expected images"):

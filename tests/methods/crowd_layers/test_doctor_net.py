@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.methods.crowd_layers.common.bases import feature_extractor, with_softmax
 from neucrowd_tf.methods.crowd_layers.common.head import HeadsUniform
-from neucrowd_tf.methods.crowd_layers.doctor_net import DoctorHeads, WeightedDoctorNet
+from neucrowd_tf.methods.crowd_layers.doctor_net import (
+    AnnotatorAverage,
+    DoctorHeads,
+    DoctorWeights,
+    WeightedDoctorNet,
+)
 from tests.crowds import SMALL_LAYER, array_of
 
 SMALL = {**SMALL_LAYER, "weight_learning_rate": 0.1}
@@ -58,12 +66,7 @@ def test_confusion_matrices_are_mean_answers(fitted, crowd):
     assert_allclose(fitted.confusion_matrices_, expected, atol=1e-4)
 
 
-def test_second_loss_by_hand(crowd):
-    import keras
-    import tensorflow as tf
-
-    from neucrowd_tf.methods.crowd_layers.doctor_net import AnnotatorAverage, DoctorWeights
-
+def test_second_loss_by_hand():
     stack = keras.layers.Lambda(lambda x: tf.stack([x, x[:, ::-1]], 1), output_shape=(2, 2))
     answers = keras.Sequential([keras.Input((2,)), stack])
     average = AnnotatorAverage()
@@ -80,8 +83,6 @@ def test_second_loss_by_hand(crowd):
 
 
 def test_base_without_dense_layer(crowd):
-    import keras
-
     features, _, annotations = crowd
     layers = [
         keras.layers.Reshape((5, 1)),
@@ -96,10 +97,6 @@ def test_base_without_dense_layer(crowd):
 
 @pytest.mark.parametrize("kind", ["sequential", "functional", "nested"])
 def test_user_base_is_cut_before_its_last_layer(crowd, kind):
-    import keras
-
-    from neucrowd_tf.methods.crowd_layers.common.bases import feature_extractor, with_softmax
-
     features, _, _ = crowd
     inputs = keras.Input((5,))
     hidden = keras.layers.Dense(12, activation="tanh")

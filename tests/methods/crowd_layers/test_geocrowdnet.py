@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -16,8 +17,6 @@ from tests.crowds import array_of, randomised, softmax
 
 
 def test_volume_without_a_direction_has_no_gradient():
-    import tensorflow as tf
-
     head = GeoCrowdNetHead(2, "F", weight=1.0)
     f = tf.Variable([[0.4, 0.6], [0.4, 0.6]])  # equal rows: the determinant is 0
     with tf.GradientTape() as tape:
@@ -27,8 +26,6 @@ def test_volume_without_a_direction_has_no_gradient():
 
 
 def test_volume_and_its_gradient_compile_with_xla():
-    import tensorflow as tf
-
     gram = array_of("2.0 0.5 0.1; 0.5 1.0 0.2; 0.1 0.2 3.0", np.float32)
 
     @tf.function(jit_compile=True, autograph=False)

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import re
+import types
 
+import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
+from neucrowd_tf.methods.crowd_layers.anno_reg import ConfusionHead
+from neucrowd_tf.nn.standardise import Standardise
+from neucrowd_tf.saving import keras_objects as parts
+from tests.cases import raises
 from tests.crowds import array_of, corners
 from tests.methods.crowd_layers.heads import HEADS, model_with_head
-
-
-@pytest.fixture(scope="module")
-def parts():
-    from neucrowd_tf.saving import keras_objects as parts
-
-    return parts
-
 
 LABELS = array_of("0 1; -1 1")
 LOGITS = np.log(np.array([[[0.5, 0.5], [0.25, 0.75]], [[0.9, 0.1], [0.2, 0.8]]], np.float32))
@@ -29,10 +28,7 @@ OFTEN = ("MW", "geocrowdnet_w")
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if name in OFTEN else pytest.mark.slow) for name in HEADS]
 )
-def test_anyones_model_trains_and_is_saved(parts, tmp_path, name):
-    import keras
-    import tensorflow as tf
-
+def test_anyones_model_trains_and_is_saved(tmp_path, name):
     keras.utils.set_random_seed(0)
     rng = default_rng(0)
     truth = rng.integers(3, size=48)
@@ -51,7 +47,7 @@ def test_anyones_model_trains_and_is_saved(parts, tmp_path, name):
     assert again.evaluate(data, verbose=0) == pytest.approx(model.evaluate(data, verbose=0))
 
 
-def test_loss_is_the_mean_of_what_there_is(parts):
+def test_loss_is_the_mean_of_what_there_is():
     loss = parts.AnnotationLoss()
     expected = [-np.log(0.5), -np.log(0.75), -np.log(0.8)]
     assert float(loss(LABELS, LOGITS)) == pytest.approx(np.mean(expected), rel=1e-5)
@@ -62,18 +58,14 @@ def test_loss_is_the_mean_of_what_there_is(parts):
 
 
 @pytest.mark.parametrize("reduction", ["sum", "none", None, "mean", "mean_with_sample_weight"])
-def test_reductions_of_the_loss(parts, reduction):
+def test_reductions_of_the_loss(reduction):
     loss = parts.AnnotationLoss(reduction=reduction)
     each = np.array([[-2 * np.log(0.5), -2 * np.log(0.75)], [0.0, -np.log(0.8)]])
     expected = {"sum": each.sum(), "none": each, None: each}.get(reduction, each.sum() / 5)
     assert_allclose(loss(LABELS, LOGITS, array_of("2.0; 1.0")), expected, rtol=1e-5)
 
 
-def test_loss_of_two_replicas_is_shared_between_them(parts, monkeypatch):
-    import types
-
-    import tensorflow as tf
-
+def test_loss_of_two_replicas_is_shared_between_them(monkeypatch):
     logits, labels = np.zeros((2, 3, 4), np.float32), np.ones((2, 3), np.int32)
     alone = float(parts.AnnotationLoss()(labels, logits))
     two = types.SimpleNamespace(num_replicas_in_sync=2)
@@ -85,9 +77,7 @@ def test_loss_of_two_replicas_is_shared_between_them(parts, monkeypatch):
 @pytest.mark.parametrize(
     "name", ["anno_reg", "trace_reg", "doctors", "geocrowdnet_f", "geocrowdnet_w", "conal"]
 )
-def test_penalties_with_mixed_precision(parts, name):
-    import keras
-
+def test_penalties_with_mixed_precision(name):
     keras.config.set_dtype_policy("mixed_float16")
     try:
         model, _ = model_with_head(name)
@@ -99,7 +89,7 @@ def test_penalties_with_mixed_precision(parts, name):
         keras.config.set_dtype_policy("float32")
 
 
-def test_every_registered_class_is_listed(parts, repository):
+def test_every_registered_class_is_listed(repository):
     registered = re.compile(r"@keras\.saving\.register_keras_serializable\(.*\)\nclass (\w+)")
     files = (repository / "neucrowd_tf").rglob("*.py")
     names = {name for path in files for name in registered.findall(path.read_text())}
@@ -109,8 +99,6 @@ def test_every_registered_class_is_listed(parts, repository):
 
 
 def test_standardise():
-    from neucrowd_tf.nn.standardise import Standardise
-
     layer = Standardise(square_root=True)
     layer.build((None, 2))
     layer.mean.assign([1.0, 0.0])
@@ -120,8 +108,6 @@ def test_standardise():
 
 
 def test_keras_saves_the_arguments_of_heads():
-    from neucrowd_tf.methods.crowd_layers.anno_reg import ConfusionHead
-
     class Scaled(ConfusionHead):
         def __init__(self, num_annotators, scale=1.0, **kwargs):
             super().__init__(num_annotators, **kwargs)
@@ -135,14 +121,12 @@ def test_keras_saves_the_arguments_of_heads():
     copy = Scaled.from_config(head.get_config())
     assert (copy.num_annotators, copy.scale, copy.trace_weight, copy.name) == (3, 2.0, 0.25, "mine")
     assert Passing.from_config(Passing(num_annotators=2).get_config()).num_annotators == 2
-    with pytest.raises(TypeError, match=r"num_annotators: expected an int, .*Write int"):
-        ConfusionHead(np.int64(3))
+    raises(TypeError, r"num_annotators: expected an int, .*Write int", ConfusionHead, np.int64(3))
 
 
 @pytest.mark.parametrize("name", HEADS)
-def test_configurations_of_earlier_versions(parts, name):
+def test_configurations_of_earlier_versions(name):
     """They have every argument, and Keras' name, dtype and trainable."""
-    import keras
 
     head = HEADS[name]()
     config = head.get_config()
@@ -151,17 +135,15 @@ def test_configurations_of_earlier_versions(parts, name):
     assert {"num_annotators", "name", "trainable", "dtype"} <= set(config)
 
 
-def test_a_head_takes_no_logits(parts):
+def test_a_head_takes_no_logits():
     """Probabilities from a softmax, a nested model or an operation are accepted."""
-    import keras
 
     inputs = keras.Input((3,))
     logits = keras.layers.Dense(2, name="last")(inputs)
     nested = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2, name="inner")])
     for taken, name in ((logits, "last"), (nested(inputs), "inner")):
         message = rf"CrowdConnection: expected class probabilities, .*{name}.*is linear"
-        with pytest.raises(ValueError, match=message):
-            parts.CrowdConnection(4)(taken)
+        raises(ValueError, message, parts.CrowdConnection(4), taken)
     with pytest.raises(ValueError, match="ConalHead: expected class probabilities"):
         parts.ConalHead(4)([logits, inputs])
     for taken in (keras.layers.Softmax()(logits), keras.ops.softmax(logits), np.eye(2)):

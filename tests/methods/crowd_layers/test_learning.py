@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+import keras
 import numpy as np
 import pytest
 from numpy.random import default_rng
@@ -12,6 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.methods.crowd_layers.anno_reg import AnnoReg
+from neucrowd_tf.methods.crowd_layers.common.estimator import lost_classes
 from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
 from neucrowd_tf.methods.crowd_layers.doctor_net import WeightedDoctorNet
 from tests.crowds import array_of, noisy_labels
@@ -111,8 +113,6 @@ def test_instances_with_pseudo_annotations_only_are_not_of_the_first_class(skill
 
 
 def test_lost_classes_by_hand():
-    from neucrowd_tf.methods.crowd_layers.common.estimator import lost_classes
-
     agreed = np.repeat([0, 1, 2, 3], 5)
     right = agreed.copy()
     assert not lost_classes(agreed, right, 4).any()
@@ -169,8 +169,6 @@ def test_a_crowd_layer_starts_again_nearer_to_the_identity(skilled):
 
 
 def test_a_cosine_schedule_ends_near_zero_and_each_fit_begins_anew(crowd):
-    import keras
-
     rates: list[tuple[float, float]] = []
 
     class Rates(keras.callbacks.Callback):

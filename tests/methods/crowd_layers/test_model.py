@@ -10,14 +10,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.methods.crowd_layers.anno_reg import AnnoReg
+from neucrowd_tf.methods.crowd_layers.common import mixing
+from neucrowd_tf.methods.crowd_layers.common.bases import build_base
+from neucrowd_tf.methods.crowd_layers.common.model import AnnotationModel, InstanceBatches
 from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
 from neucrowd_tf.methods.crowd_layers.doctor_net import WeightedDoctorNet
+from neucrowd_tf.training.networks import ResNet18
 from tests.crowds import array_of, noisy_labels
 
 
 def test_positions_cover_each_epoch():
-    from neucrowd_tf.methods.crowd_layers.common.model import InstanceBatches
-
     batches = InstanceBatches(10, 5)
     assert batches.steps == 2
     elements = [(s.numpy(), rows.numpy()) for s, rows in batches.make(0, 5).take(4)]
@@ -38,8 +40,6 @@ def test_positions_cover_each_epoch():
 
 
 def test_uneven_batches_repeat_the_first_positions():
-    from neucrowd_tf.methods.crowd_layers.common.model import InstanceBatches
-
     batches = InstanceBatches(10, 4)
     # Three steps of four take twelve instances: the epoch's first two stand once more.
     rows = np.concatenate([b.numpy() for _, b in batches.make(3, 0).take(batches.steps)])
@@ -108,8 +108,6 @@ def test_single_annotations_train_as_the_matrix_does(wide, kind, imbalance, monk
 
 
 def test_fits_of_other_numbers_of_annotations_and_instances_share_a_network(wide, monkeypatch):
-    from neucrowd_tf.methods.crowd_layers.common.model import AnnotationModel
-
     features, annotations = wide
     piece, traced = np.arange(0, 60, 2), []
     loss = AnnotationModel.batch_loss
@@ -129,8 +127,6 @@ def test_fits_of_other_numbers_of_annotations_and_instances_share_a_network(wide
 
 
 def test_augmentation_is_a_function_of_the_seed(monkeypatch):
-    from neucrowd_tf.methods.crowd_layers.common import mixing
-
     crop_and_flip = mixing.crop_and_flip
     images = default_rng(0).normal(size=(6, 8, 8, 3)).astype(np.float32)
     one, two = np.asarray(crop_and_flip(images, [1, 2])), np.asarray(crop_and_flip(images, [1, 3]))
@@ -166,9 +162,6 @@ def test_small_cnn(images):
 
 
 def test_resnet18_has_its_sizes():
-    from neucrowd_tf.methods.crowd_layers.common.bases import build_base
-    from neucrowd_tf.training.networks import ResNet18
-
     model = build_base(ResNet18(), (32, 32, 3), 10)
     convolutions = [layer for layer in model.layers if type(layer).__name__ == "Conv2D"]
     # A stem, 16 in blocks and 3 on shortcuts; 11.17 million weights as in other implementations of

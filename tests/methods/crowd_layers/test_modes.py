@@ -6,12 +6,15 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 from neucrowd_tf import layers
+from neucrowd_tf.saving import keras_objects as parts
 from tests.cases import cases, raises
 from tests.crowds import array_of
 from tests.methods.crowd_layers.heads import HEADS, PAIRS, model_with_head
@@ -26,28 +29,17 @@ OFTEN = ("MW", "geocrowdnet_f", "conal")
 EACH = [pytest.param(name, marks=[] if name in OFTEN else pytest.mark.slow) for name in HEADS]
 
 
-@pytest.fixture(scope="module")
-def parts() -> Any:
-    from neucrowd_tf.saving import keras_objects as parts
-
-    return parts
-
-
 @pytest.fixture(autouse=True)
 def policy() -> Iterator[None]:
-    import keras
-
     yield
     keras.config.set_floatx("float32")
     keras.config.set_dtype_policy("float32")
 
 
 def step(
-    parts: Any, name: str, x: Any = FLAT_X, y: Any = FLAT_Y, **options: Any
+    name: str, x: Any = FLAT_X, y: Any = FLAT_Y, **options: Any
 ) -> tuple[dict[str, float], Any]:
     """Returns the figures of one step, and the model."""
-    import keras
-
     keras.utils.set_random_seed(0)
     model, head = model_with_head(name, (None,) * (x.ndim - 2))
     loss = parts.AnnotationLoss(log_probabilities=head.log_probabilities)
@@ -63,27 +55,23 @@ def assert_equal(one: tuple[dict[str, float], Any], other: tuple[dict[str, float
 
 
 @pytest.mark.parametrize("name", EACH)
-def test_sequences_are_as_many_instances(parts, name: str) -> None:
+def test_sequences_are_as_many_instances(name: str) -> None:
     if name == "annot_mix":
         pytest.skip("draws masks")
-    sequences = step(parts, name, X, Y, run_eagerly=True)
-    assert_equal(sequences, step(parts, name, run_eagerly=True))
+    sequences = step(name, X, Y, run_eagerly=True)
+    assert_equal(sequences, step(name, run_eagerly=True))
     assert sequences[1](X).shape == (8, 3, 4, 3)
     assert sequences[1].output_shape == (None, None, 4, 3)
 
 
 @pytest.mark.parametrize("name", [name for name in HEADS if name not in (*PAIRS, "ccc")])
 def test_time_distributed_is_refused(name: str) -> None:
-    import keras
-
     inputs = keras.Input((2, 3))
     with pytest.raises(NotImplementedError, match=r"takes sequences \[B, T, ...\] itself"):
         keras.layers.TimeDistributed(HEADS[name]())(inputs)
 
 
-def test_inputs_of_different_ranks_are_refused(parts) -> None:
-    import keras
-
+def test_inputs_of_different_ranks_are_refused() -> None:
     images = keras.Input((4, 4, 1))
     with pytest.raises(ValueError, match=r"expected inputs \[B, ...\].*Flatten"):
         parts.ConalHead(4)([keras.Input((3,)), images])
@@ -91,13 +79,11 @@ def test_inputs_of_different_ranks_are_refused(parts) -> None:
 
 @pytest.mark.parametrize("name", EACH)
 @pytest.mark.parametrize("dtype", ["float64", "mixed_float16", "mixed_bfloat16"])
-def test_dtypes(parts, name: str, dtype: str) -> None:
-    import keras
-
+def test_dtypes(name: str, dtype: str) -> None:
     keras.config.set_dtype_policy(dtype)
     if dtype == "float64":
         keras.config.set_floatx(dtype)
-    figures, model = step(parts, name, run_eagerly=True)
+    figures, model = step(name, run_eagerly=True)
     assert all(np.isfinite(value) for value in figures.values())
     expected = "float64" if dtype == "float64" else "float32"
     head = model.layers[-1]
@@ -107,8 +93,8 @@ def test_dtypes(parts, name: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("name", EACH)
-def test_batches_without_labels_or_items(parts, name: str) -> None:
-    figures, model = step(parts, name, y=np.full_like(FLAT_Y, -1), run_eagerly=True)
+def test_batches_without_labels_or_items(name: str) -> None:
+    figures, model = step(name, y=np.full_like(FLAT_Y, -1), run_eagerly=True)
     assert np.isnan(figures["annotation_accuracy"]) and np.isnan(figures["annotation_log_loss"])
     penalty = sum(float(loss) for loss in model.losses) if name != "geocrowdnet_f" else 0.0
     assert figures["loss"] == pytest.approx(penalty, rel=0.1, abs=0.01)
@@ -118,17 +104,15 @@ def test_batches_without_labels_or_items(parts, name: str) -> None:
 
 @pytest.mark.parametrize("name", EACH)
 @pytest.mark.parametrize("jit", [False, True])
-def test_compiled_steps(parts, name: str, jit: bool) -> None:
+def test_compiled_steps(name: str, jit: bool) -> None:
     if name == "annot_mix":
         pytest.skip("draws masks")
-    assert_equal(step(parts, name, jit_compile=jit), step(parts, name, run_eagerly=True))
+    assert_equal(step(name, jit_compile=jit), step(parts, name, run_eagerly=True))
 
 
 @pytest.mark.parametrize("name", EACH)
-def test_a_model_is_exported(parts, name: str, tmp_path) -> None:
+def test_a_model_is_exported(name: str, tmp_path) -> None:
     """The whole one, and the classifier alone (doctors have none), serve with TensorFlow."""
-    import keras
-    import tensorflow as tf
 
     model, _ = model_with_head(name)
     models = [model]
@@ -141,7 +125,7 @@ def test_a_model_is_exported(parts, name: str, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("name", EACH)
-def test_a_model_is_exported_to_onnx(parts, name: str, tmp_path) -> None:
+def test_a_model_is_exported_to_onnx(name: str, tmp_path) -> None:
     pytest.importorskip("tf2onnx", reason="pip install .[onnx]")
     runtime = pytest.importorskip("onnxruntime", reason="pip install .[onnx]")
     if name == "ccc":
@@ -164,9 +148,7 @@ BEYOND = [
 
 
 @pytest.mark.parametrize(("codes", "kind"), BEYOND)
-def test_codes_that_no_class_has(parts, codes, kind: str) -> None:
-    import tensorflow as tf
-
+def test_codes_that_no_class_has(codes, kind: str) -> None:
     logits = tf.constant(RNG.normal(size=(1, 2, 3)).astype(np.float32))
     loss = parts.AnnotationLoss()
     message = "AnnotationLoss: a label is no code below the number of classes"
@@ -184,7 +166,7 @@ def test_codes_that_no_class_has(parts, codes, kind: str) -> None:
     assert np.isfinite(compiled(tf.zeros_like(codes), logits)[0])
 
 
-def test_a_metric_raises_where_a_compiler_drops_the_check(parts) -> None:
+def test_a_metric_raises_where_a_compiler_drops_the_check() -> None:
     model, _ = model_with_head("MW")
     metrics = [parts.AnnotationAccuracy()]
     model.compile("sgd", parts.AnnotationLoss(), metrics=metrics, jit_compile=True)
@@ -192,9 +174,8 @@ def test_a_metric_raises_where_a_compiler_drops_the_check(parts) -> None:
         model.fit(FLAT_X, FLAT_Y + 1, verbose=0)
 
 
-def small(parts: Any, **compiled: Any) -> Any:
+def small(**compiled: Any) -> Any:
     """Returns a model of two classes and four annotators that always says 95% class 0."""
-    import keras
 
     constant = keras.initializers.Constant([3.0, 0.0])
     dense = keras.layers.Dense(
@@ -207,12 +188,11 @@ def small(parts: Any, **compiled: Any) -> Any:
     return model
 
 
-def test_metrics_are_of_labels_that_are_there(parts) -> None:
+def test_metrics_are_of_labels_that_are_there() -> None:
     labels = np.where(np.arange(40).reshape(10, 4) % 4 == 0, 0, -1)
     labels[5:] = -1
     truth = np.array([0, 1, *[-1] * 8])
     model = small(
-        parts,
         loss={"annotators": parts.AnnotationLoss(labels_per_item=0.5)},
         metrics={
             "annotators": [parts.AnnotationAccuracy(), parts.AnnotationLogLoss()],
@@ -235,7 +215,7 @@ def test_metrics_are_of_labels_that_are_there(parts) -> None:
     assert logged["classes_annotation_log_loss"] == pytest.approx(expected, rel=1e-4)
 
 
-def test_class_weights_are_of_labels(parts) -> None:
+def test_class_weights_are_of_labels() -> None:
     logits = RNG.normal(size=(2, 2, 3)).astype(np.float32)
     labels = array_of("0 1; 2 -1")
     each = np.asarray(parts.AnnotationLoss(reduction="none")(labels, logits))
@@ -265,7 +245,7 @@ def test_class_weights_are_of_labels(parts) -> None:
 [4, 1]
 """),
 )
-def test_weights_of_another_shape_are_refused(parts, shape: list[int]) -> None:
+def test_weights_of_another_shape_are_refused(shape: list[int]) -> None:
     logits = np.zeros((2, 2, 3), np.float32)
     with pytest.raises(ValueError, match="sample_weight has the shape"):
         parts.AnnotationLoss()(np.zeros((2, 2), int), logits, np.ones(shape))
@@ -273,8 +253,8 @@ def test_weights_of_another_shape_are_refused(parts, shape: list[int]) -> None:
         parts.AnnotationLoss()(np.zeros((2, 2), int), logits, np.ones(usable))
 
 
-def test_class_weight_of_fit_and_true_labels_are_refused(parts) -> None:
-    model = small(parts, loss=parts.AnnotationLoss())
+def test_class_weight_of_fit_and_true_labels_are_refused() -> None:
+    model = small(loss=parts.AnnotationLoss())
     x = np.zeros((4, 1))
     labels = np.zeros((4, 4), int)
     with pytest.raises(ValueError, match=re.escape("AnnotationLoss(class_weight=...)")):

@@ -197,8 +197,7 @@ def test_generated_annotations_never_reach_an_evaluation(estimator: CrowdInG, cr
     expected = estimator.predict_proba(x)
     estimator.fit(x, wrong, (x[:18], crowd[2][:18]))
     assert_array_equal(estimator.predict_proba(x), expected)
-    with pytest.raises(DataError, match="authentic"):
-        estimator.fit(x, estimator.generate(x))
+    raises(DataError, "authentic", estimator.fit, x, estimator.generate(x))
 
 
 @pytest.mark.parametrize("collapses", ["choice", "refit"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
 from typing import Any
 
 import keras
@@ -12,7 +11,6 @@ import pytest
 import tensorflow as tf
 from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
-from tensorflow.python.framework import op_callbacks
 
 from neucrowd_tf.methods.crowding import CrowdInG
 from neucrowd_tf.methods.crowding.game import Game
@@ -26,6 +24,7 @@ from neucrowd_tf.methods.crowding.objectives import (
 from neucrowd_tf.methods.crowding.records import Logged, Purpose
 from neucrowd_tf.methods.crowding.turns import PURPOSES
 from neucrowd_tf.training.state import note_starts
+from tests.conftest import Operations
 from tests.methods.crowding.conftest import C, D, N, R, make_crowd
 
 LAMBDA, PENALTY, BATCH = 0.4, 0.3, 20  # three batches of instances, the last one smaller
@@ -295,24 +294,7 @@ def test_the_generator_is_pretrained_on_the_likelihood_of_authentic_annotations(
     assert changed(game, before) == {"generator"} and losses[-1] < losses[0]
 
 
-@pytest.fixture
-def operations() -> Iterator[list[tuple[str, str]]]:
-    """The operations that run or are traced, each with the names of the graphs that it is in."""
-    noted: list[tuple[str, str]] = []
-
-    def note(kind: str, *_: Any, graph: Any = None, **__: Any) -> None:
-        names = []
-        while graph is not None:
-            names.append(getattr(graph, "name", "a graph"))
-            graph = getattr(graph, "outer_graph", None)
-        noted.append((kind, " ".join(names)))
-
-    op_callbacks.add_op_callback(note)
-    yield noted
-    op_callbacks.remove_op_callback(note)
-
-
-def test_few_operations_run_one_by_one_and_no_step_shuffles(operations: list[Any]) -> None:
+def test_few_operations_run_one_by_one_and_no_step_shuffles(operations: Operations) -> None:
     class Traced(SmallGame):
         """Compiled here."""
 

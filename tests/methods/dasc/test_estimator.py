@@ -16,6 +16,7 @@ from neucrowd_tf.methods.crowding import CrowdInG
 from neucrowd_tf.methods.dasc import DASC
 from neucrowd_tf.methods.dasc.estimator import latest_good
 from neucrowd_tf.methods.dasc.over_layers import SELECTIONS
+from tests.cases import raises
 from tests.crowds import SMALL_LAYER
 
 SMALL = SMALL_LAYER | {"epochs": 12, "batch_size": 45}
@@ -139,8 +140,7 @@ def test_registered_names_and_parameters():
     assert new.estimator.trace_weight == 0.1 and new.estimator.epochs == 25
     assert type(pickle.loads(pickle.dumps(new))) is type(new)
     assert registry.method("focal_self_wdn").make().estimator.imbalance == "focal"
-    with pytest.raises(TypeError, match="unexpected keyword argument 'tau'"):
-        registry.method("dasc_wdn").make(tau=1)
+    raises(TypeError, "unexpected keyword argument 'tau'", registry.method("dasc_wdn").make, tau=1)
     for fixed in DASC.fixed:
         with pytest.raises(UsageError, match=f"{fixed}: dasc_wdn does not take it"):
             registry.method("dasc_wdn").make(**{fixed: 1})

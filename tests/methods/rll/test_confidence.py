@@ -15,6 +15,7 @@ from neucrowd_tf.methods.rll.confidence import (
     mle_confidence,
     subsample_annotations,
 )
+from tests.cases import raises
 from tests.crowds import array_of
 
 VOTES = array_of("0 5; 2 3; 4 1; 0 0")
@@ -53,8 +54,7 @@ def test_a_class_that_does_not_occur_has_a_proper_prior() -> None:
     "arguments", [{"alpha": 1.0}, {"prior": [0.2, 0.3, 0.5], "alpha": 1.0, "beta": 1.0}]
 )
 def test_wrong_priors(arguments: dict[str, object]) -> None:
-    with pytest.raises(UsageError, match="expected"):
-        beta_parameters(**{"prior": [0.5, 0.5], **arguments})  # type: ignore[arg-type]
+    raises(UsageError, "expected", beta_parameters, **{"prior": [0.5, 0.5], **arguments})  # type: ignore[arg-type]
 
 
 def test_subsample_keeps_d_labels_of_each_instance() -> None:

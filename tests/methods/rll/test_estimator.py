@@ -15,6 +15,7 @@ from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.methods.rll import RLL
 from reproduction.controls.rll import PrintedRLL, ReleasedRLL
+from tests.cases import raises
 from tests.crowds import QUICK_EMBEDDING, Crowd, array_of, blobs
 
 QUICK = {**QUICK_EMBEDDING, "batch_size": 32}
@@ -63,8 +64,7 @@ def test_d_annotators_an_instance_and_votes_alone() -> None:
 
 def test_wrong_arguments() -> None:
     x, crowd, _ = crowd_data(2)
-    with pytest.raises(UsageError, match="alpha, beta: expected both"):
-        RLL(**QUICK, alpha=1.0).fit(x, crowd)
+    raises(UsageError, "alpha, beta: expected both", RLL(**QUICK, alpha=1.0).fit, x, crowd)
     few = Annotations.from_dense(array_of("0; 1; 1; 1; 1; 1"))
     with pytest.raises(DataError, match="instances of other classes"):
         RLL(k=3, **QUICK).fit(x[:6], few, (x[:6], array_of("0 1 1 0 1 1")))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keras
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -10,6 +11,7 @@ from neucrowd_tf.aggregation import DawidSkene
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import UsageError
+from neucrowd_tf.methods.crowd_layers.common.model import TargetModel
 from neucrowd_tf.methods.two_stage.deep_labels import DeepLabels
 from tests.crowds import array_of, blobs
 
@@ -36,10 +38,6 @@ def test_learns(crowd, aggregator, labels):
 
 
 def test_loss_by_hand():
-    import keras
-
-    from neucrowd_tf.methods.crowd_layers.common.model import TargetModel
-
     classifier = keras.Sequential(
         [keras.Input((1,)), keras.layers.Dense(2, activation="softmax", kernel_initializer="zeros")]
     )

@@ -276,7 +276,7 @@ def gives_probabilities(model: Network, input_shape: tuple[int, ...]) -> bool:
 
 
 def output_layer(model: Network) -> Layer:
-    """Returns the layer that makes a model's output; of a user's own class, its last layer."""
+    """Returns the layer that makes a model's output, the last layer of a user's own class."""
     if outputs := getattr(model, "outputs", None):
         return maker_of(outputs[0])[0]
     if not model.layers:
