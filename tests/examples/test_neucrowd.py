@@ -40,7 +40,9 @@ def test_assurance_and_safe_examples(voted, alike: Compare) -> None:
 @pytest.mark.parametrize("choose", [False, True])
 def test_a_step_has_the_packages_losses_and_gradients(voted, alike: Compare, choose: bool) -> None:
     data, positive = voted
-    package, _ = NeuCrowd(seed=3)._model_and_batches(data)
+    estimator = NeuCrowd(seed=3)
+    estimator.classes_ = np.arange(2)
+    package, _ = estimator._model_and_batches(data)
     package.compile(optimizer="adam")
     encoder, sampler = neucrowd.make_encoder(8, 3), neucrowd.Sampler(8, 3 + 7919)
     alike(encoder.get_weights()[::2], package.encoder.get_weights()[::2])  # biases begin at 0

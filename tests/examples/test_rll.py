@@ -33,7 +33,9 @@ def test_confidence(voted, alike: Compare, rule: str) -> None:
 
 def test_a_step_has_the_packages_loss_and_gradients(voted, alike: Compare) -> None:
     data, positive = voted
-    package, _ = RLL(seed=3)._model_and_batches(data)
+    estimator = RLL(seed=3)
+    estimator.classes_ = np.arange(2)
+    package, _ = estimator._model_and_batches(data)
     encoder = rll.make_encoder(8, 3)
     alike(encoder.get_weights()[::2], package.encoder.get_weights()[::2])  # biases begin at 0
     groups = tf.constant(rll.draw_groups(default_rng(0), data.labels, rll.batch))

@@ -107,7 +107,7 @@ def test_batches_without_labels_or_items(name: str) -> None:
 def test_compiled_steps(name: str, jit: bool) -> None:
     if name == "annot_mix":
         pytest.skip("draws masks")
-    assert_equal(step(name, jit_compile=jit), step(parts, name, run_eagerly=True))
+    assert_equal(step(name, jit_compile=jit), step(name, run_eagerly=True))
 
 
 @pytest.mark.parametrize("name", EACH)

@@ -94,6 +94,7 @@ def test_two_towers_embed_anchors_and_members() -> None:
     x = default_rng(0).normal(size=(12, 6)).astype(np.float32)
     labels = np.arange(12) % 2
     model = ReleasedRLL(encoder={"hidden_units": (4, 3), "dropout": 0.5}, standardise=False)
+    model.classes_ = array_of("0 1")
     network = model._model(model._make_encoder((6,), 0), x, labels, np.ones(12, np.float32))
     rows = tf.constant([[0, 2, 1], [2, 0, 3]])
     embedded = network.embed_rows(rows, training=False)
