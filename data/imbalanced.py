@@ -2,7 +2,7 @@
 
 The training set is drawn from labelled data; annotators' skills differ by class.
 
-The paper's appendix with the details is not published; the sizes of its table 1 follow from: a test
+The appendix with the details is not in our text of the paper; the sizes of its table 1 follow from: a test
 set of a fifth of the majority class from each class, the rest of the majority class for training,
 and a tenth as many of the minority class.
 """

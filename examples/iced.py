@@ -239,7 +239,7 @@ if __name__ == "__main__":
     print(f"equation 2.3: z' = {2 + toy_delta * (4 - 2):.3f}")  # 2.038
 
 """
-## Warm-up (section 2.5, algorithm 2)
+## Warm-up (section 2.5)
 
 The labels are majority votes. The paper divides samples into four groups by certainty S; its text
 does not say where it cuts. It leaves out the lowest, and trains on the third-highest, then the

@@ -123,7 +123,7 @@ def class_skill_annotators(
         DataError: bounds outside 0 to 1 or in the wrong order, or fewer than two classes.
 
     References:
-        ICED, section 3.1.1 (its appendix with the details is not published).
+        ICED, section 3.1.1 (the appendix with the details is not in our text).
     """
     _check_shares(np.array([low, high]), "low and high")
     if low > high:

@@ -93,8 +93,8 @@ class ICED(CrowdEstimator):
         n_iter_: rounds done. converged_: whether `tol` stopped them.
 
     References:
-        Wang et al.: Learning from Imbalanced Crowdsourced Labeled Data, section 2, algorithms 1 and
-            2.
+        Wang et al.: Learning from Imbalanced Crowdsourced Labeled Data, section 2 and
+            algorithm 1.
     """
 
     requires_identities = True
@@ -236,7 +236,7 @@ class ICED(CrowdEstimator):
         """Trains the auto-encoder, then the classifier on majority votes.
 
         References:
-            ICED, algorithm 1, line 1; section 2.5 and algorithm 2.
+            ICED, algorithm 1, line 1; section 2.5.
         """
         size = votes.shape[1]
         real = np.arange(len(votes))
@@ -548,7 +548,7 @@ def certainty_groups(certainty: Array) -> Indices:
         certainty: `[N]` label certainty.
 
     References:
-        ICED, section 2.5 (four groups; the details are in algorithm 2, which is not published).
+        ICED, section 2.5 (four groups; algorithm 2 with the details is not in our text).
     """
     negated, index = np.unique(np.negative(certainty), return_inverse=True)
     # Values that differ only by rounding are one level.
@@ -569,7 +569,7 @@ def warm_up_schedule(strategy: str, groups: Indices, epochs: int) -> list[Indice
             have one more if they do not divide evenly.
 
     References:
-        ICED, sections 2.5 and 3.4, algorithm 2 (not published).
+        ICED, sections 2.5 and 3.4.
     """
     if strategy == "all":
         return [np.arange(len(groups))] * epochs

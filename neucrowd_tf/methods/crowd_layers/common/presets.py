@@ -12,7 +12,7 @@ from neucrowd_tf.declare.types import Fields, NamedValues
 Preset = NamedValues
 
 
-# Deviation: DASC section 4.1. Paper: Inputs as they are. Here: Standardised, on LabelMe after a
+# Deviation: DASC section 4.1. Paper: Not said. Here: Standardised, on LabelMe after a
 # signed square root. Why: Chosen on LabelMe's validation images. Effect: not measured.
 # Deviation: DASC section 4.1. Paper: LabelMe: 25 epochs of batches of 512 (CrowdLayer, Anno-Reg).
 # Here: 50 epochs of 128; within DASC's rounds the published ones. Why: On the 1,000 images that
