@@ -2,9 +2,9 @@
 
 The training set is drawn from labelled data; annotators' skills differ by class.
 
-The appendix with the details is not in our text of the paper; the sizes of its table 1 follow from: a test
-set of a fifth of the majority class from each class, the rest of the majority class for training,
-and a tenth as many of the minority class.
+The appendix with the details is not in our text of the paper; the sizes of its table 1 follow from:
+a test set of a fifth of the majority class from each class, the rest of the majority class for
+training, and a tenth as many of the minority class.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ WANTED = {
     "RLL": "sections III-A and III-B, eqs. 1 to 3",
     "CrowdInG": "eqs. 1 to 6, sections 3.2.1 and 3.2.2, sections 3.3.1 to 3.3.3",
     "DASC": "eqs. 1 to 11, algorithm 1",
-    "ICED": "eqs. 2.1 to 2.5, definition 2, algorithms 1 and 2, sections 2.2 to 2.5",
+    "ICED": "eqs. 2.1 to 2.5, definition 2, algorithm 1, sections 2.2 to 2.5",
 }
 # "eq. 3", "eqs. (8) and 9", "equations 2.1 to 2.3", "definition 4", "section 3.3.1", "III-A".
 _NAMED = re.compile(

@@ -345,7 +345,8 @@ On hotel this file's choices have 0.849 [0.845, 0.852] (10 seeds, 95% interval);
 | initialiser | Glorot uniform | normal | -0.007 [-0.015, +0.000] |
 
 `neucrowd_printed` has the published optimiser, rate, initialiser and equations. With our 400 steps,
-widths and unscaled features it did not train: 0.744 [0.723, 0.764]. The paper removes part after part:
+widths and unscaled features it did not train: 0.744 [0.723, 0.764]. The paper removes part after
+part:
 
 - -SA draws all examples alike (`unsafe_weight = 1`): 0.837 [0.831, 0.843];
 - -SA-RA also keeps each tuplet's own anchor: 0.854 [0.848, 0.860];

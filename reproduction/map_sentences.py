@@ -27,13 +27,16 @@ from reproduction.suite import Suite
 OVERVIEW = "maps.png"
 
 
-def sentences(results: Path, suites: Iterable[Suite], paper: str | None = None) -> list[str]:
+def sentences(
+    results: Path, suites: Iterable[Suite], paper: str | None = None, brief: bool = False
+) -> list[str]:
     """Returns where each method is more and less accurate; one without complete cells is left out.
 
     Args:
         results: folder of the stored tables.
         suites: of the catalogue.
         paper: the one paper, as suites' titles begin ("NeuCrowd"); None for all.
+        brief: whether to say only where.
     """
     lines = []
     for suite in maps_of(suites):
@@ -42,7 +45,7 @@ def sentences(results: Path, suites: Iterable[Suite], paper: str | None = None) 
             for method in suite.rivals:
                 of_method = having(cells, method=method)
                 if having(of_method, is_complete=True):
-                    text = f"- {_sentence(suite, method, of_method)}"
+                    text = f"- {_sentence(suite, method, of_method, brief)}"
                     lines += textwrap.wrap(
                         text, 100, subsequent_indent="  ", break_on_hyphens=False
                     )
@@ -58,31 +61,33 @@ def section(results: Path, suites: Iterable[Suite]) -> str:
         "",
         "## Where each method pays",
         "",
-        "Maps of the gain over the best simple rival; [maps](docs/research/maps.md) has the axes."
-        ' Share "one" is one label per item.',
+        "The gain over the best simple rival, in those cells of [maps](docs/research/maps.md) that"
+        " have all runs; `crowding` has our loss.",
         "",
-        *sentences(results, stored),
+        *sentences(results, stored, brief=True),
     ]
     if (results / OVERVIEW).exists():
         lines += ["", f"![Gain by cell of each map](results/{OVERVIEW})"]
     return "\n".join(lines) + "\n"
 
 
-def _sentence(suite: Suite, method: str, cells: Sequence[Cell]) -> str:
+def _sentence(suite: Suite, method: str, cells: Sequence[Cell], brief: bool) -> str:
     """Returns the sentence of one method."""
     asked = _cells_asked(suite, method)
     measured = having(cells, is_complete=True)
-    over = ", ".join(f"`{name}`" for name in suite.rivals[method])
-    missing = asked - len(measured)
-    still = f" {missing} of {asked} cells still lack runs." * bool(missing)
     gaining = having(measured, outcome=1)
     losing = having(measured, outcome=-1)
-    text = f"`{method}` gains points over the best of {over} {_where(measured, gaining)}."
-    text += f" It is less accurate {_where(measured, losing)}."
     undecided = len(measured) - len(gaining) - len(losing)
-    if undecided:
-        text += f" In {undecided} of {len(measured)} cells the interval includes 0."
-    return f"{text} {_change(measured)}{still}"
+    where = _where(measured, gaining, brief)
+    if brief:
+        return f"`{method}` gains points {where}, and is behind {_where(measured, losing, brief)}."
+    text = (
+        f"`{method}` gains points over the best of {len(suite.rivals[method])} rivals {where}."
+        f" It is behind {_where(measured, losing)}, and undecided in {undecided}."
+        f" {_change(measured)}"
+    )
+    missing = asked - len(measured)
+    return text + f" {missing} of {asked} cells lack runs." * bool(missing)
 
 
 def _cells_asked(suite: Suite, method: str) -> int:
@@ -93,11 +98,11 @@ def _cells_asked(suite: Suite, method: str) -> int:
     return len(places(dataclasses.replace(suite, cases=tuple(cases))))
 
 
-def _where(measured: Sequence[Cell], chosen: Sequence[Cell]) -> str:
+def _where(measured: Sequence[Cell], chosen: Sequence[Cell], brief: bool = False) -> str:
     """Returns "in no cell of 4", the cells if they are few, or the values that limit them."""
     if not chosen:
         return f"in no cell of {len(measured)}"
-    if len(chosen) <= 3:
+    if len(chosen) <= 3 and not brief:
         return "in " + "; ".join(map(_cell_text, chosen))
     limits = []
     for name in chosen[0].place:
@@ -138,7 +143,7 @@ def _change(measured: Sequence[Cell]) -> str:
         return "No two cells that differ in one axis have all their runs."
     size, axis, first, second = max(pairs, key=lambda pair: pair[0])
     if size <= stats.norm.ppf(1 - (1 - CONFIDENCE) / 2 / len(pairs)):
-        return f"The gain differs significantly along no axis, among {len(measured)} cells."
+        return f"The gain changes significantly along none of the axes, in {len(measured)} cells."
     same = ", ".join(f"{name} {value}" for name, value in first.place.items() if name != axis)
     return (
         f"The gain changes most clearly along {axis} ({same}): {100 * first.gain.estimate:+.1f}"

@@ -120,10 +120,10 @@ def test_cells_are_compared_with_the_best_rival_and_merged(
     merged = map_cells.read_rows(target, "map_small")
     assert sorted(map(str, merged)) == sorted(map(str, table))
     sentence = " ".join(line.strip() for line in map_sentences.sentences(target, [suite], "Small"))
-    pays = "`ours` gains points over the best of `plain`, `other` in d with items 10"
+    pays = "`ours` gains points over the best of 2 rivals in d with items 10"
     assert sentence.startswith(f"- {pays}")
-    assert "It is less accurate in no cell of 2." in sentence
-    assert "2 of 4 cells still lack runs." in sentence
+    assert "It is behind in no cell of 2, and undecided in 0." in sentence
+    assert "2 of 4 cells lack runs." in sentence
     assert map_sentences.sentences(target, [suite], "Other") == []
     assert map_sentences.sentences(tmp_path, [suite]) == []  # no cell has all its runs
     section = map_sentences.section(target, [suite])
