@@ -713,7 +713,8 @@ class _Decision:
                 check_free_text(self.table.path, column, len(texts), len(codes))
         *nouns, last = map(WORDS.__getitem__, missing)
         advice = []
-        if self.table.header and not any(map(is_known, self.table.columns)):
+        has_lines = self.table.header and self.table.lines is not None
+        if has_lines and not any(map(is_known, self.table.columns)):
             advice = ["If the first line is data: --header=none."]
         others: dict[str, Proposal] = {}
         if "worker" in missing and (judge := self._of_one_judge()) is not None:

@@ -78,6 +78,7 @@ def test_the_size_of_an_inference_is_said_and_bounded(
 ) -> None:
     table = rows("task,annotator,label", *(f"t{i // 2},a{i % 2},c{i // 4}" for i in range(800)))
     crowd = read(tmp_path, table).annotations
+    capsys.readouterr()
     check_size(Path("a.csv"), crowd)
     assert not capsys.readouterr().err
     monkeypatch.setattr("neucrowd_tf.cli.commands.reading.LARGE", 10_000)
