@@ -38,7 +38,7 @@ from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
 from neucrowd_tf.io.layouts import columns_of
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.io.table import Table, as_records, table_of_records
+from neucrowd_tf.io.table import Table, as_records, cell_text, table_of_records
 
 NAME = "answers.json"
 KEY = "key"
@@ -125,10 +125,11 @@ def _are_unlike(columns: Iterable[Iterable[object]]) -> bool:
 
     Such may be ratings.
     """
-    values = list(map(set, columns))
-    counts = Counter(itertools.chain.from_iterable(values))
-    if not any(isinstance(value, str) for value in counts):
+    cells = list(map(list, columns))
+    if not of_type(itertools.chain.from_iterable(cells), str):
         return False
+    values = [set(map(cell_text, column)) for column in cells]
+    counts = Counter(itertools.chain.from_iterable(values))
     return any(len(own) > 1 and all(counts[value] == 1 for value in own) for own in values)
 
 
