@@ -37,8 +37,10 @@ def matches(head: Head) -> bool:
 
 def read(head: Head, options: TableOptions) -> LabelColumns:
     """Reads the lists; an annotator in several lists chose several classes."""
-    answers = Answers(head, NAME, options, item="key", annotator="lists")
-    if not _is_lists(head.first):
+    are_records = not _is_lists(head.first)
+    item = "id" if are_records else "key"
+    answers = Answers(head, NAME, options, item=item, annotator="lists")
+    if are_records:
         return answers.read(head.records(), _add_record)
     if not head.keys:
         raise answers.fail("", "its records have no ids")
