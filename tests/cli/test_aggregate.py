@@ -166,6 +166,12 @@ def test_one_line_and_exit_code_2(labels_csv: Path, tmp_path: Path, error) -> No
         f"{of_votes} --annotators={tmp_path}/a.csv": f"{votes}: --annotators",
         f"{of_votes} --annotators=-": "--annotators=-: --output writes to the same",
         f"--annotations={labels_csv} --engine=local --output=x --gold={votes}": "--gold: not avail",
+        f"--annotations={labels_csv} --workers=2": "--workers: only with --engine",
+        f"--annotations={labels_csv} --resume": "--resume: only with --engine",
+        f"{of_votes} --bins=2": f"--bins: {votes} has vote counts",
+        f"{of_votes} --multi_label=list": f"--multi_label: {votes} has vote counts",
+        f"{of_votes} --model_annotator=a": f"{votes}: vote counts do not name annotators",
+        f"--annotations={labels_csv} --multi_label=list --bins=2": "--bins: not with --multi_label",
         f"--annotations={tmp_path} --engine=local --output={tmp_path}/out": "would overwrite --an",
         f"--annotations={broken}": "ends early",
     }.items():
