@@ -292,3 +292,12 @@ def test_many_classes_are_stated_before_the_work(tmp_path: Path, cli, monkeypatc
     path.write_text("\n".join(["task,annotator,label", *cells]) + "\n")
     shown = cli("aggregate", [f"--annotations={path}"], 2).err
     assert "60 classes x 60 x 3 annotators: confusion matrices of 10,800 cells" in shown
+
+
+def test_labels_of_one_class_show_no_skill(tmp_path: Path, cli) -> None:
+    path, annotators = tmp_path / "a.csv", tmp_path / "s.csv"
+    path.write_text("task,worker,label\n" + "".join(f"t{i // 2},u{i % 2},x\n" for i in range(40)))
+    cli("aggregate", [f"--annotations={path}", f"--annotators={annotators}"])
+    assert annotators.read_text().splitlines()[1:] == [
+        f"u{i},20,,0,1,one class only,person,1" for i in range(2)
+    ]
