@@ -237,6 +237,8 @@ class _Parts:
             raise broken(path, "this is not a text", "line 1")
         if re.fullmatch(r'"?sep=."?[\s,;|]*', first, re.IGNORECASE):
             raise broken(path, f"{first.strip()!r} is a line of Excel's; remove it", "line 1")
+        if options.header == "first" and re.match(r'\s*[\[{]\s*["{\[]', first):
+            raise broken(path, "this is JSON, not a table; write it as CSV", "line 1")
         lines = [first]
         while _precedes_header(lines[-1]) and len(lines) < MOST_COMMENTS:
             lines.append(stream.readline(LONGEST_LINE))
