@@ -85,7 +85,9 @@ def read_labels(
             f"{path}: --scale=ordinal: classes that are texts have no known order. Name"
             f" {as_list(names)} from the least to the most:\n  {command}"
         )
-    return reading, None if gold is None else read_gold(gold, crowd, options)
+    if gold is None:
+        return reading, None
+    return reading, read_gold(gold, crowd, options, reading.pairs)
 
 
 def models_of(reading: Reading, path: Path, patterns: Collection[str]) -> tuple[str, ...]:
