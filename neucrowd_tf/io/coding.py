@@ -303,7 +303,7 @@ class CodedLabels:
         if self.columns.structured:
             lines = list(map(" ".join, map(str.split, names)))
         check_names(path, "label", lines, self.place(self.labels), options)
-        check_not_names(path, names, items, annotators)
+        check_not_names(path, names, items, annotators, options)
 
     def without_duplicates(self) -> Mask:
         """Returns which labels count if an annotator labelled an item several times."""

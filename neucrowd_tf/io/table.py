@@ -692,7 +692,7 @@ def cell_text(value: Any) -> str:
 
 
 def count_of(cell: str) -> int | None:
-    """Returns a number of votes, 0 for an empty cell, None for what is none."""
+    """Returns a number of votes, 0 for an empty cell, None for another text."""
     if re.fullmatch(r"\s*(\d{1,9}(\.0)?)?\s*", cell):
         return int(float(cell.strip() or 0))
     return None
