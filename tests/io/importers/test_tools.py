@@ -167,6 +167,9 @@ def test_what_is_rejected(name: str, tmp_path: Path) -> None:
 ["coco.json", {"images": [], "annotations": [{"id": 1, "category_id": 3}]}],
 ["frame.json", {"task": {"0": "a"}, "worker": {"0": "u"}, "label": {"0": "x"}}],
 ["records.jsonl", [{"task": "a", "worker": "u", "label": "x"}]],
+["form.json", [{"id": 1, "annotator": "ann", "answer": {"choices": ["x"]}}]],
+["tags.json", [{"id": 1, "tags": {"lang": ["en"]}, "who": "ann", "label": "x"}]],
+["texts.json", [{"id": 1, "text": "a", "annotations": [{"user": "ann", "value": "x"}]}]],
 ["lists.json", {"t1": [{"who": "ann", "what": "yes"}]}]
 """),
 )
