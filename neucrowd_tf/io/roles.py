@@ -78,6 +78,8 @@ FEWEST_REPEATED = 5  # pairs that never repeat a label: with fewer it may be cha
 DISTINCT = "Columns and their distinct values: "
 LAST_LABEL = "The last label of each pair: --duplicates=last"
 LAST_ROW = "If the last row of an item counts"
+# Columns of relabel.csv, of which the first two tell that a table is one.
+PLANNED = ("priority", "gain", "reason", "cost")
 COMPLETE = 0.9  # share of the pairs of items and questions that occur if a column has questions
 
 
@@ -195,11 +197,12 @@ class _Decision:
         self.unique = []
         self.usable = []
         self.votes: list[str] = []
+        planned = among(PLANNED, table.columns) if {*PLANNED[:2]} <= {*table.columns} else []
         for column in table.columns:
             size = table.size(column)
             if size == self.size:
                 self.unique.append(column)
-            about = is_status(column) or is_gold(column) or is_summary(column)
+            about = is_status(column) or is_gold(column) or is_summary(column) or column in planned
             if not about and (size or not self.size):
                 self.usable.append(column)
             if column.lower().startswith(VOTES):
