@@ -398,15 +398,20 @@ class _Decision:
         constant = is_constant(self.table, self.taken["task"], label)
         if folded(label) == "label" and others and constant:
             problem = f"{label!r} never differs within an item, so it may be the true label"
-            self._which(others, problem)
+            theirs = _columns({"label": [label]})
+            self._which(others, problem, {"If it has the annotators' labels": theirs})
 
-    def _which(self, answers: list[str], problem: str) -> NoReturn:
+    def _which(
+        self, answers: list[str], problem: str, alternatives: Mapping[str, Proposal] | None = None
+    ) -> NoReturn:
         self.taken["label"] = []
         proposals = []
         if patterns := _only(answers) or _only(one_hot_groups(self.table, self.free)):
             proposals = [{"label_column": patterns[0]}]
         columns = DISTINCT + self._counts(answers or self.free)
-        self._error("which_label", columns, proposals, open_roles=["label"], problem=problem)
+        self._error(
+            "which_label", columns, proposals, alternatives, open_roles=["label"], problem=problem
+        )
 
     # ------------------------------------------------------------- other layouts
 
