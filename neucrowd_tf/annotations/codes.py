@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import sys
+import unicodedata
 from collections.abc import Hashable, Iterable, Sequence
 from numbers import Real
 from typing import Any, Literal, TypeAlias
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from neucrowd_tf.declare.types import Array, Codes32, Frame, Indices, Integers, NamedValues
-from neucrowd_tf.errors import DataError, RowError
+from neucrowd_tf.errors import DataError, RowError, warn
 from neucrowd_tf.names import (
     as_name_array,
     listed,
@@ -133,6 +134,14 @@ def check_spelling(names: Iterable[Any], title: str) -> None:
             )
 
 
+def warn_of_alike(names: Array, title: str) -> None:
+    """Warns of ids that differ only in outer spaces or Unicode form: they are several."""
+    bare = [unicodedata.normalize("NFC", name.strip()) for name in names if isinstance(name, str)]
+    if more := len(bare) - len(set(bare)):
+        problem = f"{more} more names differ only in spaces or Unicode form. Correct them if needed"
+        warn(f"column {title!r}: {problem}.", stacklevel=5)
+
+
 def factorize(
     values: object, names: object, title: str, sort: bool = False
 ) -> tuple[Codes32, Array]:
@@ -165,7 +174,9 @@ def factorize(
         distinct = as_name_array(whole_numbers(distinct.tolist()))
     if names is None:
         order = np.arange(len(distinct))
-        if sort:
+        if not sort:
+            warn_of_alike(distinct, title)
+        else:
             every = distinct.tolist()
             check_spelling(every, title)
             if set(map(type, every)) == {str}:

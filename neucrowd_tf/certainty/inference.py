@@ -295,7 +295,7 @@ def infer(
     people: Inference | None = None
     before: Aggregator | None = None
     if models or families:
-        crowd.require_identities("models and families")
+        crowd.require_identities("naming models and families")
         is_model = np.isin(crowd.annotator_names.astype(str), models)
         once = dependent_families(crowd, is_model, named_families(crowd, families))
     if models and (alone := labels_of(crowd, ~is_model)).num_annotations:

@@ -48,7 +48,8 @@ class Skills:
     """Annotators' accuracies.
 
     Attributes:
-        skill: `[R]` expected accuracy, shrunk to the crowd's; NaN without labels.
+        skill: `[R]` expected accuracy, shrunk to the crowd's; NaN without labels, and if all labels
+            are of one class.
         low, high: `[R]` 80% interval of the share of right labels.
         unreliable: `[R]` probability that the accuracy is below halfway between chance and the
             crowd's mean.
@@ -108,6 +109,10 @@ def annotator_skills(crowd: Annotations, certainty: Certainty) -> Skills:
         certainty: of its inferred labels.
     """
     size = crowd.num_annotators
+    if crowd.num_classes < 2:
+        unknown = np.full(size, np.nan)
+        note = np.full(size, ONE_CLASS_NOTE, dtype=object)
+        return Skills(unknown, np.zeros(size), np.ones(size), unknown, note, np.nan)
     counts = crowd.labels_per_annotator().astype(np.float64)
     total = max(counts.sum(), 1.0)
     rng = np.random.default_rng(2)

@@ -16,6 +16,7 @@ import numpy as np
 from neucrowd_tf.annotations.codes import Duplicates, duplicates
 from neucrowd_tf.declare.picking import of_type
 from neucrowd_tf.declare.types import Array, Floats, Indices, Mask, Texts
+from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.column_names import SHOWN, is_missing
 from neucrowd_tf.io.column_values import are_many, repeats
@@ -93,7 +94,14 @@ class CodedLabels:
 
         Raises:
             DataError: names or labels that cannot be used.
+            UsageError: an option that the labels have no use for.
         """
+        several = options.multi_label is not None
+        if columns.counts is not None and (options.bins or several):
+            flag = "multi_label" if several else "bins"
+            raise UsageError(f"--{flag}: {path} has vote counts. Leave it out.")
+        if options.bins and several:
+            raise UsageError("--bins: not with --multi_label, whose questions have two classes.")
         self.columns = columns
         self.options = options
         self.path = path
@@ -295,7 +303,7 @@ class CodedLabels:
         if self.columns.structured:
             lines = list(map(" ".join, map(str.split, names)))
         check_names(path, "label", lines, self.place(self.labels), options)
-        check_not_names(path, names, items, annotators)
+        check_not_names(path, names, items, annotators, options)
 
     def without_duplicates(self) -> Mask:
         """Returns which labels count if an annotator labelled an item several times."""

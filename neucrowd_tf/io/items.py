@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
 from collections import Counter
@@ -11,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from neucrowd_tf.declare.types import Fields, Indices, Texts
+from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_names import SHOWN, called, flagged_columns, second_tier
 from neucrowd_tf.io.schema import TableOptions
@@ -22,10 +24,18 @@ from neucrowd_tf.names import listed, places_of, positions, roles_of
 def options_beside(path: Path, options: TableOptions) -> TableOptions:
     """Returns the options that count for a table beside the labels.
 
-    A column counts if the file has one of that name, and the separator is that of the header.
+    A column counts if the file has one of that name, and the separator if it is in the header.
+    Otherwise the separator is that of the header.
     """
-    options = dataclasses.replace(options, header="first", separator=None)
-    lower = {column.strip().casefold() for column in head_of(path, options, 1).columns}
+    named = dataclasses.replace(options, header="first")
+    options = dataclasses.replace(named, separator=None)
+    columns = head_of(path, options, 1).columns
+    if named.separator is not None and (named.separator != " " or len(columns) == 1):
+        with contextlib.suppress(DataError):  # of another file
+            parted = head_of(path, named, 1).columns
+            if len(parted) > 1:
+                options, columns = named, parted
+    lower = {column.strip().casefold() for column in columns}
     for flag in ("task_column", "worker_column", "label_column"):
         if not lower.issuperset(map(str.casefold, getattr(options, flag))):
             absent: Fields = {flag: ()}
@@ -66,7 +76,7 @@ def only_column(table: Table, columns: Texts, role: str, noun: str) -> str:
     """
     words = {
         "columns": f"Columns: {listed(table.columns, SHOWN)}",
-        "advice": f"Name it with --{role}_column",
+        "advice": f"Name it with --{role}_column, by its name in the first line",
     }
     if not columns:
         raise error("missing_role", table.path, roles=noun, **words)
@@ -116,7 +126,7 @@ def matched(
     unmatched = np.flatnonzero(places < 0).tolist()
     none_matches = len(unmatched) == len(places)
     if unmatched and (not drop or none_matches):
-        advice = "Leave such items out with --unmatched=drop"
+        advice = "Remove such items, or train with --unmatched=drop"
         if none_matches:
             advice = f"Ids there look like {items[0]!r}" if items else "There are no ids"
         raise error(

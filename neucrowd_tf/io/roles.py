@@ -78,6 +78,8 @@ FEWEST_REPEATED = 5  # pairs that never repeat a label: with fewer it may be cha
 DISTINCT = "Columns and their distinct values: "
 LAST_LABEL = "The last label of each pair: --duplicates=last"
 LAST_ROW = "If the last row of an item counts"
+# Columns of relabel.csv, of which the first two tell that a table is one.
+PLANNED = ("priority", "gain", "reason", "cost")
 COMPLETE = 0.9  # share of the pairs of items and questions that occur if a column has questions
 
 
@@ -195,11 +197,12 @@ class _Decision:
         self.unique = []
         self.usable = []
         self.votes: list[str] = []
+        planned = among(PLANNED, table.columns) if {*PLANNED[:2]} <= {*table.columns} else []
         for column in table.columns:
             size = table.size(column)
             if size == self.size:
                 self.unique.append(column)
-            about = is_status(column) or is_gold(column) or is_summary(column)
+            about = is_status(column) or is_gold(column) or is_summary(column) or column in planned
             if not about and (size or not self.size):
                 self.usable.append(column)
             if column.lower().startswith(VOTES):
@@ -395,15 +398,20 @@ class _Decision:
         constant = is_constant(self.table, self.taken["task"], label)
         if folded(label) == "label" and others and constant:
             problem = f"{label!r} never differs within an item, so it may be the true label"
-            self._which(others, problem)
+            theirs = _columns({"label": [label]})
+            self._which(others, problem, {"If it has the annotators' labels": theirs})
 
-    def _which(self, answers: list[str], problem: str) -> NoReturn:
+    def _which(
+        self, answers: list[str], problem: str, alternatives: Mapping[str, Proposal] | None = None
+    ) -> NoReturn:
         self.taken["label"] = []
         proposals = []
         if patterns := _only(answers) or _only(one_hot_groups(self.table, self.free)):
             proposals = [{"label_column": patterns[0]}]
         columns = DISTINCT + self._counts(answers or self.free)
-        self._error("which_label", columns, proposals, open_roles=["label"], problem=problem)
+        self._error(
+            "which_label", columns, proposals, alternatives, open_roles=["label"], problem=problem
+        )
 
     # ------------------------------------------------------------- other layouts
 
@@ -713,7 +721,8 @@ class _Decision:
                 check_free_text(self.table.path, column, len(texts), len(codes))
         *nouns, last = map(WORDS.__getitem__, missing)
         advice = []
-        if self.table.header and not any(map(is_known, self.table.columns)):
+        has_lines = self.table.header and self.table.lines is not None
+        if has_lines and not any(map(is_known, self.table.columns)):
             advice = ["If the first line is data: --header=none."]
         others: dict[str, Proposal] = {}
         if "worker" in missing and (judge := self._of_one_judge()) is not None:

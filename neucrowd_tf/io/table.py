@@ -5,6 +5,7 @@ The same reader serves files that fit into memory and files that are read by par
 
 from __future__ import annotations
 
+import codecs
 import csv
 import dataclasses
 import itertools
@@ -236,17 +237,20 @@ class _Parts:
             raise broken(path, "this is not a text", "line 1")
         if re.fullmatch(r'"?sep=."?[\s,;|]*', first, re.IGNORECASE):
             raise broken(path, f"{first.strip()!r} is a line of Excel's; remove it", "line 1")
+        if options.header == "first" and re.match(r'\s*[\[{]\s*["{\[]', first):
+            raise broken(path, "this is JSON, not a table; write it as CSV", "line 1")
         lines = [first]
-        while lines[-1].startswith("#") and len(lines) < MOST_COMMENTS:
+        while _precedes_header(lines[-1]) and len(lines) < MOST_COMMENTS:
             lines.append(stream.readline(LONGEST_LINE))
-        _check_comments(path, lines, options)
+        filled = list(filter(str.strip, lines)) or [first]
+        _check_comments(path, filled, options)
         self.path = path
-        self.separator = separator_of(path, first, options)
+        self.separator = separator_of(path, filled[0], options)
         self.reader = csv.reader(
             itertools.chain(lines, stream),
             delimiter=self.separator,
             strict=True,
-            skipinitialspace=self.separator == " ",
+            skipinitialspace=self.separator == " " or is_spaced(filled[0], self.separator),
         )
         self.named = options.header == "first"
         self.columns: tuple[str, ...] = ()
@@ -355,6 +359,16 @@ class _Parts:
         return error("row_length", self.path, f"line {line}", **details)
 
 
+def _precedes_header(line: str) -> bool:
+    """Whether a line is blank or a comment, so that the header follows; "" is the file's end."""
+    return line.startswith("#") or (line.isspace() and line != "")
+
+
+def is_spaced(line: str, separator: str) -> bool:
+    """Whether a space follows each separator in a line: they then belong to no cell."""
+    return 0 < line.count(separator) == line.count(f"{separator} ")
+
+
 def _check_comments(path: Path, lines: Texts, options: TableOptions) -> None:
     """Raises DataError if the lines before the header begin with #.
 
@@ -438,7 +452,7 @@ def arrow_batches(
         with parquet_file(path) as file:
             use = None if groups is None else list(groups)
             yield from file.iter_batches(1 << 18, use, list(columns), use_threads=False)
-    elif plain and is_plain(path):
+    elif plain and is_plain(path, options):
         head = next(csv_parts(path, options, 1))
         yield from _open_plain(head, columns, options, pa.string())
     else:
@@ -468,7 +482,7 @@ def _open_plain(head: Table, columns: Texts, options: TableOptions, kind: Any) -
 
 def _arrow_table(path: Path, options: TableOptions) -> Table | None:
     """Reads a large plain CSV with Arrow; None for one that has to be looked at row by row."""
-    if path.stat().st_size < LARGE or not is_plain(path):
+    if path.stat().st_size < LARGE or not is_plain(path, options):
         return None
     try:
         import pyarrow as pa
@@ -498,11 +512,19 @@ def _values_and_codes(column: Any) -> tuple[list[Any], Indices]:
     return column.chunk(0).dictionary.to_pylist(), np.concatenate(codes).astype(np.int64)
 
 
-def is_plain(path: Path) -> bool:
-    """Whether a file is neither packed nor UTF-16, and has no quotation mark or blank line."""
+def is_plain(path: Path, options: TableOptions) -> bool:
+    """Whether a file is neither packed nor UTF-16, and has no quotation mark or blank line.
+
+    A header with a space behind each separator is not plain either.
+    """
     with path.open("rb") as stream:
         block = stream.read(LONGEST_SIGN)
         if block.startswith((*UNPACK, ZIP, *UTF16)):
+            return False
+        block += stream.readline(LONGEST_LINE)
+        line = block.removeprefix(codecs.BOM_UTF8).partition(b"\n")[0].decode(errors="replace")
+        separator = separator_of(path, line, options)
+        if not line.replace(separator, "").strip() or is_spaced(line, separator):
             return False
         while block:
             if b'"' in block or b"\r" in block or b"\n\n" in block or b"\0" in block:

@@ -329,9 +329,14 @@ def classes_of(path: Path, names: Texts, options: TableOptions, place: Place) ->
     return list(options.classes)
 
 
-def check_not_names(path: Path, classes: Texts, items: Texts, annotators: Texts) -> None:
-    """Raises DataError if all labels are names of annotators or of items, and not numbers."""
-    if len(classes) < 2 or plain_integers(classes):
+def check_not_names(
+    path: Path, classes: Texts, items: Texts, annotators: Texts, options: TableOptions
+) -> None:
+    """Raises DataError if all labels are names of annotators or of items, and not numbers.
+
+    Classes that the user lists may have such names.
+    """
+    if len(classes) < 2 or plain_integers(classes) or options.classes not in ((), ALL):
         return
     for names, kind in ((annotators, "annotators"), (items, "items")):
         if len(classes) <= len(names) and set(classes) <= set(names):

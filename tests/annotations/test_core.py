@@ -264,3 +264,10 @@ def test_minus_one_in_a_wide_frame_is_a_class_with_a_line() -> None:
         assert Annotations.from_wide_frame(frame).class_names.tolist() == [-1, 0, 1]
     Annotations.from_wide_frame(frame, class_names=[-1, 0, 1])
     Annotations.from_wide_frame(frame.replace(-1, np.nan))
+
+
+def test_ids_that_differ_only_in_spaces_are_said() -> None:
+    rows = [("t1", "a", "x"), ("t1 ", "b", "y"), ("t2", "e\u0301", "x"), ("t2", "\u00e9", "y")]
+    with pytest.warns(UserWarning, match="'(task|worker)': 1 more names differ only") as raised:
+        crowd = Annotations.from_arrays(*zip(*rows, strict=True))
+    assert len(raised) == 2 and (crowd.num_instances, crowd.num_annotators) == (3, 4)

@@ -166,6 +166,12 @@ def test_one_line_and_exit_code_2(labels_csv: Path, tmp_path: Path, error) -> No
         f"{of_votes} --annotators={tmp_path}/a.csv": f"{votes}: --annotators",
         f"{of_votes} --annotators=-": "--annotators=-: --output writes to the same",
         f"--annotations={labels_csv} --engine=local --output=x --gold={votes}": "--gold: not avail",
+        f"--annotations={labels_csv} --workers=2": "--workers: only with --engine",
+        f"--annotations={labels_csv} --resume": "--resume: only with --engine",
+        f"{of_votes} --bins=2": f"--bins: {votes} has vote counts",
+        f"{of_votes} --multi_label=list": f"--multi_label: {votes} has vote counts",
+        f"{of_votes} --model_annotator=a": f"{votes}: vote counts do not name annotators",
+        f"--annotations={labels_csv} --multi_label=list --bins=2": "--bins: not with --multi_label",
         f"--annotations={tmp_path} --engine=local --output={tmp_path}/out": "would overwrite --an",
         f"--annotations={broken}": "ends early",
     }.items():
@@ -286,3 +292,12 @@ def test_many_classes_are_stated_before_the_work(tmp_path: Path, cli, monkeypatc
     path.write_text("\n".join(["task,annotator,label", *cells]) + "\n")
     shown = cli("aggregate", [f"--annotations={path}"], 2).err
     assert "60 classes x 60 x 3 annotators: confusion matrices of 10,800 cells" in shown
+
+
+def test_labels_of_one_class_show_no_skill(tmp_path: Path, cli) -> None:
+    path, annotators = tmp_path / "a.csv", tmp_path / "s.csv"
+    path.write_text("task,worker,label\n" + "".join(f"t{i // 2},u{i % 2},x\n" for i in range(40)))
+    cli("aggregate", [f"--annotations={path}", f"--annotators={annotators}"])
+    assert annotators.read_text().splitlines()[1:] == [
+        f"u{i},20,,0,1,one class only,person,1" for i in range(2)
+    ]

@@ -48,6 +48,27 @@ def test_random_items_by_seed(crowd_csv: CrowdFile, tmp_path: Path) -> None:
     assert first.equals(again) and set(first["task"]) != set(other["task"])
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        "task,true_label\nt1,x|y\nt9,x\n",
+        "task,true_label\nt1 [x],yes\nt1 [y],yes\nt1 [z],no\n",
+        "task,class,label\nt1,x,yes\nt1,y,yes\nt1,z,no\nt2,x,\n",
+        "task,class\nt1,x|y\n",
+    ],
+)
+def test_gold_labels_of_several_classes(content: str, tmp_path: Path, cli) -> None:
+    labels, gold = tmp_path / "a.csv", tmp_path / "g.csv"
+    labels.write_text("task,worker,label\nt1,a,x\nt1,b,x\nt2,a,y\nt2,b,x|z\n")
+    gold.write_text(content)
+    flags = [f"--annotations={labels}", "--multi_label=|", f"--gold={gold}"]
+    printed = cli("aggregate", flags)
+    assert printed.out.splitlines()[1:4] == ["t1,x,yes,1,2,1", "t1,y,yes,1,2,1", "t1,z,no,1,2,1"]
+    assert "in 2 of 3 items" in printed.err
+    gold.write_text("task,label\nt1,x|q\n")
+    assert "label 'q' is not one of the classes x, y, z" in cli("aggregate", flags, 2).err
+
+
 def test_doubtful_items_come_first_and_gold_ones_not_at_all(
     crowd_csv: CrowdFile, tmp_path: Path, capsys: Printed
 ) -> None:

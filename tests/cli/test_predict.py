@@ -177,6 +177,17 @@ def test_other_errors_are_a_line_each(model: Path, tmp_path: Path, cli) -> None:
     assert not output.exists()
     into = [f"--model={model}", f"--features={good}", f"--output={tmp_path}"]
     assert "--output" in cli("predict", into, 2).err and "--model" in cli("predict", [], 2).err
+    for flags, message in (
+        (("--encoder=x",), "--encoder: only with --texts"),
+        (("--bins=3",), "--bins: predict reads no labels"),
+        (("--header=none",), "--header: predict reads no labels"),
+    ):
+        assert message in cli("predict", [*into[:2], f"--output={output}", *flags], 2).err
+    (tmp_path / "signs.csv").write_text(good.read_text().replace(",", "^"))
+    assert _run(model, tmp_path / "signs.csv", output, "--separator=^") == 0
+    assert _run(model, good, output, "--separator=^") == 0
+    (tmp_path / "a.json").write_text('[{"task": "a", "width": 1}]')
+    assert _run(model, tmp_path / "a.json", output) == 2
     assert _run(model, twins, output, "--exact_names") == 0
     assert [row[0] for row in _read(output)[1]] == ["a", "a "]
 

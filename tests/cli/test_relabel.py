@@ -373,6 +373,15 @@ def test_costs(labels_csv: Path, tmp_path: Path, cli, monkeypatch: pytest.Monkey
         assert message in cli("relabel", flags, 2).err
 
 
+def test_a_flag_names_the_annotators_of_costs_too(tmp_path: Path, cli) -> None:
+    labels = tmp_path / "a.csv"
+    costs = tmp_path / "costs.csv"
+    labels.write_text("task,who,label\na,u,x\na,v,y\nb,u,x\n")
+    costs.write_text("who,cost\nu,1\nv,2\n")
+    flags = [f"--annotations={labels}", "--worker_column=who", "--budget=2", f"--cost={costs}"]
+    assert cli("relabel", flags).out.startswith("task,annotator,priority,gain,reason,cost")
+
+
 def test_who_can_be_asked(labels_csv: Path, cli) -> None:
     first, second, *_ = sorted(map(str, set(pd.read_csv(labels_csv)["worker"])))
     flags = [f"--annotations={labels_csv}", "--budget=12", "--most_each=12"]
@@ -404,7 +413,7 @@ def test_a_models_probabilities(tmp_path: Path, cli) -> None:
     for content, message in {
         "task,p_x\na,1\n": "there is no column 'p_y'",
         "task,p_x,p_y\na,1,z\n": "line 2: column 'p_x, p_y': '1, z' is not",
-        "task,p_x,p_y\na,.9,.9\n": "Write probabilities from 0 that sum to 1",
+        "task,p_x,p_y\na,90,10\n": "line 2: p_x, p_y are 90, 10, not probabilities that sum to 1",
         "task,p_x,p_y\nz,1,0\n": "item 'z' is not one of",
     }.items():
         model.write_text(content)

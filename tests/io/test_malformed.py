@@ -41,6 +41,7 @@ CASES = [(check, case) for check, cases in TEXTS.items() for case in cases]
 # Bytes that are no text: the check, the file's name and its content.
 BYTES = [
     ("unreadable", "a.zip", packed(a=LONG + ROWS, b=LONG + ROWS)),
+    ("unreadable", "a.zip", packed()),
     ("unreadable", "a.csv.gz", gzip.compress(b"task,worker,label\n" * 99, mtime=0)[:-9]),
     ("encoding", "a.csv", (LONG + ROWS + "é,ann,yes\n").encode("latin-1")),
     ("broken_file", "a.parquet", b"PAR1 and something else"),

@@ -471,7 +471,7 @@ def check_vocabulary(
     counts = np.bincount(codes, list(labels.values()))
     notes += values.check_classes(path, "label", names, counts, options)
     values.check_names(path, "label", names, place, options)
-    values.check_not_names(path, names, (), annotators)
+    values.check_not_names(path, names, (), annotators, options)
     classes = values.classes_of(path, names, options, place)
     if len(classes) > MOST_CLASSES:
         raise DataError(

@@ -10,12 +10,12 @@ import numpy as np
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.types import Floats
 from neucrowd_tf.io.checks import broken, error
-from neucrowd_tf.io.column_names import named_columns
+from neucrowd_tf.io.column_names import flagged_columns, named_columns
 from neucrowd_tf.io.items import item_ids, matched, only_column, read_beside
 from neucrowd_tf.io.labels import report_on_stderr
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.tables.writing import name_of
-from neucrowd_tf.names import positions, roles_of
+from neucrowd_tf.names import positions, roles_of, without
 
 ROUNDED = 0.006  # of a probability with two digits
 
@@ -39,7 +39,11 @@ def read_probabilities(
     """
     table, options = read_beside(path, options or TableOptions())
     names = [f"p_{name}" for name in annotations.class_names.tolist()]
-    columns = named_columns(path, table.columns, names, "classes")
+    columns = named_columns(path, table.columns, names, "probabilities")
+    if len(columns) < len(names):  # two classes differ in case alone
+        (first, *_) = without(names, columns)
+        shown = ", ".join(columns)
+        raise error("no_column", path, column=first, flag="probabilities", columns=shown)
     ids = list(map(str, annotations.instance_names.tolist()))
     exact = set(ids)
     rows = [name_of(item, exact) for item in item_ids(table, options)]
@@ -50,14 +54,14 @@ def read_probabilities(
     is_sound = (numbers >= 0).all(axis=1) & (abs(total - 1) <= ROUNDED * len(columns))
     if not is_sound.all():
         row = int(np.argmin(is_sound))
-        raise error(
-            "bad_feature",
-            path,
-            table.place(row),
-            column=", ".join(columns),
-            value=", ".join(cells[row].tolist()),
-            advice="Write probabilities from 0 that sum to 1",
-        )
+        place = table.place(row)
+        titles = ", ".join(columns)
+        values = ", ".join(cells[row].tolist())
+        if np.isfinite(numbers[row]).all():
+            problem = f"{titles} are {values}, not probabilities that sum to 1"
+            raise broken(path, problem, place)
+        advice = "Write probabilities from 0 that sum to 1"
+        raise error("bad_feature", path, place, column=titles, value=values, advice=advice)
     probas = np.full((len(ids), len(columns)), np.nan)
     probas[indices[indices >= 0]] = (numbers / total[:, None])[indices >= 0]
     is_missing = np.isnan(probas[:, 0])
@@ -87,9 +91,9 @@ def read_costs(
     Raises:
         DataError: a missing column, an annotator twice, or a cost that is not a positive number.
     """
-    table, _ = read_beside(path, options or TableOptions())
-    aliases = roles_of(table.columns)["worker"]
-    column = only_column(table, aliases, "worker", "annotator")
+    table, options = read_beside(path, options or TableOptions())
+    named = flagged_columns(table, options, "worker") or roles_of(table.columns)["worker"]
+    column = only_column(table, named, "worker", "annotator")
     price = named_columns(path, table.columns, ["cost"], "cost")[0]
     codes = positions(annotators)
     costs = np.full(len(codes), np.nan)

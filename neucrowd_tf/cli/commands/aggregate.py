@@ -118,8 +118,9 @@ def _method_of(flags: Aggregate) -> str:
     Raises:
         UsageError: flags that do not belong together, or an unknown method.
     """
-    if flags.max_iter is not None or flags.tol is not None:
-        raise UsageError("--max_iter, --tol: only with --engine. Add --engine=local.")
+    for name in ("max_iter", "tol", "workers", "scheduler", "resume"):
+        if getattr(flags, name) not in (None, False):
+            raise UsageError(f"--{name}: only with --engine. Add --engine=local, or leave it out.")
     ordered = flags.scale == "ordinal"
     method = flags.method or ("ordinal" if ordered else METHOD)
     if ordered != (method in ORDERED):

@@ -19,6 +19,7 @@ from neucrowd_tf.io.coding import Coded
 from neucrowd_tf.io.column_names import num_roles
 from neucrowd_tf.io.columns import Column, LabelColumns
 from neucrowd_tf.io.files.reading import ending
+from neucrowd_tf.io.gold import ANSWERS
 from neucrowd_tf.io.items import match_items, options_beside
 from neucrowd_tf.io.labels import Reading, read_annotator_columns, read_columns, read_together
 from neucrowd_tf.io.roles import as_list, command_line
@@ -28,7 +29,6 @@ from neucrowd_tf.io.tables.writing import name_of, to_csv
 
 ONE = {"items": "item", "annotators": "annotator", "classes": "class"}
 TABLES = (".csv", ".tsv", ".txt", ".tab", ".parquet", ".pq")
-ANSWERS = ("no", "yes")  # to the question of a class
 # The labels by item (with the class if cells had several labels) and annotator.
 Labels: TypeAlias = dict[tuple[str, ...], list[str]]
 

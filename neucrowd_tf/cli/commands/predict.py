@@ -23,6 +23,7 @@ from neucrowd_tf.names import as_name_array, positions, without
 from neucrowd_tf.saving.saved_model import NAMES
 
 BATCH = 1024
+OF_ITEMS = ("task_column", "separator", "exact_names")  # options of tables that predict reads
 
 
 class Scorer:
@@ -163,6 +164,12 @@ def run(flags: Predict) -> list[str]:
     inputs = {f"--{name}": getattr(flags, name) for name in ("features", "texts", "images")}
     if list(inputs.values()).count(None) != 2:
         raise UsageError("--features, --texts or --images: name one of them.")
+    if flags.encoder is not None and flags.texts is None:
+        raise UsageError("--encoder: only with --texts. Leave it out.")
+    if flags.ignore_columns and flags.features is None:
+        raise UsageError("--ignore_columns: only with --features. Leave it out.")
+    for name in without(flags.changed(), OF_ITEMS):
+        raise UsageError(f"--{name}: predict reads no labels. Leave it out.")
     output = flags.output
     check_outputs({"--output": output}, inputs)
     if flags.model.resolve() in output.resolve().parents:

@@ -85,18 +85,24 @@ def read_labels(
             f"{path}: --scale=ordinal: classes that are texts have no known order. Name"
             f" {as_list(names)} from the least to the most:\n  {command}"
         )
-    return reading, None if gold is None else read_gold(gold, crowd, options)
+    if gold is None:
+        return reading, None
+    return reading, read_gold(gold, crowd, options, reading.pairs)
 
 
 def models_of(reading: Reading, path: Path, patterns: Collection[str]) -> tuple[str, ...]:
     """Returns the annotators that --model_annotator names.
 
     Raises:
-        UsageError: a name or pattern that no annotator has; if a column has it, with the commands
-            that add the column's labels.
+        UsageError: a name or pattern that no annotator has.
+        DataError: vote counts, or a name or pattern that a column has: with the commands that add
+            the column's labels.
     """
+    crowd = reading.annotations
+    if patterns and not crowd.has_identities:
+        raise DataError(f"{path}: vote counts do not name annotators. Remove --model_annotator.")
     try:
-        return named_models(patterns, reading.annotations.annotator_names)
+        return named_models(patterns, crowd.annotator_names)
     except UsageError:
         columns = list(filter(is_model, reading.further))
         for column in without(reading.further, columns):

@@ -251,7 +251,7 @@ def _annotators(inference: Inference, changed: Sequence[Change], models: Mask) -
     if skills is None:
         raise ValueError("a crowd with identities has skills")
     suspect = skills.note == verdicts.UNRELIABLE_NOTE
-    skill = np.nan_to_num(skills.skill, nan=-1.0)  # without labels: last
+    skill = np.nan_to_num(skills.skill, nan=-1.0)  # not known: last
     order = np.lexsort((np.where(suspect, skill, -skill), ~suspect))
     labels = np.where(labelled_rows(crowd, inference.gold), inference.labels, -1)
     counts = statistics.annotator_confusion(crowd, labels).astype(np.float64)

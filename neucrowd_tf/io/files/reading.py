@@ -31,6 +31,7 @@ SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods", ".numbers")
 LONGEST_SIGN = 264  # bytes in which a format has its sign
 # What else begins with these bytes: what it is, and what to do. A tar has its sign later.
 FOREIGN: dict[bytes, tuple[str, str]] = {
+    b"PK\x05\x06": ("an empty archive", "Pack it again"),
     b"7z\xbc\xaf\x27\x1c": ("an archive of 7-Zip", "Unpack it"),
     b"Rar!": ("a RAR archive", "Unpack it"),
     b"\xd0\xcf\x11\xe0": ("a document of Microsoft Office", "Save it as CSV"),

@@ -10,10 +10,12 @@ from collections import defaultdict
 from typing import Any
 
 from neucrowd_tf.declare.types import Fields
+from neucrowd_tf.io.column_names import is_person
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
 from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.names import roles_of
 
 NAME = "annotators per class"
 
@@ -29,16 +31,24 @@ def _is_lists(value: Any) -> bool:
 
 
 def matches(head: Head) -> bool:
-    """Whether a file has lists of annotators per class."""
+    """Whether a file has lists of annotators per class.
+
+    A record that names its annotator or label has other lists, such as those of chosen classes.
+    """
     first = head.first or {}
-    fields = sum(map(_is_lists, first.values()))
-    return _is_lists(first) or ("id" in first and fields == 1)
+    others = [name for name, value in first.items() if not _is_lists(value)]
+    is_record = "id" in others and len(others) == len(first) - 1
+    roles = roles_of(others)
+    is_label = roles["worker"] or roles["label"] or any(map(is_person, others))
+    return _is_lists(first) or (is_record and not is_label)
 
 
 def read(head: Head, options: TableOptions) -> LabelColumns:
     """Reads the lists; an annotator in several lists chose several classes."""
-    answers = Answers(head, NAME, options, item="key", annotator="lists")
-    if not _is_lists(head.first):
+    are_records = not _is_lists(head.first)
+    item = "id" if are_records else "key"
+    answers = Answers(head, NAME, options, item=item, annotator="lists")
+    if are_records:
         return answers.read(head.records(), _add_record)
     if not head.keys:
         raise answers.fail("", "its records have no ids")

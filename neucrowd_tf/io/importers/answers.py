@@ -11,6 +11,7 @@ from typing import Any
 from neucrowd_tf.declare.types import NamedValues
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io import checks
+from neucrowd_tf.io.asking import WORDS
 from neucrowd_tf.io.column_names import time_columns
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
@@ -89,6 +90,15 @@ class Answers:
         self.counted: Counter[str] = Counter()
         self.structured = not head.columns
         self._wanted = options.question or ",".join(options.label_column) or None
+        self._ignored: list[str] = []
+        named = {"task": ",".join(options.task_column), "worker": ",".join(options.worker_column)}
+        for role, field in zip(named, (item, annotator), strict=True):
+            if named[role] not in ("", field):
+                self._ignored.append(
+                    f"--{role}_column={named[role]} is not used: the {WORDS[role]} of {name} is"
+                    f" {field}. For another one, write a CSV with the columns task, annotator and"
+                    " label."
+                )
         self._time = ""
         self._answers: dict[str, list[tuple[str, str, str, str, str | list[str]]]] = {}
         self._submissions: list[tuple[str, str, str, str]] = []
@@ -215,7 +225,7 @@ class Answers:
             place=lambda row: places[row],
             roles={"task": self.item, "worker": self.annotator, "label": question},
             reason=reason,
-            notes=tuple(map("{}.".format, checks.amounts(self.counted))),
+            notes=(*self._ignored, *map("{}.".format, checks.amounts(self.counted))),
             left_out=self.left_out + Counter({"answers to other questions": others}),
             gold=self._gold.get(question, {}),
             texts=self._texts,
@@ -237,10 +247,13 @@ class Answers:
         for name, rows in self._answers.items():
             values = set(map(str, filter(None, map(operator.itemgetter(-1), rows))))
             counts.append(f"{name} ({len(values):,} values, {len(rows):,} answers)")
+        problem = f"{self.name} with several questions"
+        if self._wanted is not None:
+            problem = f"{self.name} has no answers to the question {self._wanted!r}, only to others"
         raise checks.error(
             "several_questions",
             self.head.path,
-            problem=f"{self.name} with several questions: {listed(counts, SHOWN)}",
+            problem=f"{problem}: {listed(counts, SHOWN)}",
             advice=f"Choose one: --question={shlex.quote(next(iter(few or self._answers)))}.",
         )
 

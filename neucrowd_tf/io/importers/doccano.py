@@ -37,7 +37,7 @@ def matches(head: Head) -> bool:
 def _has_users(example: Fields) -> bool:
     entries = example.get("annotations")
     return isinstance(entries, list) and all(
-        isinstance(entry, dict) and "user" in entry for entry in entries
+        isinstance(entry, dict) and {"user", "label"} <= entry.keys() for entry in entries
     )
 
 

@@ -15,7 +15,7 @@ from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
-from neucrowd_tf.io.importers.tables import read_table
+from neucrowd_tf.io.importers.tables import of_columns, read_table
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.names import without
 
@@ -52,7 +52,7 @@ def _add(answers: Answers, place: str, unit: Fields) -> None:
 
 def _read_csv(head: Head, options: TableOptions) -> LabelColumns:
     if WORKER not in head.columns and not options.worker_column:
-        answers = Answers(head, NAME, options, item=UNIT, annotator=WORKER)
+        answers = of_columns(head, NAME, options, [UNIT], [WORKER])
         answers.left_out["units without annotators (download the full report)"] += 1
         raise answers.nothing()
     table = head.table()

@@ -35,7 +35,8 @@ def _questions(record: Fields) -> list[str]:
 
 def read(head: Head, options: TableOptions) -> LabelColumns:
     """Reads one question of the items."""
-    answers = Answers(head, NAME, options, item="key", annotator=ANNOTATORS)
+    item = "key" if head.keys else "id"
+    answers = Answers(head, NAME, options, item=item, annotator=ANNOTATORS)
     if head.keys:
         return answers.read(head.keyed(), _add)
     return answers.read(

@@ -24,7 +24,7 @@ from neucrowd_tf.io.column_names import flagged_columns
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
-from neucrowd_tf.io.importers.tables import after, joined, named_columns, rows
+from neucrowd_tf.io.importers.tables import after, joined, named_columns, of_columns, rows
 from neucrowd_tf.io.schema import TableOptions
 
 NAME = "Mechanical Turk"
@@ -48,7 +48,7 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     items = [f"{INPUT}{stem}*"] if pairs else hits
     annotators = named_columns(table, options, "worker", ["WorkerId"])
     named = flagged_columns(table, options, "label")
-    answers = Answers(head, NAME, options, item=",".join(items), annotator=",".join(annotators))
+    answers = of_columns(head, NAME, options, items, annotators)
 
     def add(answers: Answers, place: str, cells: dict[str, str]) -> None:
         if cells.get("AssignmentStatus", "").lower() == "rejected" or cells.get("Reject"):

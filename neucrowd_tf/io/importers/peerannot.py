@@ -19,7 +19,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-from neucrowd_tf.declare.picking import of_type
+from neucrowd_tf.declare.picking import entries_of, of_type
 from neucrowd_tf.declare.types import Fields
 from neucrowd_tf.io.annotator_columns import are_persons, exclude_each_other, vary_together
 from neucrowd_tf.io.asking import Asked, Proposal, as_list
@@ -38,7 +38,7 @@ from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
 from neucrowd_tf.io.layouts import columns_of
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.io.table import Table, table_of_records
+from neucrowd_tf.io.table import Table, as_records, cell_text, table_of_records
 
 NAME = "answers.json"
 KEY = "key"
@@ -63,8 +63,7 @@ def matches(head: Head) -> bool:
 def read(head: Head, options: TableOptions) -> LabelColumns:
     """Reads the labels; items without any are counted.
 
-    Keys within that name roles are columns, as a data frame by rows has them. So are they if one
-    is named as true labels, texts or states: beside these a table has a column per annotator.
+    The keys of a data frame are columns, see `_frame_of`.
 
     Raises:
         Rejection: what the keys are is not certain.
@@ -74,10 +73,9 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     objects = of_type(head.value.values(), dict)
     inner = list(dict.fromkeys(itertools.chain.from_iterable(objects)))
     if len(objects) == len(outer):
-        if num_roles(inner) > 1:
-            return columns_of(counts_of(head, KEY), options)
-        if not named and any(is_gold(key) or is_text(key) or is_status(key) for key in inner):
-            return columns_of(counts_of(head), options)
+        frame = _frame_of(head, inner, [*named, *options.label_column])
+        if frame is not None:
+            return columns_of(frame, options)
     swapped = options.task_column == (WITHIN,) or options.worker_column == (KEY,)
     if not named:
         swapped = _are_people(outer) and not _are_people(inner)
@@ -90,6 +88,49 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     if len(people) > SHOWN:
         return columns
     return dataclasses.replace(columns, notes=(*columns.notes, f"Annotators: {few(people)}."))
+
+
+def _frame_of(head: Head, inner: list[str], named: list[str]) -> Table | None:
+    """Returns a data frame that was written by rows or by columns, None for any other object.
+
+    Its columns are named as roles or by flags. So are they if one is named as true labels, texts or
+    states: beside these a table has a column per annotator. Otherwise one of them has several
+    values that no other has: annotators share classes.
+    """
+    outer = list(head.value)
+    if num_roles(inner) > 1 or not set(inner).isdisjoint(named):
+        return counts_of(head, KEY)
+    by_columns = not set(outer).isdisjoint(named)
+    are_whole = set(map(frozenset, head.value.values())) == {frozenset(inner)}
+    if not named:
+        if any(is_gold(key) or is_text(key) or is_status(key) for key in inner):
+            return counts_of(head)
+        if are_whole and _are_unlike(zip(*map(dict.values, _in_order(head, inner)), strict=True)):
+            return counts_of(head, KEY)
+        are_many = len(inner) > max(2 * len(outer), FEWEST_ITEMS)
+        by_columns = are_many and _are_unlike(map(dict.values, head.value.values()))
+    if by_columns and are_whole:
+        rows = zip(*map(dict.values, _in_order(head, inner)), strict=True)
+        return table_of_records(head.path, as_records(outer, rows))
+    return None
+
+
+def _in_order(head: Head, inner: list[str]) -> list[Fields]:
+    """Returns the objects of an object, each with all keys in one order."""
+    return [entries_of(objects, inner) for objects in head.value.values()]
+
+
+def _are_unlike(columns: Iterable[Iterable[object]]) -> bool:
+    """Whether a column has several values that no other has; columns of numbers alone say nothing.
+
+    Such may be ratings.
+    """
+    cells = list(map(list, columns))
+    if not of_type(itertools.chain.from_iterable(cells), str):
+        return False
+    values = [set(map(cell_text, column)) for column in cells]
+    counts = Counter(itertools.chain.from_iterable(values))
+    return any(len(own) > 1 and all(counts[value] == 1 for value in own) for own in values)
 
 
 def _are_people(names: list[str]) -> bool:

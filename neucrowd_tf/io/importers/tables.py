@@ -10,6 +10,7 @@ from neucrowd_tf.io import layouts
 from neucrowd_tf.io.column_names import flagged_columns
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
+from neucrowd_tf.io.importers.answers import Answers
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import JOINT, Table
 
@@ -23,6 +24,14 @@ def rows(table: Table) -> Iterator[tuple[str, dict[str, str]]]:
 def named_columns(table: Table, options: TableOptions, role: str, otherwise: Texts) -> list[str]:
     """Returns the columns that the flag of a role names, or else the tool's."""
     return flagged_columns(table, options, role) or list(otherwise)
+
+
+def of_columns(
+    head: Head, name: str, options: TableOptions, items: Texts, annotators: Texts
+) -> Answers:
+    """Returns the answers of a table whose columns of items and annotators flags may name."""
+    others = dataclasses.replace(options, task_column=(), worker_column=())
+    return Answers(head, name, others, item=JOINT.join(items), annotator=JOINT.join(annotators))
 
 
 def after(prefix: str, cells: dict[str, str]) -> dict[str, str]:

@@ -15,7 +15,7 @@ from neucrowd_tf.declare.picking import starting_with
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
-from neucrowd_tf.io.importers.tables import after, joined, named_columns, rows
+from neucrowd_tf.io.importers.tables import after, joined, named_columns, of_columns, rows
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.names import among
 
@@ -42,7 +42,7 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     annotators = named_columns(table, options, "worker", [WORKER])
     outputs = starting_with(table.columns, OUTPUT)
     questions = named_columns(table, options, "label", outputs)
-    answers = Answers(head, NAME, options, item=",".join(items), annotator=",".join(annotators))
+    answers = of_columns(head, NAME, options, items, annotators)
 
     def add(answers: Answers, place: str, cells: dict[str, str]) -> None:
         item = joined(cells, items)

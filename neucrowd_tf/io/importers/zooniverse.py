@@ -16,7 +16,7 @@ from typing import Any
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
-from neucrowd_tf.io.importers.tables import read_table, rows
+from neucrowd_tf.io.importers.tables import joined, named_columns, of_columns, read_table, rows
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.names import without
 
@@ -38,13 +38,16 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
         fields = without(head.columns, OTHERS)
         return read_table(head, options, NAME, item=ITEM, annotator=ANNOTATOR, answers=fields)
     table = head.table()
-    answers = Answers(head, NAME, options, item=ITEM, annotator=ANNOTATOR)
+    items = named_columns(table, options, "task", [ITEM])
+    annotators = named_columns(table, options, "worker", [ANNOTATOR])
+    answers = of_columns(head, NAME, options, items, annotators)
     answers.structured = True  # the cells have JSON
-    return answers.read(rows(table), _add_row)
 
+    def add(answers: Answers, place: str, cells: dict[str, str]) -> None:
+        tasks = json.loads(cells[ANNOTATIONS])
+        _add(place, joined(cells, items), joined(cells, annotators), tasks, answers)
 
-def _add_row(answers: Answers, place: str, cells: dict[str, str]) -> None:
-    _add(place, cells[ITEM], cells[ANNOTATOR], json.loads(cells[ANNOTATIONS]), answers)
+    return answers.read(rows(table), add)
 
 
 def _add(place: str, item: str, annotator: str, tasks: Any, answers: Answers) -> None:

@@ -155,7 +155,7 @@ def test_what_is_rejected(name: str, tmp_path: Path) -> None:
     case = CASES["rejected"][name]
     path = write(tmp_path, case["file"], case["content"])
     with pytest.raises(DataError, match=case["message"]) as raised:
-        read(path)
+        read(path, **case.get("flags", {}))
     assert str(raised.value).startswith(f"{path}: ")
 
 
@@ -167,11 +167,21 @@ def test_what_is_rejected(name: str, tmp_path: Path) -> None:
 ["coco.json", {"images": [], "annotations": [{"id": 1, "category_id": 3}]}],
 ["frame.json", {"task": {"0": "a"}, "worker": {"0": "u"}, "label": {"0": "x"}}],
 ["records.jsonl", [{"task": "a", "worker": "u", "label": "x"}]],
+["form.json", [{"id": 1, "annotator": "ann", "answer": {"choices": ["x"]}}]],
+["tags.json", [{"id": 1, "tags": {"lang": ["en"]}, "who": "ann", "label": "x"}]],
+["texts.json", [{"id": 1, "text": "a", "annotations": [{"user": "ann", "value": "x"}]}]],
 ["lists.json", {"t1": [{"who": "ann", "what": "yes"}]}]
 """),
 )
 def test_files_of_no_tool(name: str, content, tmp_path: Path) -> None:
     assert name_of(write(tmp_path, name, content)) is None
+
+
+def test_a_flag_that_a_tool_has_no_use_for_is_said(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.json", [{"id": 7, "data": {}, "annotations": [annotation("u", "x")]}])
+    (note,) = read(path, task_column="review").notes
+    assert note.startswith("--task_column=review is not used: the item of Label Studio is id.")
+    assert not read(path, task_column="id", worker_column="completed_by").notes
 
 
 def test_every_importer_is_tested() -> None:
