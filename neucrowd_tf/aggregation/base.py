@@ -25,7 +25,7 @@ from neucrowd_tf.declare.declarations import (
 )
 from neucrowd_tf.declare.types import Array, Fields, Floats, Indices, Mask
 from neucrowd_tf.errors import DataError, UsageError, warn
-from neucrowd_tf.names import positions
+from neucrowd_tf.names import places_of, positions
 from neucrowd_tf.saving.persistent import Persistent
 from neucrowd_tf.saving.transaction import transaction
 
@@ -244,6 +244,8 @@ def gold_codes(gold_labels: GoldLabels, annotations: Annotations) -> Codes | Non
         if problem:
             raise DataError(f"gold labels: task {task!r}, label {label!r}: {problem}")
         codes[row] = code
+    if len(tasks) < len(codes):  # an instance that is there several times, as in a sample
+        codes = codes[places_of(annotations.instance_names.tolist(), tasks)]
     return codes
 
 
