@@ -106,6 +106,14 @@ def test_annotators_csv_of_planted_spammers_and_of_annotators_without_labels() -
     assert len(three.skills.skill) == 3
 
 
+def test_a_remembered_consensus_has_the_names_of_its_classes() -> None:
+    crowd, truth = _crowd(7, 4)
+    gold = np.where(np.arange(len(truth)) < 30, truth, -1)
+    for names in ("a b c d", "e f g h"):
+        named = crowd.replace(class_names=names.split())
+        assert list(inferred(named, gold).estimates[1]) == names.split()
+
+
 def test_an_annotators_other_labels_of_an_item_are_no_votes_of_others() -> None:
     # Annotator 0 labels item 0 twice beside annotator 1, and item 1 twice alone.
     triples = [(0, 0, 0), (0, 0, 1), (0, 1, 1), (1, 0, 0), (1, 0, 0)]
