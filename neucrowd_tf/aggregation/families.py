@@ -85,8 +85,9 @@ class Family:
 
     Attributes:
         members: `[R]` bool.
-        dependence: correlation of their errors: 0 for independent ones, 1 for copies.
-        independent: how many independent annotators they are worth.
+        dependence: correlation of their errors: 0 for independent ones, 1 for copies, NaN if they
+            share no items.
+        independent: how many independent annotators they are worth; NaN if that is unknown.
     """
 
     members: Mask
@@ -395,7 +396,9 @@ def fit_with_families(
     signals = [symbols(crowd, family.members) for family in families]
     if not people.num_annotations:
         labels = np.stack(signals, axis=1) // LEVELS
-        result = method().fit(Annotations.from_dense(labels, num_classes=crowd.num_classes), gold)
+        names = {"instance_names": crowd.instance_names, "class_names": crowd.class_names}
+        result = method().fit(Annotations.from_dense(labels, **names), gold)
+        result.annotator_names_ = crowd.annotator_names
         probas = result.probas_
     else:
         result = method().fit(people, gold) if alone is None else copy.copy(alone)

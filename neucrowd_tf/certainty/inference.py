@@ -200,6 +200,12 @@ class Inference(Labelled):
     def _group_lines(self) -> Iterator[str]:
         """Yields which annotators err together, are opposed, or may have a common source."""
         for family in self.families:
+            if np.isnan(family.dependence):
+                yield (
+                    f"{_these(self._names(family.members))} count as one source. They share no"
+                    " items, which would show how often they err together."
+                )
+                continue
             yield (
                 f"{_these(self._names(family.members))} err together (correlation"
                 f" {family.dependence:.2f}) and count as one source. They are worth"
