@@ -86,4 +86,8 @@ def certainty_without_gold(
         return certainty
     calibration = Calibration.learned(consensus_method(crowd, scale))
     recalibrated = calibration.fitted(certainty.posteriors, certainty.votes, gold)
-    return recalibrated.apply(certainty.posteriors, certainty.votes)
+    return dataclasses.replace(
+        recalibrated.apply(certainty.posteriors, certainty.votes),
+        ordered=certainty.ordered,
+        least=certainty.least,
+    )
