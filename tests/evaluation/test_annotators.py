@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from neucrowd_tf.annotations import Annotations, statistics
 from neucrowd_tf.annotations.simulation import from_skills, simulate
 from neucrowd_tf.certainty.skills import agreement_beyond_chance, near_chance
-from neucrowd_tf.errors import IdentitiesError
+from neucrowd_tf.errors import DataError, IdentitiesError
 from neucrowd_tf.evaluation import rank_annotators
 from neucrowd_tf.evaluation.annotators import annotators_csv
 from neucrowd_tf.evaluation.cached_consensus import inferred
@@ -85,6 +85,7 @@ def test_agreement_by_hand() -> None:
 
 def test_refusals_and_generated_labels() -> None:
     raises(IdentitiesError, "ranking", rank_annotators, Annotations.from_votes([[1, 2]]))
+    raises(DataError, "at least one annotation", rank_annotators, [[-1, -1]])
     crowd, _ = _crowd(6, 2)
     free = np.argwhere(crowd.to_dense() < 0)[:5]
     more = crowd.with_generated(free[:, 0], free[:, 1], np.zeros(5, dtype=int))
