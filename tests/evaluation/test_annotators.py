@@ -123,3 +123,4 @@ def test_an_annotators_other_labels_of_an_item_are_no_votes_of_others() -> None:
     assert shared.tolist() == [2, 1]
     # Of two labels one agrees with 1's, as by chance; 1's agrees with one of two.
     assert beyond.tolist() == [0.0, 0.0]
+    assert statistics.leave_one_out_agreement(crowd).tolist() == [0.5, 0.5]
