@@ -174,11 +174,14 @@ def named_families(crowd: Annotations, patterns: Collection[str]) -> list[Mask]:
 
     Args:
         crowd: with identities.
-        patterns: one per family: names with `*` and `?`, and `|` between alternatives.
+        patterns: one per family: names with `*` and `?`, and `|` between alternatives. A text is
+            one pattern.
 
     Raises:
         UsageError: a pattern that fewer than two annotators have, or two that share one.
     """
+    if isinstance(patterns, str):
+        patterns = [patterns]
     names = list(map(str, crowd.annotator_names.tolist()))
     families = []
     taken = np.zeros(len(names), dtype=bool)
@@ -201,11 +204,13 @@ def named_families(crowd: Annotations, patterns: Collection[str]) -> list[Mask]:
 
 
 def named_models(patterns: Iterable[object], annotators: Iterable[object]) -> tuple[str, ...]:
-    """Returns the annotators with these names, or patterns such as gpt-*.
+    """Returns the annotators with these names, or patterns such as gpt-*; a text is one of them.
 
     Raises:
         UsageError: a name or pattern that no annotator has.
     """
+    if isinstance(patterns, str):
+        patterns = [patterns]
     names = list(map(str, annotators))
     models = dict[str, None]()
     for pattern in map(str, patterns):

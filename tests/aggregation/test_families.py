@@ -150,6 +150,8 @@ def test_patterns_of_families() -> None:
     crowd = Annotations.from_dense(np.zeros((2, 4), int), annotator_names=["a*", "ab", "c", "d"])
     masks = families.named_families(crowd, ["a*", "c|d"])
     assert [one.tolist() for one in masks] == [[1, 1, 0, 0], [0, 0, 1, 1]]
+    assert families.named_families(crowd, "c|d")[0].tolist() == [0, 0, 1, 1]
+    assert families.named_models("ab", crowd.annotator_names) == ("ab",)
     for pattern in (["c"], ["a*", "ab|d"]):
         raises(UsageError, "--family", families.named_families, crowd, pattern)
 
