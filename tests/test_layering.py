@@ -135,11 +135,11 @@ def test_no_file_imports_itself_around_a_corner(repository: Path) -> None:
 # Lines, neither blank nor comments, of the modules that an estimator's module reaches by imports at
 # the top and inside functions. What makes one longer has to be worth reading for that method.
 REACH = {
-    "methods.rll.estimator": 7_100,
-    "methods.neucrowd.estimator": 7_440,
-    "methods.iced.estimator": 7_920,
-    "methods.dasc.estimator": 8_330,
-    "methods.crowding.estimator": 9_140,
+    "methods.rll.estimator": 7_120,
+    "methods.neucrowd.estimator": 7_460,
+    "methods.iced.estimator": 7_940,
+    "methods.dasc.estimator": 8_350,
+    "methods.crowding.estimator": 9_190,
 }
 
 

@@ -401,8 +401,10 @@ def fit_with_families(
     signals = [symbols(crowd, family.members) for family in families]
     if not people.num_annotations:
         labels = np.stack(signals, axis=1) // LEVELS
-        names = {"instance_names": crowd.instance_names, "class_names": crowd.class_names}
-        result = method().fit(Annotations.from_dense(labels, **names), gold)
+        once = Annotations.from_dense(
+            labels, instance_names=crowd.instance_names, class_names=crowd.class_names
+        )
+        result = method().fit(once, gold)
         result.annotator_names_ = crowd.annotator_names
         probas = result.probas_
     else:
