@@ -135,11 +135,11 @@ def test_no_file_imports_itself_around_a_corner(repository: Path) -> None:
 # Lines, neither blank nor comments, of the modules that an estimator's module reaches by imports at
 # the top and inside functions. What makes one longer has to be worth reading for that method.
 REACH = {
-    "methods.rll.estimator": 7_120,
-    "methods.neucrowd.estimator": 7_460,
-    "methods.iced.estimator": 7_940,
-    "methods.dasc.estimator": 8_350,
-    "methods.crowding.estimator": 9_200,
+    "methods.rll.estimator": 7_140,
+    "methods.neucrowd.estimator": 7_480,
+    "methods.iced.estimator": 7_960,
+    "methods.dasc.estimator": 8_370,
+    "methods.crowding.estimator": 9_220,
 }
 
 

@@ -25,7 +25,7 @@ from neucrowd_tf.declare.declarations import (
 )
 from neucrowd_tf.declare.types import Array, Fields, Floats, Indices, Mask
 from neucrowd_tf.errors import DataError, UsageError, warn
-from neucrowd_tf.names import positions
+from neucrowd_tf.names import listed, places_of, positions
 from neucrowd_tf.saving.persistent import Persistent
 from neucrowd_tf.saving.transaction import transaction
 
@@ -238,12 +238,15 @@ def gold_codes(gold_labels: GoldLabels, annotations: Annotations) -> Codes | Non
         if row == MISSING:
             problem = "no annotation has this task"
         elif code == MISSING:
-            problem = f"the classes are {', '.join(map(repr, list(classes)[:8]))}"
+            shown = listed(list(classes), 8, repr)
+            problem = f"the classes are {shown}. Correct the label, or leave the task out."
         elif codes[row] not in (MISSING, code):
             problem = f"the task also has the label {list(classes)[codes[row]]!r}"
         if problem:
             raise DataError(f"gold labels: task {task!r}, label {label!r}: {problem}")
         codes[row] = code
+    if len(tasks) < len(codes):  # an instance that is there several times, as in a sample
+        codes = codes[places_of(annotations.instance_names.tolist(), tasks)]
     return codes
 
 

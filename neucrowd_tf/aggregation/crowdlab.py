@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,8 +22,9 @@ from neucrowd_tf.annotations.codes import axis_names
 from neucrowd_tf.annotations.statistics import leave_one_out_agreement
 from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.declare.declarations import estimator, fitted
-from neucrowd_tf.declare.types import Floats
+from neucrowd_tf.declare.types import Array, Floats
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.names import listed, without
 from neucrowd_tf.saving.transaction import transaction
 
 # The paper's weights are at least this, and so is the error of guessing the commonest class.
@@ -73,7 +74,7 @@ class Crowdlab(Aggregator):
             gold_labels: see `gold_codes`; they replace what is inferred.
             probabilities: `[N, C]` a classifier's, for instances that it was not trained on (of a
                 cross-validation, say), in the order of the annotations' instances and classes, or a
-                frame with their names.
+                frame with their names (columns may be `p_<class>`).
 
         Raises:
             IdentitiesError: vote counts only.
@@ -92,10 +93,9 @@ class Crowdlab(Aggregator):
     ) -> None:
         """Sets the results of annotations and a classifier's probabilities."""
         crowd, gold = self._start(annotations, gold_labels)
-        for axis, names in (("index", crowd.instance_names), ("columns", crowd.class_names)):
-            theirs = axis_names(probabilities, axis)
-            if theirs is not None and {*theirs} == {*names.tolist()}:
-                probabilities = probabilities.reindex(**{axis: names})  # type: ignore[union-attr]
+        is_named = crowd.class_names.tolist() != list(range(crowd.num_classes))
+        probabilities = _by_name(probabilities, "index", crowd.instance_names, crowd.named)
+        probabilities = _by_name(probabilities, "columns", crowd.class_names, is_named)
         model = _probabilities(probabilities, (crowd.num_instances, crowd.num_classes))
         shard = Shard(crowd.one_hot(), crowd.num_classes)
         votes = crowd.vote_counts().astype(np.float64)
@@ -145,6 +145,42 @@ class Crowdlab(Aggregator):
         total = (shard.annotator_weights @ self.weights_) + self.model_weight_
         crowd = shard.one_hot @ np.kron(self.weights_[:, None], by_label)
         return (crowd + self.model_weight_ * model) / total[:, None]
+
+
+def _by_name(values: Any, axis: str, names: Array, is_named: bool) -> Any:
+    """Returns a frame with its rows or columns in the order of names, and anything else as it is.
+
+    Names are compared as text, and columns may also be named as in predictions.csv.
+
+    Args:
+        values: a frame, or what has no names.
+        axis: "index" or "columns".
+        names: of the instances or the classes.
+        is_named: whether these are names, rather than numbers of rows or of classes.
+
+    Raises:
+        DataError: the frame has other names.
+    """
+    theirs = axis_names(values, axis)
+    if theirs is None:
+        return values
+    wanted = list(map(str, names.tolist()))
+    present = list(map(str, theirs))
+    if axis == "columns" and {*present} == {f"p_{name}" for name in wanted}:
+        present = [name.removeprefix("p_") for name in present]
+    if present == wanted:
+        return values
+    if sorted(present) == sorted({*wanted}):
+        return values.set_axis(present, axis=axis).reindex(**{axis: wanted})
+    if not is_named:
+        return values
+    sides = {"index": ("row", "instances"), "columns": ("column", "classes")}
+    side, of_crowd = sides[axis]
+    other = (without(present, wanted) or present)[0]
+    raise DataError(
+        f"probabilities: {side} {other!r} is not one of the {of_crowd}, or is there twice"
+        f" ({listed(wanted, 5, repr)}). Name each {side} so, or pass an array in this order."
+    )
 
 
 def _probabilities(values: ArrayLike | None, shape: tuple[int, int]) -> Floats:

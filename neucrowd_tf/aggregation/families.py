@@ -85,8 +85,9 @@ class Family:
 
     Attributes:
         members: `[R]` bool.
-        dependence: correlation of their errors: 0 for independent ones, 1 for copies.
-        independent: how many independent annotators they are worth.
+        dependence: correlation of their errors: 0 for independent ones, 1 for copies, NaN if they
+            share no items.
+        independent: how many independent annotators they are worth; NaN if that is unknown.
     """
 
     members: Mask
@@ -173,11 +174,14 @@ def named_families(crowd: Annotations, patterns: Collection[str]) -> list[Mask]:
 
     Args:
         crowd: with identities.
-        patterns: one per family: names with `*` and `?`, and `|` between alternatives.
+        patterns: one per family: names with `*` and `?`, and `|` between alternatives. A text is
+            one pattern.
 
     Raises:
         UsageError: a pattern that fewer than two annotators have, or two that share one.
     """
+    if isinstance(patterns, str):
+        patterns = [patterns]
     names = list(map(str, crowd.annotator_names.tolist()))
     families = []
     taken = np.zeros(len(names), dtype=bool)
@@ -200,11 +204,13 @@ def named_families(crowd: Annotations, patterns: Collection[str]) -> list[Mask]:
 
 
 def named_models(patterns: Iterable[object], annotators: Iterable[object]) -> tuple[str, ...]:
-    """Returns the annotators with these names, or patterns such as gpt-*.
+    """Returns the annotators with these names, or patterns such as gpt-*; a text is one of them.
 
     Raises:
         UsageError: a name or pattern that no annotator has.
     """
+    if isinstance(patterns, str):
+        patterns = [patterns]
     names = list(map(str, annotators))
     models = dict[str, None]()
     for pattern in map(str, patterns):
@@ -395,7 +401,11 @@ def fit_with_families(
     signals = [symbols(crowd, family.members) for family in families]
     if not people.num_annotations:
         labels = np.stack(signals, axis=1) // LEVELS
-        result = method().fit(Annotations.from_dense(labels, num_classes=crowd.num_classes), gold)
+        once = Annotations.from_dense(
+            labels, instance_names=crowd.instance_names, class_names=crowd.class_names
+        )
+        result = method().fit(once, gold)
+        result.annotator_names_ = crowd.annotator_names
         probas = result.probas_
     else:
         result = method().fit(people, gold) if alone is None else copy.copy(alone)

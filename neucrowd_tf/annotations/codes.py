@@ -324,7 +324,13 @@ def dense_codes(matrix: ArrayLike) -> Indices:
     """
     if isinstance(matrix, np.ma.MaskedArray) and matrix.dtype.kind in "bu":
         matrix = matrix.astype(np.float64)  # which can hold a missing one
-    array = np.asarray(unmasked(matrix, MISSING))
+    try:
+        array = np.asarray(unmasked(matrix, MISSING))
+    except ValueError:
+        raise DataError(
+            "dense annotations: expected as many labels in each row, with -1 for missing ones,"
+            " received rows of different lengths"
+        ) from None
     if array.ndim != 2 or array.dtype.kind not in "iubf":
         hint = ""
         if array.ndim == 1:

@@ -499,6 +499,7 @@ class Annotations(AnnotationViews):
         # Only a generated label must not share a cell: annotators may have labelled one twice.
         cells = np.append(np.unique(cells[: len(self.labels)]), cells[len(self.labels) :])
         rows_to_keep(*np.divmod(cells, max(crowd.num_annotators, 1)), *names, "error")
+        crowd.named = self.named
         return crowd
 
     def _extended(

@@ -144,17 +144,26 @@ def annotator_accuracy(annotations: Annotations, truth: ArrayLike) -> tuple[Floa
 
 
 def leave_one_out_agreement(annotations: Annotations) -> Floats:
-    """Returns `[R]` the share of the other labels on an annotator's instances that equal its own.
+    """Returns `[R]` the share of the others' labels on an annotator's instances that equal its own.
 
-    NaN if there is no other label.
+    NaN if there is no label of another annotator.
     """
     votes = annotations.vote_counts()
     size = annotations.num_annotators
-    same = votes[annotations.instances, annotations.labels] - 1
-    others = votes.sum(axis=1)[annotations.instances] - 1
+    # An annotator may have labelled an instance several times.
+    pairs = annotations.instances.astype(np.int64) * size + annotations.annotators
+    cells = pairs * annotations.num_classes + annotations.labels
+    same = votes[annotations.instances, annotations.labels] - _frequencies(cells)
+    others = votes.sum(axis=1)[annotations.instances] - _frequencies(pairs)
     agreed = np.bincount(annotations.annotators, weights=same, minlength=size)
     pairs = np.bincount(annotations.annotators, weights=others, minlength=size)
     return np.divide(agreed, pairs, out=np.full(size, np.nan), where=pairs > 0)
+
+
+def _frequencies(keys: Indices) -> Indices:
+    """Returns how often each key occurs."""
+    _, places, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    return counts[places]
 
 
 def annotator_confusion(annotations: Annotations, truth: ArrayLike) -> Indices:

@@ -463,7 +463,8 @@ def as_annotations(annotations: Any, num_classes: int | None = None) -> Annotati
     columns = [f"{name!r} of {dtype}" for name, dtype in frame.dtypes.items()]
     raise DataError(
         f"annotations: expected {SHAPES}, with -1 or NaN for missing labels; received columns"
-        f" {listed(columns, 8)}"
+        f" {listed(columns, 8)}. If each column is an annotator and no label is missing, pass"
+        " Annotations.from_wide_frame(frame)."
     )
 
 

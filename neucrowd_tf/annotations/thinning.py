@@ -59,16 +59,24 @@ def flip_labels(annotations: Annotations, share: float, seed: int) -> Annotation
             which is equally probable.
         seed: of the draw. With one seed, what a smaller share flips is a part of what a larger
             share flips.
+
+    Raises:
+        DataError: a share outside its bounds, or a single class.
     """
     if not 0 <= share <= 1:
         raise DataError(f"flip_labels: expected a share from 0 to 1, received {share}")
+    if annotations.num_classes < 2:
+        raise DataError(
+            "flip_labels: all labels are of one class, and there is no other class to flip them to."
+            " Name all classes with --classes or class_names=."
+        )
     if not annotations.has_identities:
         return _votes_of(flip_labels(_numbered_labels(annotations), share, seed))
     generator = simulation.random_stream(seed, simulation.FLIP)
     flipped = generator.random(annotations.num_annotations) < share
     steps = generator.integers(1, annotations.num_classes, size=annotations.num_annotations)
     labels = (annotations.labels + flipped * steps) % annotations.num_classes
-    return Annotations(
+    result = Annotations(
         annotations.instances,
         annotations.annotators,
         labels,
@@ -76,7 +84,10 @@ def flip_labels(annotations: Annotations, share: float, seed: int) -> Annotation
         annotator_names=annotations.annotator_names,
         class_names=annotations.class_names,
         generated=annotations.generated if annotations.generated.any() else None,
+        duplicates="all",
     )
+    result.named = annotations.named
+    return result
 
 
 def _numbered_labels(annotations: Annotations) -> Annotations:
@@ -87,7 +98,7 @@ def _numbered_labels(annotations: Annotations) -> Annotations:
     instances = np.repeat(instances, counts)
     labels = np.repeat(classes, counts)
     first = np.searchsorted(instances, instances)
-    return Annotations(
+    result = Annotations(
         instances,
         np.arange(len(instances)) - first,
         labels,
@@ -95,12 +106,16 @@ def _numbered_labels(annotations: Annotations) -> Annotations:
         instance_names=annotations.instance_names,
         class_names=annotations.class_names,
     )
+    result.named = annotations.named
+    return result
 
 
 def _votes_of(annotations: Annotations) -> Annotations:
     """Returns the vote counts of labels."""
-    return Annotations.from_votes(
+    result = Annotations.from_votes(
         annotations.vote_counts(),
         instance_names=annotations.instance_names,
         class_names=annotations.class_names,
     )
+    result.named = annotations.named
+    return result

@@ -77,6 +77,10 @@ UNLIKE = (
     "This crowd is unlike the crowds that the probabilities were calibrated on: {}. The interval is"
     " therefore wider."
 )
+NO_LABELS = (
+    "No item with a gold label has labels to compare it with, so gold labels do not show how often"
+    " other labels are right. Add gold labels of items that annotators labelled."
+)
 SHARED = "Mistakes that annotators share cannot be seen without gold labels; add some with --gold."
 
 
@@ -88,7 +92,7 @@ class Labelled:
         model: the fitted aggregator; gold labels are fixed in it.
         base: the aggregator before gold labels taught; `model` without them.
         agreement: with how many gold labels the labels that were inferred without them agree, of
-            how many, and the share; None without gold labels.
+            how many, and the share; None without gold labels of items that have other labels.
         estimates: of the labels, see `gold_estimates`; None with fewer than `FEWEST_GOLD` gold
             labels.
         without_gold: the accuracy of the labels that were inferred without gold labels; None as
@@ -196,6 +200,12 @@ class Inference(Labelled):
     def _group_lines(self) -> Iterator[str]:
         """Yields which annotators err together, are opposed, or may have a common source."""
         for family in self.families:
+            if np.isnan(family.dependence):
+                yield (
+                    f"{_these(self._names(family.members))} count as one source. They share no"
+                    " items, which would show how often they err together."
+                )
+                continue
             yield (
                 f"{_these(self._names(family.members))} err together (correlation"
                 f" {family.dependence:.2f}) and count as one source. They are worth"
@@ -233,6 +243,8 @@ class Inference(Labelled):
                 f"The consensus agrees with your gold labels in {agreed} of {total} items:"
                 f" {shown(share)}."
             )
+        elif (self.gold >= 0).any() and self.left_out >= 0:
+            yield NO_LABELS
         elif not self.left_out:
             yield SHARED
 
@@ -420,6 +432,9 @@ def _with_gold(
     """
     families = method.families
     base = method.fit(comparable.crowd)
+    if not comparable.crowd.annotated[gold >= 0].any():  # nothing to learn from
+        model = with_probas(base, crowd, apply_gold(base.probas_.copy(), gold), gold)
+        return Labelled(model, base, left_out=comparable.left_out), calibration
 
     def evidence(labels: Annotations, model: Aggregator) -> Evidence:
         votes = effective_votes(labels, families)

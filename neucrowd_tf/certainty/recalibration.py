@@ -340,7 +340,8 @@ class Certainty:
         if self.posteriors.shape[1] < 2:
             return np.ones_like(self.posteriors)
         probas = np.where(self.tied, 0.0, np.maximum(self.posteriors, 1e-9))
-        rest = np.maximum(1.0 - self.num_tied * right, 0.0)
+        # Medians do not tie, but another class may be as probable.
+        rest = np.maximum(1.0 - self.tied.sum(axis=1) * right, 0.0)
         probas *= (rest / np.maximum(probas.sum(axis=1), 1e-12))[:, None]
         excess = probas.max(axis=1) > right  # an even spread keeps the label on top
         probas[excess] = (rest / np.maximum((~self.tied).sum(axis=1), 1))[excess, None]

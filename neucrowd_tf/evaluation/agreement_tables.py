@@ -26,7 +26,7 @@ class Pair(NamedTuple):
     Attributes:
         first, second: codes.
         shared: number of instances that both labelled.
-        same: share of these with the same label.
+        same: share of the pairs of labels that are the same.
         kappa: Cohen's; NaN if both always gave one and the same label.
     """
 
@@ -61,12 +61,14 @@ def pairs(annotations: Annotations, least: int = MANY_SHARED) -> list[Pair]:
         same += (of_class.T @ of_class).toarray()
         of_both = (of_class.T @ labelled).toarray()  # [a, b]: a's labels where b has any
         chance += of_both * of_both.T
-    first, second = np.nonzero(np.triu(shared >= least, 1))
+    once = labelled.astype(bool).astype(float)  # an annotator may label an instance several times
+    instances = (once.T @ once).toarray()
+    first, second = np.nonzero(np.triu(instances >= least, 1))
     total = shared[first, second]
     observed = same[first, second] / total
     kappa = agreement.chance_corrected(observed, chance[first, second] / total**2)
     members = (chosen[first].tolist(), chosen[second].tolist())
-    figures = (total.astype(int).tolist(), observed.tolist(), kappa.tolist())
+    figures = (instances[first, second].astype(int).tolist(), observed.tolist(), kappa.tolist())
     result = list(map(Pair, *members, *figures))
     return sorted(result, key=lambda pair: (np.nan_to_num(pair.kappa, nan=2.0), -pair.shared))
 

@@ -11,6 +11,7 @@ from neucrowd_tf.annotations import Annotations, as_annotations, statistics
 from neucrowd_tf.certainty.inference import Inference
 from neucrowd_tf.certainty.skills import relative_agreement
 from neucrowd_tf.declare.types import Array, Estimator, Indices
+from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.tables.writing import columns_csv, to_csv
 
 HEADER = (
@@ -40,6 +41,8 @@ def rank_annotators(annotations: Annotations | ArrayLike) -> pd.DataFrame:
     crowd = as_annotations(annotations)
     crowd.require_identities("the ranking of annotators")
     crowd = crowd.observed()
+    if not crowd.num_annotations:
+        raise DataError("annotators: expected at least one annotation to rank by, received none")
     relative, overlap = relative_agreement(crowd)
     columns = {
         "num_labels": crowd.labels_per_annotator(),

@@ -58,14 +58,15 @@ def inferred(
         arrays += [np.isin(crowd.annotator_names.astype(str), list(models))]
     if sources.families:
         arrays += named_families(crowd, sources.families)
-    key = (method, crowd.shape, crowd.num_classes, bool(models), *map(array_digest, arrays))
+    classes = tuple(crowd.class_names.tolist())  # estimates of class shares have these names
+    key = (method, crowd.shape, classes, bool(models), *map(array_digest, arrays))
     if key not in _inferred:
         with quietly():  # the method is not the user's choice
             inference = infer(crowd, method, gold, models=models, families=sources.families)
         while len(_inferred) >= REMEMBERED:
             _inferred.pop(next(iter(_inferred)))
         _inferred[key] = inference
-    # Crowds with equal labels may have other names.
+    # Crowds with equal labels may have other names of items and annotators.
     return dataclasses.replace(_inferred[key], crowd=crowd)
 
 
@@ -85,4 +86,8 @@ def certainty_without_gold(
         return certainty
     calibration = Calibration.learned(consensus_method(crowd, scale))
     recalibrated = calibration.fitted(certainty.posteriors, certainty.votes, gold)
-    return recalibrated.apply(certainty.posteriors, certainty.votes)
+    return dataclasses.replace(
+        recalibrated.apply(certainty.posteriors, certainty.votes),
+        ordered=certainty.ordered,
+        least=certainty.least,
+    )

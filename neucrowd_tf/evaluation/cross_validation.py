@@ -62,6 +62,7 @@ def concatenate(parts: Sequence[Annotations]) -> Annotations:
         instance_names=names,
         annotator_names=list(annotators),
         class_names=first.class_names,
+        duplicates="all",  # those that each part may have
     )
 
 

@@ -148,6 +148,8 @@ class Judgement:
         draws: by name, the drawn shares of right predictions.
         blind: `[M, C]` the mean without gold labels of these instances.
         balanced: whether shares are means over classes.
+        least: the accuracy that predictions may have at worst, see `Certainty`: a model that
+            follows the labels of opposed groups is right no more surely than these are.
     """
 
     posterior: Floats
@@ -156,6 +158,7 @@ class Judgement:
     draws: Mapping[str, Floats]
     blind: Floats
     balanced: bool = False
+    least: float = 1.0
 
     def distance(self, name: str) -> float:
         """Returns the expected distance in classes of predictions from the true classes."""
@@ -189,7 +192,10 @@ class Judgement:
             if np.ptp(right[checked]) > 0:  # otherwise the estimate's variance would be 0
                 estimate = prediction_powered_mean(*parts, level=level)
                 return Estimate(*np.clip(estimate, -1.0, 1.0).tolist())
-        return Estimate.of(float(draws.mean()), draws, level)
+        estimate = Estimate.of(float(draws.mean()), draws, level)
+        if minus is not None:
+            return estimate
+        return estimate._replace(low=min(estimate.low, self.least))
 
 
 def judge(
@@ -227,7 +233,8 @@ def judge(
         for name, codes in predicted.items():
             drawn[name].append(float((scale[codes] * (codes[places] == true)).mean()))
     posterior = np.where((gold >= 0)[:, None], np.eye(blind.shape[1])[gold], blind)
-    return Judgement(posterior, gold, predicted, mapped(np.array, drawn), blind, balanced)
+    draws = mapped(np.array, drawn)
+    return Judgement(posterior, gold, predicted, draws, blind, balanced, certainty.least)
 
 
 def joint_probas(

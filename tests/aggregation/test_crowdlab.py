@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -54,6 +55,21 @@ def test_agrees_with_cleanlab() -> None:
     )
     assert_allclose(result.weights_, array_of("4/9 1/6 1/6"))
     assert result.model_weight_ == pytest.approx(0.9813067629253163)
+
+
+def test_a_frame_of_probabilities_is_matched_by_names_as_text() -> None:
+    crowd = Annotations.from_dense(DENSE, instance_names=[7, 5, 8, 6], class_names=["no", "yes"])
+    frame = pd.DataFrame(MODEL, index=list("7586"), columns=["p_no", "p_yes"])
+    moved = frame.sort_index()[["p_yes", "p_no"]]
+    expected = Crowdlab().fit(DENSE, probabilities=MODEL).probas_
+    assert_array_equal(Crowdlab().fit(crowd, probabilities=frame).probas_, expected)
+    assert_array_equal(Crowdlab().fit(crowd, probabilities=moved).probas_, expected)
+    for other in (frame.rename({"7": "9"}), frame.rename(columns={"p_no": "p_may"})):
+        with pytest.raises(DataError, match=r"'(9|p_may)' is not one of the"):
+            Crowdlab().fit(crowd, probabilities=other)
+    numbered = Annotations.from_dense(DENSE)  # has no names to match
+    other = frame.set_axis(["no", "yes"], axis=1)
+    assert_array_equal(Crowdlab().fit(numbered, probabilities=other).probas_, expected)
 
 
 def test_probabilities_that_cannot_be_used_are_one_error(crowd: Annotations) -> None:

@@ -53,6 +53,7 @@ def test_gold_labels_that_contradict_each_other_are_one_error() -> None:
     with pytest.raises(DataError, match="task 'x', label 'b': the task also has the label 'a'"):
         gold_codes(gold, crowd)
     assert_array_equal(gold_codes(gold[:2].repeat(2), crowd), [0, 0])
+    assert_array_equal(gold_codes({"x": "a"}, crowd[[0, 1, 0]]), [0, -1, 0])
     raises(DataError, "gold labels: expected 2 class codes", gold_codes, gold.to_frame(), crowd)
 
 

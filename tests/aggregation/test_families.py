@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.random import default_rng
+from numpy.testing import assert_array_equal
 
 from benchmarks.certainty.models import ITEMS, MODELS, simulated
 from neucrowd_tf.aggregation import families
@@ -124,17 +125,33 @@ def test_related_annotators_are_named_and_families_count_once() -> None:
     assert len(result.families) == 5 and result.related() == []
     assert (result.labels == truth).mean() > (plain.labels == truth).mean() + 0.01
     alone, truth = prompts(0.9, people=0)  # nobody else: each family is one annotator
+    alone = alone.replace(instance_names=list(map(str, range(ITEMS))))
     result = infer(alone, "dawid_skene", families=[f"{model}*" for model in "abcde"])
     assert result.certainty.votes.sum(axis=1).tolist() == [5] * ITEMS
     assert len(result.skills.skill) == 50
+    assert_array_equal(result.model.annotator_names_, alone.annotator_names)
+    assert_array_equal(result.model.instance_names_, alone.instance_names)
     independent, _ = prompts(0.0, people=3)
     assert infer(independent, "dawid_skene").related() == []
+
+
+def test_a_family_without_shared_items_has_no_correlation() -> None:
+    dense = np.tile([[0], [1]], (20, 4))
+    dense[:20, 0] = -1
+    dense[20:, 1] = -1
+    lines = " ".join(
+        infer(Annotations.from_dense(dense), "majority_vote", families=["0|1"]).lines()
+    )
+    assert "0, 1: these 2 annotators count as one source. They share no items" in lines
+    assert "nan" not in lines
 
 
 def test_patterns_of_families() -> None:
     crowd = Annotations.from_dense(np.zeros((2, 4), int), annotator_names=["a*", "ab", "c", "d"])
     masks = families.named_families(crowd, ["a*", "c|d"])
     assert [one.tolist() for one in masks] == [[1, 1, 0, 0], [0, 0, 1, 1]]
+    assert families.named_families(crowd, "c|d")[0].tolist() == [0, 0, 1, 1]
+    assert families.named_models("ab", crowd.annotator_names) == ("ab",)
     for pattern in (["c"], ["a*", "ab|d"]):
         raises(UsageError, "--family", families.named_families, crowd, pattern)
 

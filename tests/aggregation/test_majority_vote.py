@@ -68,7 +68,7 @@ def test_gold_labels() -> None:
     ("gold", "message"),
     [
         ({"e": "x"}, "task 'e', label 'x': no annotation has this task"),
-        ({"a": "w"}, "task 'a', label 'w': the classes are 'x', 'y', 'z'"),
+        ({"a": "w"}, "task 'a', label 'w': the classes are 'x', 'y', 'z'. Correct the label"),
         (array_of("0 1 3 -1"), "row 2: expected a class code from 0 to 2 or -1"),
         (np.array([0, 1]), "expected 4 class codes, received int64 of shape"),
         (array_of("0.0 1.0 2.0 -1.0"), "expected 4 class codes, received float64"),

@@ -124,6 +124,7 @@ def test_generated_annotations_are_marked() -> None:
     more = crowd.with_generated([0], [1], [1])
     assert more.generated.tolist() == [False, False, False, True]
     assert more.to_dense().tolist() == [[0, 1], [1, 0]]
+    assert not more.named and crowd.replace(instance_names="ab").with_generated([], [], []).named
     assert more.observed() == crowd and more[[0]].generated.tolist() == [False, True]
     assert crowd.observed() is crowd
     raises(DataError, "expected each pair once", crowd.with_generated, [0], [0], [1])
@@ -188,6 +189,7 @@ def test_duplicates() -> None:
  "row 0, annotator 1: expected a label from 0 or -1 .*, received nan"],
 ["from_dense", [[[0, 0.5]]], {},
  "row 0, annotator 1: expected a label from 0 or -1 .*, received 0\\.5"],
+["from_dense", [[[0, 1], [1]]], {}, "received rows of different lengths"],
 ["from_dense", [[["a"]]], {}, "expected whole numbers, .* received <U1"],
 ["from_votes", [[[1, -1]]], {}, "row 0, class 1: expected a count from 0, received -1"],
 ["from_votes", [[[1, 0.5]]], {}, "row 0, class 1: expected a count from 0, received 0\\.5"],

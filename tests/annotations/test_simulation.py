@@ -7,7 +7,7 @@ import pytest
 from numpy.random import default_rng
 from scipy import stats
 
-from neucrowd_tf.annotations import Annotations, simulation, statistics
+from neucrowd_tf.annotations import Annotations, simulation, statistics, thinning
 from neucrowd_tf.errors import DataError
 from tests.cases import cases, raises
 from tests.crowds import array_of
@@ -183,3 +183,14 @@ def test_refuses(function: str, arguments, named, message: str) -> None:
 def test_a_share_that_keeps_nothing_is_refused() -> None:
     with pytest.raises(DataError, match="keep: expected a share above 0"):
         simulation.remove_annotations(Annotations.from_dense([[0]]), 0.0, 0)
+
+
+def test_thinned_and_flipped_crowds_keep_repeated_labels_and_whether_instances_have_names() -> None:
+    twice = Annotations([0, 0, 1], [0, 0, 0], [0, 1, 1], duplicates="all")
+    for crowd in (twice, Annotations.from_votes([[2, 1], [0, 3]])):
+        named = crowd.replace(instance_names=["a", "b"])
+        for change in (thinning.flip_labels, thinning.keep_share):
+            assert not change(crowd, 1.0, 0).named and change(named, 1.0, 0).named
+        flipped = thinning.flip_labels(crowd, 1.0, 0)
+        assert np.array_equal(flipped.vote_counts(), crowd.vote_counts()[:, ::-1])
+    raises(DataError, "no other class", thinning.flip_labels, Annotations.from_dense([[0]]), 0.5, 0)

@@ -43,6 +43,25 @@ def test_gold_labels_are_kept_and_what_they_say_is_measured_without_them() -> No
     assert np.mean(result.labels[60:] == other[60:]) > 0.7
 
 
+@pytest.mark.parametrize("labelled_by", ["nobody", "their author", "a model"])
+def test_gold_labels_of_items_that_no_one_else_labelled_teach_nothing(labelled_by: str) -> None:
+    dense = crowd()[0].to_dense()[:, :6]
+    dense[:40] = -1
+    dense[40:, 5] = np.where(labelled_by == "a model", dense[40:, 4], -1)
+    if labelled_by != "nobody":
+        dense[:40, 5] = 2
+    labels = Annotations.from_dense(dense, num_classes=3)
+    gold = np.where(np.arange(300) < 40, 2, -1)
+    models = ("5",) if labelled_by == "a model" else ()
+    result = infer(labels, "majority_vote", gold, models=models)
+    assert (result.labels[:40] == 2).all() and result.probas[:40, 2].min() == 1.0
+    alone = result.people or result
+    assert alone.agreement is None and "No item with a gold label" in alone.lines()[-1]
+    without = infer(labels, "majority_vote", models=models)
+    rest = np.flatnonzero((gold < 0) & alone.crowd.annotated)
+    assert (alone.labels[rest] == (without.people or without).labels[rest]).all()
+
+
 def test_vote_counts_alone_have_no_skills() -> None:
     result = infer(Annotations.from_votes(crowd()[0].vote_counts()))
     assert result.skills is None and result.probas.shape == (300, 3)

@@ -13,6 +13,7 @@ from benchmarks.certainty.crowds import Crowd
 from neucrowd_tf.aggregation import Consensus, ShrunkDawidSkene
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.certainty import Calibration, annotator_skills, gold_agreement
+from neucrowd_tf.certainty.inference import infer
 from neucrowd_tf.certainty.recalibration import evidence, spread_of, unlike
 from tests.cases import cases
 from tests.crowds import Labelled, array_of
@@ -48,6 +49,14 @@ def test_labels_do_not_change_and_rows_sum_to_one() -> None:
     assert (certainty.probas.argmax(axis=1) == model.probas_.argmax(axis=1)).all()
     assert certainty.probas.sum(axis=1) == pytest.approx(np.ones(400))
     assert (certainty.probas > 0).all()
+
+
+def test_rows_of_ordered_classes_sum_to_one_where_another_class_is_as_probable() -> None:
+    dense = np.clip(np.arange(60)[:, None] % 3 + default_rng(0).integers(-1, 2, (60, 2)), 0, 2)
+    result = infer(Annotations.from_dense(dense), "ordinal", skills=False)
+    assert result.certainty.num_tied.max() == 1 < result.certainty.tied.sum(axis=1).max()
+    assert result.probas.sum(axis=1) == pytest.approx(1.0)
+    assert (result.probas.argmax(axis=1) == result.labels).all()
 
 
 def test_gold_labels_are_certain_and_never_contradicted() -> None:

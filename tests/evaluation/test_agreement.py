@@ -19,6 +19,8 @@ def test_a_pair_by_hand() -> None:
     assert (pair.first, pair.second, pair.shared) == (0, 1, 4)
     assert (pair.same, pair.kappa) == (0.75, pytest.approx(0.5))
     assert pairs(crowd, least=5) == []
+    twice = Annotations([0, 0, 0], [0, 0, 1], [0, 1, 1], duplicates="all")
+    assert (pairs(twice, 1)[0].shared, pairs(twice, 1)[0].same) == (1, 0.5)
 
 
 def test_chance_corrected_by_hand() -> None:

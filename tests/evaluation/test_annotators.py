@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from neucrowd_tf.annotations import Annotations, statistics
 from neucrowd_tf.annotations.simulation import from_skills, simulate
 from neucrowd_tf.certainty.skills import agreement_beyond_chance, near_chance
-from neucrowd_tf.errors import IdentitiesError
+from neucrowd_tf.errors import DataError, IdentitiesError
 from neucrowd_tf.evaluation import rank_annotators
 from neucrowd_tf.evaluation.annotators import annotators_csv
 from neucrowd_tf.evaluation.cached_consensus import inferred
@@ -85,6 +85,7 @@ def test_agreement_by_hand() -> None:
 
 def test_refusals_and_generated_labels() -> None:
     raises(IdentitiesError, "ranking", rank_annotators, Annotations.from_votes([[1, 2]]))
+    raises(DataError, "at least one annotation", rank_annotators, [[-1, -1]])
     crowd, _ = _crowd(6, 2)
     free = np.argwhere(crowd.to_dense() < 0)[:5]
     more = crowd.with_generated(free[:, 0], free[:, 1], np.zeros(5, dtype=int))
@@ -106,6 +107,14 @@ def test_annotators_csv_of_planted_spammers_and_of_annotators_without_labels() -
     assert len(three.skills.skill) == 3
 
 
+def test_a_remembered_consensus_has_the_names_of_its_classes() -> None:
+    crowd, truth = _crowd(7, 4)
+    gold = np.where(np.arange(len(truth)) < 30, truth, -1)
+    for names in ("a b c d", "e f g h"):
+        named = crowd.replace(class_names=names.split())
+        assert list(inferred(named, gold).estimates[1]) == names.split()
+
+
 def test_an_annotators_other_labels_of_an_item_are_no_votes_of_others() -> None:
     # Annotator 0 labels item 0 twice beside annotator 1, and item 1 twice alone.
     triples = [(0, 0, 0), (0, 0, 1), (0, 1, 1), (1, 0, 0), (1, 0, 0)]
@@ -114,3 +123,4 @@ def test_an_annotators_other_labels_of_an_item_are_no_votes_of_others() -> None:
     assert shared.tolist() == [2, 1]
     # Of two labels one agrees with 1's, as by chance; 1's agrees with one of two.
     assert beyond.tolist() == [0.0, 0.0]
+    assert statistics.leave_one_out_agreement(crowd).tolist() == [0.5, 0.5]

@@ -145,6 +145,9 @@ def test_identities_are_matched_by_name() -> None:
     both = concatenate([first, second])
     expected = [("a", "ann", 0), ("a", "bob", 1), ("b", "ann", 1), ("c", "bob", 0), ("c", "cat", 1)]
     assert list(both.to_frame().itertuples(index=False, name=None)) == expected
+    twice = Annotations([0, 0], [0, 0], [0, 1], duplicates="all")
+    both = concatenate([first, twice.replace(instance_names=["d"], annotator_names=["ann"])])
+    assert both.vote_counts().tolist() == [[1, 1], [0, 1], [1, 1]]
     raises(DataError, "one part only", concatenate, [first, first])
     raises(DataError, "classes", concatenate, [first, Annotations.from_arrays(["d"], ["ann"], [2])])
     with pytest.raises(IdentitiesError):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +13,7 @@ from numpy.testing import assert_allclose
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty import Calibration, Certainty, Estimate
 from neucrowd_tf.datasets import CrowdDataset, Split
+from neucrowd_tf.evaluation.cached_consensus import certainty_without_gold
 from neucrowd_tf.evaluation.inferred_labels import infer_labels
 from neucrowd_tf.evaluation.metrics import classification_metrics
 from neucrowd_tf.evaluation.scoring import score_test
@@ -20,6 +23,7 @@ from neucrowd_tf.evaluation.without_truth import (
     judge,
     scaled_predictions,
 )
+from tests.certainty.test_opposed_groups import opposed
 from tests.crowds import array_of
 
 
@@ -89,6 +93,18 @@ def test_gold_labels_are_certain_and_estimate_the_accuracy() -> None:
     assert none.value > 0.85 and none.low < none.value < none.high
     right = judge(certainty(votes), rows, model, gold=np.arange(100) % 2).accuracy("model")
     assert right.value == 1.0 and right.low < 1.0  # Wilson's: no mistake is not certainty
+
+
+def test_predictions_are_no_surer_than_labels_of_opposed_groups() -> None:
+    votes = [[9, 0], [0, 9]] * 50
+    model = np.where(np.array(votes) > 0, 0.9, 0.1)
+    doubtful = dataclasses.replace(certainty(votes), least=0.1)
+    result = judge(doubtful, np.arange(100), model)
+    assert result.accuracy("model").low == 0.1 < 0.9 < result.accuracy("model").value
+    assert judge(certainty(votes), np.arange(100), model).accuracy("model").low > 0.8
+    few = np.where(np.arange(100) < 5, np.arange(100) % 2, -1)
+    crowd = opposed()[0]
+    assert certainty_without_gold(crowd, np.resize(few, crowd.num_instances)).least < 0.5
 
 
 def test_an_interval_contains_its_value() -> None:
