@@ -91,7 +91,9 @@ class Annotations(AnnotationViews):
                 raise DataError(
                     f"generated: expected shape {triple[0].shape}, received {marks.shape}"
                 )
-        keep = rows_to_keep(*triple[:2], self.instance_names, self.annotator_names, duplicates)
+        keep = rows_to_keep(
+            triple[0], triple[1], self.instance_names, self.annotator_names, duplicates
+        )
         if keep is not None:
             triple = [codes[keep] for codes in triple]
             if marks is not None:

@@ -102,7 +102,7 @@ def _read(options: Options, name: str, seed: int) -> CrowdDataset:
 
 def finished_runs(output_dir: Path, dataset: str) -> list[tuple[Path, Config]]:
     """Returns the folders and configurations of a dataset's finished runs, of folds the first."""
-    runs = {}
+    runs: dict[tuple[str, tuple[str, ...]], Path] = {}
     for part in ("", "fold-*/"):
         for path in sorted((output_dir / dataset).glob(f"*/seed-*/{part}{FINISHED}")):
             seed = path.relative_to(output_dir / dataset).parts[:2]
