@@ -18,7 +18,7 @@ SELECTIONS: dict[str, tuple[str, NamedValues]] = _SETTINGS["selections"]
 # How DASC differs from its paper; other selections are its rivals, "equal" is ours.
 CHANGES = (
     "validation data choose the round, other classes get what an exhausted one cannot fill, lost"
-    " classes come back, a fit that loses a class starts again; nearer to the published selection:"
+    " classes come back, a fit that loses a class starts again; by the published equations:"
     " pick=last, hand_on=False"
 )
 # The paper's three, which it also compares with other selections.
