@@ -61,8 +61,8 @@ def section(results: Path, suites: Iterable[Suite]) -> str:
         "",
         "## Where each method pays",
         "",
-        "The gain over the best simple rival, in those cells of [maps](docs/research/maps.md) that"
-        " have all runs; `crowding` has our loss.",
+        "The gain over the best simple rival, in complete cells of [maps](docs/research/maps.md);"
+        " `crowding` has our loss.",
         "",
         *sentences(results, stored, brief=True),
     ]
@@ -80,7 +80,10 @@ def _sentence(suite: Suite, method: str, cells: Sequence[Cell], brief: bool) -> 
     undecided = len(measured) - len(gaining) - len(losing)
     where = _where(measured, gaining, brief)
     if brief:
-        return f"`{method}` gains points {where}, and is behind {_where(measured, losing, brief)}."
+        behind = "in none"
+        if losing:
+            behind = _where(measured, losing, brief)
+        return f"`{method}` gains points {where}, is behind {behind}."
     text = (
         f"`{method}` gains points over the best of {len(suite.rivals[method])} rivals {where}."
         f" It is behind {_where(measured, losing)}, and undecided in {undecided}."
