@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.methods.auto.evidence import weighed_consensus
 from neucrowd_tf.training.early_stopping import History
-from neucrowd_tf.training.features import CONSTANT, in_blocks, standardise
+from neucrowd_tf.training.features import ALIGNMENT, CONSTANT, in_blocks, standardise
 from neucrowd_tf.training.validation import consensus_labels
 from tests.crowds import array_of
 
@@ -64,8 +64,10 @@ class TestBlocks:
             seen.append(len(piece))
             return 2 * piece
 
-        assert_array_equal(in_blocks(double, x, rows=4), 2 * x)
+        result = in_blocks(double, x, rows=4)
+        assert_array_equal(result, 2 * x)
         assert seen == [4, 4, 3]
+        assert result.ctypes.data % ALIGNMENT == 0  # of any other memory TensorFlow makes a copy
 
     def test_without_rows_the_shape_is_that_of_the_result(self) -> None:
         assert in_blocks(lambda piece: np.zeros((len(piece), 5)), np.zeros((0, 2))).shape == (0, 5)

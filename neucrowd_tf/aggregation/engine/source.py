@@ -608,7 +608,6 @@ def _one_form(name: str) -> str:
         return name
     bare = bare_name(name)
     if values.is_number(bare):
-        return (
-            f"{Decimal(bare).normalize():f}"  # 10, not 1E+1: plain integers are hashed as they are
-        )
+        # 10, not 1E+1, as plain integers are hashed as they are.
+        return f"{Decimal(bare).normalize():f}"
     return bare

@@ -12,8 +12,10 @@ from neucrowd_tf.declare.types import Fields, NamedValues
 Preset = NamedValues
 
 
-# Deviation: DASC section 4.1. Paper: Not said. Here: Standardised, on LabelMe after a
-# signed square root. Why: Chosen on LabelMe's validation images. Effect: not measured.
+# Deviation: DASC section 4.1. Paper: Scaling of inputs not said. Here: Standardised, on LabelMe
+# after a signed square root. Why: Chosen on LabelMe's validation images. Effect: not measured.
+# Deviation: DASC section 4.1. Paper: Weight decay of Music not said. Here: 5e-4, as the paper has
+# on LabelMe and CIFAR10-H. Why: One setting for all data. Effect: not measured.
 # Deviation: DASC section 4.1. Paper: LabelMe: 25 epochs of batches of 512 (CrowdLayer, Anno-Reg).
 # Here: 50 epochs of 128; within DASC's rounds the published ones. Why: On the 1,000 images that
 # there are 25 epochs are 50 steps, for 400; that ten times as many augmented images are meant is
