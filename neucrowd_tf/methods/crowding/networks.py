@@ -119,9 +119,9 @@ class Generator(keras.layers.Layer):
         self.least_probability = 0.0
         self.use_instances = use_instances
         self.use_annotators = use_annotators
-        # Deviation: CrowdInG eq. 1. Paper: Two-layer networks of all inputs (4.1); how these enter is
-        # not said. Here: A sum of dense layers, each with its own fan-in, in P_Q too. Why: No array
-        # of pairs x features is made. Effect: not measured.
+        # Deviation: CrowdInG eq. 1. Paper: Two-layer networks of all inputs (4.1); how these enter
+        # is not said. Here: A sum of dense layers, each with its own fan-in, in P_Q too. Why: No
+        # array of pairs x features is made. Effect: not measured.
         self.instance_embedding = dense(feature_size, embedding_size)
         self.annotator_embedding = dense(annotator_size, embedding_size)
         self.from_instance = dense(embedding_size, hidden_units, use_bias=False)
