@@ -136,7 +136,10 @@ def check_spelling(names: Iterable[Any], title: str) -> None:
 
 def warn_of_alike(names: Array, title: str) -> None:
     """Warns of ids that differ only in outer spaces or Unicode form: they are several."""
-    bare = [unicodedata.normalize("NFC", name.strip()) for name in names if isinstance(name, str)]
+    texts = [name for name in names if isinstance(name, str)]
+    if all(name.isascii() and name == name.strip() for name in texts):
+        return  # they are what they look like
+    bare = [unicodedata.normalize("NFC", name.strip()) for name in texts]
     if more := len(bare) - len(set(bare)):
         problem = f"{more} more names differ only in spaces or Unicode form. Correct them if needed"
         warn(f"column {title!r}: {problem}.", stacklevel=5)
